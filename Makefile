@@ -1,0 +1,50 @@
+# Everything a developer types. `make` alone lists it; CI runs `make test` and nothing else.
+
+VENV := .venv/bin
+LAYERS := unit contract tidy simulation spark
+
+# Spark starts its Python workers with PATH's python3 unless it is told otherwise.
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo test lint typecheck bench bench-soak clean $(LAYERS:%=test-%)
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@echo '  make test-LAYER  one layer of tests: $(LAYERS)'
+
+setup: ## .venv with everything; does nothing when it is up to date
+	@.ci/setup
+
+demo: setup ## the main job on real data: flights in, delays out
+	@$(VENV)/tidelog demo
+
+test: setup lint typecheck $(LAYERS:%=test-%) ## style, types and every layer of tests, as CI does
+	@printf '\nall green\n'
+
+lint: setup ## style only (ruff)
+	@printf '\n== style ==\n'
+	@$(VENV)/ruff check .
+	@$(VENV)/ruff format --check .
+
+# The installed package is checked, not the folders: only there do they have their module names.
+typecheck: setup ## types only (mypy --strict over the installed package)
+	@printf '\n== types ==\n'
+	@$(VENV)/mypy --strict --config-file pyproject.toml build/__editable__.tidelog-*/tidelog build/__editable__.tidelog-*/pyspark_tidelog
+
+$(LAYERS:%=test-%): test-%: setup
+	@printf '\n== tests: $* ==\n'
+	@$(VENV)/pytest tests/$* $(PYTEST_ARGS)
+
+bench: setup ## the speed table of the README, measured here
+	@$(VENV)/python benchmarks/run.py $(BENCH_ARGS)
+
+bench-soak: setup ## ten minutes of appends at full rate
+	@$(VENV)/python benchmarks/soak.py $(BENCH_ARGS)
+
+clean: ## what make made, except .venv
+	rm -rf build dist tidelog.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf artifacts demo-lake spark-warehouse metastore_db derby.log
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
