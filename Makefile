@@ -3,7 +3,9 @@
 VENV := .venv/bin
 LAYERS := unit contract tidy simulation spark
 
-# Spark starts its Python workers with PATH's python3 unless it is told otherwise.
+# Spark starts its Python workers with PATH's python3 unless it is told otherwise, and itself from SPARK_HOME
+# where that is set: both must be the ones in .venv.
+unexport SPARK_HOME
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 

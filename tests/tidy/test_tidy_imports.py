@@ -1,0 +1,113 @@
+"""Imports go one way: from the edge of the program to its log."""
+
+import pytest
+from tidy_imports import LAYER, bare_folder_imports, import_cycle, part_of, wrong_way_imports
+from tidy_repository import package_folders, package_sources, python_sources
+from tidy_source import parse
+
+
+def complaints(rule, sources):
+    return [f"{source.path}:{line}: {text}" for source in sources for line, text in rule(source)]
+
+
+def not_bare(source):
+    return bare_folder_imports(source, package_folders())
+
+
+def test_every_part_has_its_layer():
+    parts = {module.split(".")[1] if "." in module else module for module in package_folders().values()}
+    assert parts - LAYER.keys() == set(), "new part: give it a layer in tidy_imports.LAYERS"
+
+
+def test_the_package_imports_one_way():
+    assert complaints(wrong_way_imports, package_sources()) == []
+
+
+def test_nobody_imports_a_folder_by_its_name():
+    assert complaints(not_bare, python_sources()) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert import_cycle(package_sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("tidelog.log.door", "from tidelog.transactions.state import State"),
+        ("tidelog.log.door", "import tidelog.spark"),
+        ("tidelog.log.door", "from tidelog import sinks"),
+        ("tidelog.log.door", "import tidelog"),
+        ("tidelog.log.door", "from tidelog import Lake"),
+        ("tidelog.log.door", "def f():\n    from tidelog.cli.main import run"),
+        ("tidelog.transactions.state", "import tidelog.groups.offsets as offsets"),
+        ("tidelog.sources.reader", "from tidelog.sinks.writer import Writer"),
+        ("tidelog.sources.reader", "from tidelog.groups import positions"),
+        ("tidelog.retention.plan", "import tidelog.sources"),
+        ("tidelog.groups.offsets", "from tidelog.clients.consumer import Consumer"),
+        ("tidelog.spark.session", "import tidelog.jobs.retention"),
+        ("tidelog.clients.producer", "import pyspark_tidelog"),
+    ],
+)
+def test_a_wrong_way_import_is_found(module, text):
+    assert list(wrong_way_imports(parse(text, module)))
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("tidelog.log.door", "from tidelog.log.state import State"),
+        ("tidelog.sinks.writer", "from tidelog.log.segments import Segment\nimport pyarrow"),
+        ("tidelog.sinks.writer", "from tidelog.transactions import intents"),
+        ("tidelog.spark.session", "from tidelog.sources.reader import Reader"),
+        ("pyspark_tidelog.source", "from tidelog.sinks.writer import Writer"),
+        ("tidelog.__main__", "from tidelog.cli.main import run"),
+        ("tidelog", "from tidelog.log.lake import Lake"),
+    ],
+)
+def test_an_import_inwards_is_left_alone(module, text):
+    assert list(wrong_way_imports(parse(text, module))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import sources",
+        "from sinks import writer",
+        "from sources.reader import Reader",
+        "import jobs.retention",
+        "import platform.log",
+        "from platform import cli",
+        "from platform.spark.session import session",
+    ],
+)
+def test_a_bare_folder_import_is_found(text):
+    assert list(not_bare(parse(text)))
+
+
+@pytest.mark.parametrize("text", ["import platform", "from platform import machine", "from tidelog import sources"])
+def test_other_imports_of_those_names_are_left_alone(text):
+    assert list(not_bare(parse(text))) == []
+
+
+def test_a_circle_is_found():
+    a = parse("from tidelog.log.b import f", "tidelog.log.a")
+    b = parse("def g():\n    from tidelog.log import a", "tidelog.log.b")
+    package = parse("from tidelog.log.a import g", "tidelog.log", "platform/log/__init__.py")
+    assert set(import_cycle([package, a, b])) == {"tidelog.log.a", "tidelog.log.b"}
+    assert import_cycle([package, a, parse("import pyarrow", "tidelog.log.b")]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [
+        ("tidelog.log.errors.TidelogError", "log"),
+        ("tidelog", "tidelog"),
+        ("tidelog.Lake", "tidelog"),
+        ("pyspark_tidelog", "pyspark_tidelog"),
+        ("tidelogger", ""),
+        ("pyarrow", ""),
+    ],
+)
+def test_the_part_of_a_name(name, part):
+    assert part_of(name) == part

@@ -1,0 +1,112 @@
+"""Style that one file keeps or breaks, over every file, and a bad snippet for each rule."""
+
+import pytest
+import tidy_rules as rules
+from tidy_repository import package_sources, python_sources
+from tidy_source import parse
+
+EVERYWHERE = [rules.short_files, rules.short_functions]
+IN_THE_PACKAGE = [
+    rules.absolute_imports,
+    rules.clocks_and_chance_in_one_module,
+    rules.init_files_only_re_export,
+    rules.no_builtin_hash,
+    rules.no_print_outside_the_cli,
+]
+
+
+def complaints(rule, sources):
+    return sorted({f"{source.path}:{line}: {text}" for source in sources for line, text in rule(source)})
+
+
+@pytest.mark.parametrize("rule", EVERYWHERE, ids=lambda rule: rule.__name__)
+def test_every_python_file_keeps(rule):
+    assert complaints(rule, python_sources()) == []
+
+
+@pytest.mark.parametrize("rule", IN_THE_PACKAGE, ids=lambda rule: rule.__name__)
+def test_the_package_keeps(rule):
+    assert complaints(rule, package_sources()) == []
+
+
+def function_of(lines: int) -> str:
+    return "def f():\n" + "    pass\n" * (lines - 1)
+
+
+BAD = [
+    (rules.short_files, "tidelog.log.x", "x = 1\n" * 401),
+    (rules.short_functions, "tidelog.log.x", function_of(71)),
+    (rules.short_functions, "tidelog.log.x", "async " + function_of(71)),
+    (rules.absolute_imports, "tidelog.log.x", "from .errors import TidelogError"),
+    (rules.absolute_imports, "tidelog.log.x", "from . import errors"),
+    (rules.no_builtin_hash, "tidelog.log.x", "p = hash(key) % n"),
+    (rules.no_builtin_hash, "tidelog.log.x", "sorted(keys, key=hash)"),
+    (rules.no_print_outside_the_cli, "tidelog.jobs.retention", "print('done')"),
+    (rules.no_print_outside_the_cli, "tidelog.climate", "print('done')"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time\nnow = time.time()"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time as t\nt.sleep(1)"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time\ndef f(clock=time.monotonic): ..."),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from time import time_ns"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from time import perf_counter as tick"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import datetime\ndatetime.datetime.now()"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import datetime as dt\ndt.datetime.utcnow()"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from datetime import UTC, datetime\ndatetime.now(UTC)"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "def f():\n    import random"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from random import Random"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from uuid import uuid4"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import secrets"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import os\nos.urandom(8)"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import numpy as np\nnp.random.default_rng()"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from numpy import random"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.clocks", "import uuid"),
+    (rules.init_files_only_re_export, "tidelog.log", '"""Doc."""\nVERSION = 1'),
+    (rules.init_files_only_re_export, "tidelog.log", '"""Doc."""\ndef __getattr__(name): ...'),
+    (rules.init_files_only_re_export, "tidelog.log", '"""Doc."""\n"""Another."""'),
+    (rules.init_files_only_re_export, "tidelog.log", "try:\n    import a\nexcept ImportError:\n    import b"),
+    (rules.init_files_only_re_export, "tidelog.log", "if TYPE_CHECKING:\n    X = int"),
+    (rules.init_files_only_re_export, "tidelog", "_LAZY = dict(Lake='tidelog.log.lake')"),
+    (rules.init_files_only_re_export, "tidelog", "LIMIT = 1"),
+    (rules.init_files_only_re_export, "tidelog", "def helper(): ..."),
+]
+GOOD = [
+    (rules.short_files, "tidelog.log.x", "x = 1\n" * 400),
+    (rules.short_functions, "tidelog.log.x", function_of(70)),
+    (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.errors import TidelogError"),
+    (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
+    (rules.no_print_outside_the_cli, "tidelog.cli.main", "print('done')"),
+    (rules.no_print_outside_the_cli, "tidelog.jobs.retention", "console.print('done')"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.clock", "import time, uuid\ntime.time(), uuid.uuid4()"),
+    (
+        rules.clocks_and_chance_in_one_module,
+        "tidelog.log.x",
+        "from datetime import datetime\ndatetime(2024, 1, 1)",
+    ),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "clock.time(); self.time.sleep(1); clock.sleep(1)"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time\ntime.strftime('%Y', t)"),
+    (
+        rules.init_files_only_re_export,
+        "tidelog.log",
+        '"""Doc."""\nfrom tidelog.log.lake import Lake\n__all__ = []',
+    ),
+    (rules.init_files_only_re_export, "tidelog", "if TYPE_CHECKING:\n    from tidelog.log.lake import Lake"),
+    (rules.init_files_only_re_export, "tidelog", "_LAZY: dict[str, str] = {'Lake': 'tidelog.log.lake'}"),
+    (rules.init_files_only_re_export, "tidelog", "def __getattr__(name): ...\ndef __dir__(): ..."),
+]
+
+
+def snippet(module: str, text: str, rule):
+    return parse(text, module, "__init__.py" if rule is rules.init_files_only_re_export else "")
+
+
+@pytest.mark.parametrize(("rule", "module", "text"), BAD)
+def test_a_rule_finds_what_breaks_it(rule, module, text):
+    assert list(rule(snippet(module, text, rule)))
+
+
+@pytest.mark.parametrize(("rule", "module", "text"), GOOD)
+def test_a_rule_leaves_alone_what_keeps_it(rule, module, text):
+    assert list(rule(snippet(module, text, rule))) == []
+
+
+def test_every_rule_has_a_bad_snippet():
+    assert {rule for rule, _, _ in BAD} == {*EVERYWHERE, *IN_THE_PACKAGE}

@@ -1,0 +1,69 @@
+"""Which part of tidelog may import which, and what nobody may import."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+
+from tidy_source import Source, imports
+
+# A part imports parts of a lower layer, itself, and, in a layer of friends, its own layer.
+LAYERS: tuple[frozenset[str], ...] = (
+    frozenset({"log"}),
+    frozenset({"transactions"}),
+    frozenset({"sources", "sinks", "groups", "retention"}),
+    frozenset({"clients", "admin", "spark"}),
+    frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
+)
+STRANGERS = LAYERS[2]
+LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
+
+
+def part_of(name: str) -> str:
+    """The part that a dotted name belongs to, "" for other people's. What is in no part is the front door's."""
+    top, _, rest = name.partition(".")
+    if top == "pyspark_tidelog":
+        return top
+    if top != "tidelog":
+        return ""
+    second = rest.partition(".")[0]
+    return second if second in LAYER else "tidelog"
+
+
+def wrong_way_imports(source: Source) -> Iterator[tuple[int, str]]:
+    importer = part_of(source.module)
+    for line, name in imports(source):
+        imported = part_of(name)
+        if not imported or imported == importer:
+            continue
+        if LAYER[imported] > LAYER[importer]:
+            yield (
+                line,
+                f"{importer} imports {name}, further out: move the value type down or wire it outside",
+            )
+        elif importer in STRANGERS and imported in STRANGERS:
+            yield line, f"{importer} imports {name}: these parts don't know each other, put a port in tidelog.log"
+
+
+def bare_folder_imports(source: Source, folders: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Imports of a source folder by its folder's name; `import platform` is the standard library's."""
+    for line, name in imports(source):
+        if name != "platform" and any(f"{name}.".startswith(f"{folder.replace('/', '.')}.") for folder in folders):
+            yield line, f"import of {name}, a folder: import the installed package tidelog"
+
+
+def import_cycle(sources: Iterable[Source]) -> list[str]:
+    """Modules that import each other in a circle, the first also last; [] when there is none."""
+    by_module = {source.module: source for source in sources}
+    graph = {module: set(_modules(source, by_module)) for module, source in by_module.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _modules(source: Source, known: Mapping[str, Source]) -> Iterator[str]:
+    for _, name in imports(source):
+        while name and name not in known:
+            name = name.rpartition(".")[0]
+        if name:
+            yield name

@@ -1,0 +1,52 @@
+"""Rules of the layout: which folders are packages, and what files may be called."""
+
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+PLATFORM = "platform"
+
+
+def unmapped_folders(files: Iterable[str], mapping: Mapping[str, str], outside: Collection[str]) -> list[str]:
+    """Folders with Python files that no package is mapped to."""
+    folders = {PurePosixPath(path).parent for path in files if path.endswith(".py")}
+    inside = (folder for folder in folders if folder.parts and folder.parts[0] not in outside)
+    return sorted(str(folder) for folder in inside if str(folder) not in mapping.values())
+
+
+def wrong_mappings(packages: Collection[str], mapping: Mapping[str, str], files: Collection[str]) -> Iterator[str]:
+    """Packages without a mapping, mappings without a package, and both without an `__init__.py`."""
+    for package in sorted({*packages} ^ {*mapping}):
+        yield f"{package}: in only one of [tool.setuptools] packages and package-dir"
+    for package, folder in mapping.items():
+        if f"{folder}/__init__.py" not in files:
+            yield f"{package}: {folder}/__init__.py is missing"
+        named = folder.removeprefix(f"{PLATFORM}/").replace("/", ".")
+        if package not in (named, f"tidelog.{named}"):
+            yield f"{package}: {folder} is no place for it, modules are named like their folders"
+
+
+def standard_names(files: Iterable[str]) -> Iterator[str]:
+    """Modules and package folders named like a module of the standard library."""
+    for path in files:
+        if path.endswith(".py"):
+            parts = PurePosixPath(path).with_suffix("").parts
+            for part in parts[1:] if parts[0] == PLATFORM else parts:
+                if part in sys.stdlib_module_names:
+                    yield f"{path}: {part} is a module of the standard library, take another name"
+
+
+def shadowed_platform(root: Path) -> str:
+    """Why `import platform` from a folder is not the standard library's, or ""."""
+    if (root / PLATFORM / "__init__.py").exists():
+        return "platform/__init__.py makes the folder hide the standard library's module: delete it"
+    run = subprocess.run(
+        [sys.executable, "-c", "import platform; platform.python_version(); print(platform.__file__)"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = run.stdout.strip()
+    return "" if run.returncode == 0 and not Path(found).is_relative_to(root / PLATFORM) else run.stderr or found

@@ -1,0 +1,126 @@
+"""The style rules that a single file keeps or breaks: each is a function from a source to (line, complaint)."""
+
+import ast
+from collections.abc import Iterator
+
+from tidy_source import Source, imports, used_names
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 70
+CLOCK_MODULE = "tidelog.log.clock"
+FRONT_DOOR = "tidelog"
+
+CLOCKS = (
+    "asyncio.sleep",
+    "datetime.date.today",
+    "datetime.datetime.now",
+    "datetime.datetime.today",
+    "datetime.datetime.utcnow",
+    "pandas.Timestamp.now",
+    "pandas.Timestamp.today",
+    "pandas.Timestamp.utcnow",
+    "time.clock_gettime",
+    "time.clock_gettime_ns",
+    "time.monotonic",
+    "time.monotonic_ns",
+    "time.perf_counter",
+    "time.perf_counter_ns",
+    "time.process_time",
+    "time.process_time_ns",
+    "time.sleep",
+    "time.thread_time",
+    "time.thread_time_ns",
+    "time.time",
+    "time.time_ns",
+)
+CHANCE = ("numpy.random", "os.getrandom", "os.urandom", "pyarrow.compute.random", "random", "secrets", "uuid")
+
+Complaints = Iterator[tuple[int, str]]
+
+
+def short_files(source: Source) -> Complaints:
+    lines = len(source.text.splitlines())
+    if lines > MAX_FILE_LINES:
+        yield lines, f"the file has {lines} lines, over {MAX_FILE_LINES}: split it by request or rule"
+
+
+def short_functions(source: Source) -> Complaints:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > MAX_FUNCTION_LINES:
+                yield (
+                    node.lineno,
+                    f"{node.name} has {lines} lines, over {MAX_FUNCTION_LINES}: split it",
+                )
+
+
+def no_print_outside_the_cli(source: Source) -> Complaints:
+    if _within(source.module, "tidelog.cli"):
+        return
+    for line in _builtin(source, "print"):
+        yield line, "print: only the CLI talks to people"
+
+
+def no_builtin_hash(source: Source) -> Complaints:
+    for line in _builtin(source, "hash"):
+        yield line, "hash() differs from process to process: nothing may be routed by it"
+
+
+def clocks_and_chance_in_one_module(source: Source) -> Complaints:
+    if source.module == CLOCK_MODULE:
+        return
+    for line, name in used_names(source):
+        for banned in (*CLOCKS, *CHANCE):
+            if _within(name, banned):
+                yield line, f"{banned}: only {CLOCK_MODULE} reads it, take a Clock or an Ids"
+
+
+def absolute_imports(source: Source) -> Complaints:
+    for line, name in imports(source):
+        if name.startswith("."):
+            yield line, f"import of {name}: write the full name"
+
+
+def init_files_only_re_export(source: Source) -> Complaints:
+    if not source.is_package:
+        return
+    for node in source.tree.body[ast.get_docstring(source.tree) is not None :]:
+        if not (_is_re_export(node) or (source.module == FRONT_DOOR and _is_lazy_re_export(node))):
+            yield node.lineno, "an __init__.py holds a docstring, imports and __all__, nothing else"
+
+
+def _is_re_export(node: ast.stmt) -> bool:
+    if isinstance(node, ast.If):
+        typing_only = isinstance(node.test, ast.Name | ast.Attribute) and "TYPE_CHECKING" in ast.unparse(node.test)
+        return typing_only and not node.orelse and all(map(_is_re_export, node.body))
+    return isinstance(node, ast.Import | ast.ImportFrom) or _assigned(node) == "__all__"
+
+
+def _is_lazy_re_export(node: ast.stmt) -> bool:
+    """`__getattr__`, `__dir__`, or a private table for them written out as a literal."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("__getattr__", "__dir__")
+    if not _assigned(node).startswith("_"):
+        return False
+    try:
+        ast.literal_eval(node.value)  # type: ignore[attr-defined]
+    except ValueError:
+        return False
+    return True
+
+
+def _assigned(node: ast.stmt) -> str:
+    """The one plain name that a statement assigns to, or ""."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
+
+
+def _builtin(source: Source, name: str) -> Iterator[int]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+            yield node.lineno
+
+
+def _within(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(f"{prefix}.")
