@@ -1,0 +1,1 @@
+"""tidelog.log: the log itself. Records, topic configuration, storage, the door, segments, append and fetch."""

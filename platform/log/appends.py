@@ -1,0 +1,118 @@
+"""The rules of an append: which offsets staged segments get, and which appends are refused or repeats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidelog.log import layout
+from tidelog.log.actions import Action, Add, Txn
+from tidelog.log.decisions import Outcome, require_partition, require_topic
+from tidelog.log.errors import InvalidTimestampError, SegmentTooOldError, StaleBatchError
+from tidelog.log.segments import Staged, stats_json
+from tidelog.log.state import TopicState
+
+Ranges = dict[int, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A writer's own number for its batch, kept under `app_id`: the same number again is a no-op.
+
+    `strict`: a lower number is an error (a streaming query whose checkpoint was copied or restored), else it is
+    a no-op too (Delta's `txnVersion`).
+    """
+
+    app_id: str
+    version: int
+    strict: bool
+
+
+class LogAppendTimeError(InvalidTimestampError):
+    """Another writer's LogAppendTime is later than the staged records': stage them again from `at_least_ms`."""
+
+    retriable = True
+
+    def __init__(self, message: str, *, at_least_ms: int) -> None:
+        super().__init__(message)
+        self.at_least_ms = at_least_ms
+
+
+def decide_append(
+    state: TopicState,
+    topic: str,
+    staged: Sequence[Staged],
+    *,
+    now_ms: int,
+    log_append_time: bool = False,
+    marker: Marker | None = None,
+) -> Outcome[Ranges]:
+    """Append staged segments in their order; the response is {partition: (first offset, end offset)}.
+
+    A repeat of `marker` has no actions and an empty response.
+    """
+    for topic_id in {s.topic_id for s in staged} or {""}:
+        require_topic(state, topic, topic_id)
+    if marker is not None and _is_repeat(state, topic, marker):
+        return Outcome((), {}, "WRITE")
+    _check_purge_floor(state, topic, staged)
+    if log_append_time:
+        _check_append_times(state, topic, staged)
+    modified_ms = max(now_ms, state.last_modification_ms)
+    ranges: Ranges = {}
+    actions: list[Action] = []
+    for segment in staged:
+        require_partition(state, topic, segment.partition)
+        first, base = ranges.get(segment.partition, (state.end(segment.partition),) * 2)
+        end = base + segment.records
+        ranges[segment.partition] = (first, end)
+        actions.append(
+            Add(
+                segment.path,
+                segment.partition,
+                base,
+                segment.size,
+                modified_ms,
+                True,
+                stats_json(segment.records, segment.records - 1, segment.min_timestamp_ms, segment.max_timestamp_ms),
+                end,
+            )
+        )
+    actions.extend(Txn(f"{layout.END_PREFIX}{p}", end) for p, (_, end) in sorted(ranges.items()))
+    if marker is not None:
+        actions.append(Txn(marker.app_id, marker.version))
+    return Outcome(tuple(actions), ranges, "WRITE", blind_append=True)
+
+
+def _is_repeat(state: TopicState, topic: str, marker: Marker) -> bool:
+    seen = state.txn(marker.app_id)
+    if seen is None or marker.version > seen:
+        return False
+    if marker.strict and marker.version < seen:
+        raise StaleBatchError(
+            f"Topic '{topic}' has already taken batch {seen} of this streaming query, and now gets batch"
+            f" {marker.version}: the query runs from a copied or restored checkpoint, and its batches would be"
+            " lost or doubled. Start it with a new checkpoint folder, which makes it a new query."
+        )
+    return True
+
+
+def _check_purge_floor(state: TopicState, topic: str, staged: Sequence[Staged]) -> None:
+    """Refuse a segment that a purge may have taken for an orphan (docs/format.md, "Purging files")."""
+    floor = state.txn(layout.PURGE_TXN)
+    old = [s for s in staged if floor is not None and s.known_version < floor]
+    if old:
+        raise SegmentTooOldError(
+            f"Topic '{topic}': segment {old[0].path} was written at version {old[0].known_version}, below the purge"
+            f" floor {floor}: its file may already be deleted as an orphan. Write the records again."
+        )
+
+
+def _check_append_times(state: TopicState, topic: str, staged: Sequence[Staged]) -> None:
+    """LogAppendTime never falls within a partition, whatever the writers' clocks say."""
+    behind = [s for s in staged if s.min_timestamp_ms < state.last_timestamp_ms(s.partition)]
+    if behind:
+        at_least = max(state.last_timestamp_ms(s.partition) for s in behind)
+        raise LogAppendTimeError(
+            f"Topic '{topic}': partition {behind[0].partition} already has a record appended at {at_least} (ms),"
+            " later than this append's clock. Stage the records again from there.",
+            at_least_ms=at_least,
+        )

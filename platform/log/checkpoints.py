@@ -1,0 +1,168 @@
+"""Checkpoints: finding the one to start from, reading it, writing one with `deltalake`."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelog.log import layout
+from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol
+from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.storage.port import ObjectInfo, Storage
+
+# Writes the checkpoint of `version` of the table at `table_uri`.
+Checkpointer = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint that is whole: its version and its files' names below the log folder."""
+
+    version: int
+    files: tuple[str, ...]
+
+
+def _files(version: int, parts: int | None) -> tuple[str, ...]:
+    if not parts:
+        return (f"{version:020d}.checkpoint.parquet",)
+    return tuple(f"{version:020d}.checkpoint.{i:010d}.{parts:010d}.parquet" for i in range(1, parts + 1))
+
+
+def _hint(storage: Storage, folder: str) -> Checkpoint | None:
+    """What `_last_checkpoint` names. It may be stale, or name a checkpoint that is gone."""
+    try:
+        body = orjson.loads(storage.get(f"{folder}/{layout.LAST_CHECKPOINT}"))
+        return Checkpoint(body["version"], _files(body["version"], body.get("parts")))
+    except (ObjectNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
+        return None
+
+
+def newest_checkpoint_version(storage: Storage, folder: str) -> int:
+    """The version that `_last_checkpoint` names, -1 when there is none."""
+    hint = _hint(storage, folder)
+    return -1 if hint is None else hint.version
+
+
+def whole_checkpoints(listing: Iterable[ObjectInfo]) -> list[Checkpoint]:
+    """Every whole checkpoint by version, from a listing of the log folder."""
+    names: dict[int, set[str]] = {}
+    for found in listing:
+        name = found.path.rpartition("/")[2]
+        version = layout.version_of(name)
+        if version is not None and ".checkpoint." in name and name.endswith(".parquet"):
+            names.setdefault(version, set()).add(name)
+    whole = []
+    for version, found_names in sorted(names.items()):
+        parts = {int(n.split(".")[3]) for n in found_names if n.count(".") == 4}
+        for candidate in [None, *sorted(parts)]:
+            files = _files(version, candidate)
+            if found_names.issuperset(files):
+                whole.append(Checkpoint(version, files))
+                break
+    return whole
+
+
+def find_checkpoint(storage: Storage, folder: str, at_least: int) -> Checkpoint | None:
+    """The checkpoint to start from, of version `at_least` or newer; None when there is none.
+
+    A log without a checkpoint is read from entry 0. The listing is asked only when `_last_checkpoint` does
+    not help.
+    """
+    hint = _hint(storage, folder)
+    if hint is not None and hint.version >= at_least:
+        return hint
+    listing = storage.list_after(f"{folder}/{layout.LOG_FOLDER}")
+    listed = [c for c in whole_checkpoints(listing) if c.version >= at_least]
+    return listed[-1] if listed else None
+
+
+def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> list[Action]:
+    """The checkpoint's actions that make up state: metaData, protocol, txn and add, in no order.
+
+    Raises `CorruptLogError` naming the checkpoint when it can't be read, `ObjectNotFoundError` when it is gone.
+    """
+    actions: list[Action] = []
+    for name in checkpoint.files:
+        path = f"{folder}/{layout.LOG_FOLDER}/{name}"
+        try:
+            with storage.open(path) as file:
+                table = pq.read_table(file, columns=["txn", "add", "metaData", "protocol"])
+            actions.extend(_actions(table))
+        except (pa.ArrowException, KeyError, ValueError, TypeError) as e:
+            raise CorruptLogError(
+                f"Checkpoint {path} can't be read: {e}. Delete it and {layout.LAST_CHECKPOINT}: the topic is"
+                " then opened from an older checkpoint or from its first entry.",
+                version=checkpoint.version,
+            ) from e
+    return actions
+
+
+def _rows(table: pa.Table, column: str) -> pa.StructArray:
+    array = table[column].combine_chunks()
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    return array.filter(array.is_valid())
+
+
+def _actions(table: pa.Table) -> list[Action]:
+    actions: list[Action] = [parse_protocol(body) for body in _rows(table, "protocol").to_pylist()]
+    actions.extend(
+        parse_metadata({**body, "configuration": dict(body["configuration"] or [])})
+        for body in _rows(table, "metaData").to_pylist()
+    )
+    txns = _rows(table, "txn")
+    for app_id, version, updated in _columns(txns, "appId", "version", "lastUpdated"):
+        actions.append(Txn(app_id, version, updated))
+    actions.extend(_adds(_rows(table, "add")))
+    return actions
+
+
+def _columns(rows: pa.StructArray, *names: str) -> Any:
+    present = {rows.type.field(i).name for i in range(rows.type.num_fields)}
+    columns = [rows.field(n).to_pylist() if n in present else [None] * len(rows) for n in names]
+    return zip(*columns, strict=True)
+
+
+def _lookup(rows: pa.StructArray, column: str, key: str) -> list[str | None]:
+    present = {rows.type.field(i).name for i in range(rows.type.num_fields)}
+    if column not in present:
+        return [None] * len(rows)
+    found: list[str | None] = pc.map_lookup(rows.field(column), pa.scalar(key), "first").to_pylist()
+    return found
+
+
+def _adds(rows: pa.StructArray) -> list[Action]:
+    partitions = _lookup(rows, "partitionValues", "partition")
+    bases = _lookup(rows, "partitionValues", "base_offset")
+    ends = _lookup(rows, "tags", layout.END_TAG)
+    fixed = _columns(rows, "path", "size", "modificationTime", "dataChange", "stats")
+    return [
+        Add(
+            path,
+            int(partition or ""),
+            int(base or ""),
+            size,
+            modified,
+            data_change,
+            stats,
+            None if end is None else int(end),
+        )
+        for (path, size, modified, data_change, stats), partition, base, end in zip(
+            fixed, partitions, bases, ends, strict=True
+        )
+    ]
+
+
+def deltalake_checkpointer(options: Mapping[str, str] | None = None) -> Checkpointer:
+    """A checkpointer that uses `deltalake`, with its storage options."""
+
+    def write(table_uri: str, version: int) -> None:
+        from deltalake import DeltaTable  # heavy, and only whoever writes a checkpoint needs it
+
+        DeltaTable(table_uri, version=version, storage_options=dict(options or {})).create_checkpoint()
+
+    return write

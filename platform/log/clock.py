@@ -1,0 +1,66 @@
+"""Time and chance, the only module that reads them from the machine.
+
+Everything else takes a `Clock` and an `Ids`, so that a simulation can drive both from one seed.
+"""
+
+import time
+import uuid
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What tidelog asks of time."""
+
+    def now_ms(self) -> int:
+        """Wall clock, ms since the epoch (UTC). May jump; never compare it across machines."""
+        ...
+
+    def elapsed_s(self) -> float:
+        """Seconds on a clock that never jumps and goes on while the process or the machine is frozen."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        ...
+
+
+class Ids(Protocol):
+    """What tidelog asks of chance."""
+
+    def new(self) -> str:
+        """A name that nobody else makes: a UUID in its usual text form."""
+        ...
+
+    def fraction(self) -> float:
+        """A number in [0, 1), for jitter."""
+        ...
+
+
+class SystemClock:
+    """The machine's clocks: CLOCK_BOOTTIME where there is one, else the monotonic clock."""
+
+    _elapsed_id = getattr(time, "CLOCK_BOOTTIME", None) or time.CLOCK_MONOTONIC
+
+    def now_ms(self) -> int:
+        """Wall clock, ms since the epoch (UTC)."""
+        return time.time_ns() // 1_000_000
+
+    def elapsed_s(self) -> float:
+        """Seconds since the machine started, suspended time included."""
+        return time.clock_gettime(self._elapsed_id)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+class SystemIds:
+    """Ids from the machine's random source."""
+
+    def new(self) -> str:
+        """A random UUID."""
+        return str(uuid.uuid4())
+
+    def fraction(self) -> float:
+        """A number in [0, 1) from a random UUID's bits."""
+        return (uuid.uuid4().int & 0xFFFFFFFF) / 2**32

@@ -1,0 +1,188 @@
+"""The topic's rules: pure functions from a state and a request to the actions of one entry, or a refusal.
+
+Nothing here does I/O or asks the clock; `now_ms` comes with the request. A refusal is an exception of
+`tidelog.log.errors`. An outcome without actions is a repeat of what is already there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tidelog.log import layout
+from tidelog.log.actions import Action, Metadata, Protocol, Remove, Txn
+from tidelog.log.errors import (
+    InvalidPartitionsError,
+    OffsetOutOfRangeError,
+    TopicChangedError,
+    TopicExistsError,
+    UnknownPartitionError,
+    UnknownTopicError,
+)
+from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
+from tidelog.log.state import CONFIG_PREFIX, DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
+from tidelog.log.verify import FORMAT_VERSION, READER_VERSION, WRITER_VERSION
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """What a decision comes to: the entry's actions (none: nothing to do) and the answer to the caller."""
+
+    actions: tuple[Action, ...]
+    response: R
+    operation: str = "WRITE"
+    blind_append: bool = False
+    parameters: Mapping[str, str] | None = None
+
+
+def require_topic(state: TopicState, topic: str, topic_id: str | None = None) -> None:
+    """Refuse unless the topic is there and, with `topic_id`, is still the one that the caller opened."""
+    if topic_id and state.metadata is not None and (state.topic_id != topic_id or not state.exists):
+        what = "deleted and created again" if state.exists else "deleted"
+        raise TopicChangedError(
+            f"Topic '{topic}' was {what} since it was opened (its id was {topic_id}): offsets and records of"
+            " one life mean nothing in another. Open the topic again."
+        )
+    if not state.exists:
+        raise UnknownTopicError(
+            f"Topic '{topic}' does not exist. Create it (lake.create_topic, 'tidelog topic create')."
+        )
+
+
+def require_partition(state: TopicState, topic: str, partition: int) -> None:
+    """Refuse a partition that the topic does not have."""
+    if not 0 <= partition < state.partitions:
+        raise UnknownPartitionError(
+            f"Topic '{topic}' has no partition {partition}: it has {state.partitions}, numbered from 0."
+        )
+
+
+def decide_create(
+    state: TopicState,
+    topic: str,
+    partitions: int,
+    overrides: Mapping[str, str],
+    properties: Mapping[str, str],
+    *,
+    topic_id: str,
+    table_id: str,
+    now_ms: int,
+) -> Outcome[str]:
+    """Create the topic, or create it again after a delete; the response is its id."""
+    if state.exists:
+        raise TopicExistsError(f"Topic '{topic}' already exists.")
+    if partitions < 1:
+        raise InvalidPartitionsError(f"Number of partitions must be larger than 0, not {partitions}.")
+    configuration = {
+        **properties,
+        FORMAT: str(FORMAT_VERSION),
+        TOPIC_ID: topic_id,
+        PARTITIONS: str(partitions),
+        **{CONFIG_PREFIX + k: v for k, v in sorted(overrides.items())},
+    }
+    old = state.metadata
+    metadata = Metadata(
+        table_id if old is None else old.table_id,
+        topic,
+        DELTA_SCHEMA,
+        PARTITION_COLUMNS,
+        configuration,
+        now_ms if old is None else old.created_ms,
+    )
+    actions: list[Action] = [] if state.protocol else [Protocol(READER_VERSION, WRITER_VERSION)]
+    actions.append(metadata)
+    for prefix, offsets in (
+        (layout.END_PREFIX, state.ends),
+        (layout.START_PREFIX, state.starts),
+        (layout.CLEAN_PREFIX, state.cleans),
+    ):
+        actions.extend(Txn(f"{prefix}{p}", 0) for p, offset in sorted(offsets.items()) if offset)
+    return Outcome(tuple(actions), topic_id, "CREATE TABLE", parameters={"partitions": str(partitions)})
+
+
+def decide_alter(
+    state: TopicState,
+    topic: str,
+    partitions: int | None,
+    overrides: Mapping[str, str],
+    properties: Mapping[str, str],
+) -> Outcome[None]:
+    """Set the topic's whole configuration, and its number of partitions unless that is None."""
+    require_topic(state, topic)
+    metadata = state.metadata
+    if metadata is None:
+        raise UnknownTopicError(f"Topic '{topic}' does not exist.")
+    if partitions is not None and partitions < state.partitions:
+        raise InvalidPartitionsError(
+            f"Topic '{topic}' currently has {state.partitions} partitions, which is higher than the requested"
+            f" {partitions}. Partitions only grow: a key's records would change places."
+        )
+    facts = {FORMAT: str(FORMAT_VERSION), TOPIC_ID: state.topic_id}
+    configuration = {
+        **properties,
+        **facts,
+        PARTITIONS: str(partitions or state.partitions),
+        **{CONFIG_PREFIX + k: v for k, v in sorted(overrides.items())},
+    }
+    if configuration == dict(metadata.configuration):
+        return Outcome((), None)
+    changed = Metadata(
+        metadata.table_id,
+        metadata.name,
+        metadata.schema,
+        metadata.partition_columns,
+        configuration,
+        metadata.created_ms,
+    )
+    return Outcome((changed,), None, "SET TBLPROPERTIES")
+
+
+def decide_delete(state: TopicState, topic: str, *, now_ms: int) -> Outcome[None]:
+    """Delete the topic: all segments leave, and it is marked deleted until it is created again."""
+    require_topic(state, topic)
+    metadata = state.metadata
+    if metadata is None:
+        raise UnknownTopicError(f"Topic '{topic}' does not exist.")
+    gone = Metadata(
+        metadata.table_id,
+        metadata.name,
+        metadata.schema,
+        metadata.partition_columns,
+        {**metadata.configuration, DELETED: "true"},
+        metadata.created_ms,
+    )
+    removes = (Remove(s.path, s.partition, s.base_offset, s.size, now_ms, False) for s in state.all_segments())
+    return Outcome((gone, *removes), None, "DROP TABLE")
+
+
+def decide_delete_records(
+    state: TopicState, topic: str, before: Mapping[int, int], *, now_ms: int
+) -> Outcome[dict[int, int]]:
+    """Move the log start offsets up to `before` (-1: to the end); whole segments below leave at once.
+
+    The response is {partition: log start offset} (Kafka's DeleteRecords: an offset below the start changes
+    nothing, one above the end is out of range).
+    """
+    require_topic(state, topic)
+    actions: list[Action] = []
+    response: dict[int, int] = {}
+    for partition, asked in sorted(before.items()):
+        require_partition(state, topic, partition)
+        start, end = state.start(partition), state.end(partition)
+        target = end if asked == -1 else asked
+        if target > end or target < 0:
+            raise OffsetOutOfRangeError(
+                f"Topic '{topic}', partition {partition}: records before offset {asked} can't be deleted, the"
+                f" partition has offsets {start} to {end}. Give an offset in that range, or -1 for all."
+            )
+        response[partition] = max(start, target)
+        if target <= start:
+            continue
+        actions.append(Txn(f"{layout.START_PREFIX}{partition}", target))
+        actions.extend(
+            Remove(s.path, s.partition, s.base_offset, s.size, now_ms, False)
+            for s in state.live(partition)
+            if s.end <= target
+        )
+    return Outcome(tuple(actions), response, "DELETE", parameters={"before": str(response)})

@@ -1,0 +1,229 @@
+"""Every error that tidelog raises on purpose.
+
+One class per kind. Each message says what happened, why as a rule, and what to do. `kafka_code` is the code
+of the same error in Kafka's protocol (`org.apache.kafka.common.protocol.Errors`), -1 where Kafka has none;
+`retriable` says whether the same call may succeed later without anybody changing anything.
+"""
+
+from typing import ClassVar
+
+
+class TidelogError(Exception):
+    """Base of all of tidelog's errors."""
+
+    kafka_code: ClassVar[int] = -1
+    retriable: ClassVar[bool] = False
+
+
+# --- topics, partitions, configuration ---------------------------------------------------------------------
+
+
+class InvalidTopicError(TidelogError):
+    """A topic's name breaks Kafka's rule, or collides with another topic's."""
+
+    kafka_code = 17
+
+
+class TopicExistsError(TidelogError):
+    """A topic of that name is already there."""
+
+    kafka_code = 36
+
+
+class UnknownTopicError(TidelogError):
+    """No topic of that name, and nothing may create it on the way."""
+
+    kafka_code = 3
+
+
+class UnknownPartitionError(TidelogError):
+    """The topic has no partition of that number."""
+
+    kafka_code = 3
+
+
+class TopicChangedError(TidelogError):
+    """The topic was deleted, or deleted and created again, since the caller opened it."""
+
+    kafka_code = 103
+
+
+class InvalidPartitionsError(TidelogError):
+    """A number of partitions that can't be had: below 1, or fewer than there are."""
+
+    kafka_code = 37
+
+
+class InvalidConfigError(TidelogError):
+    """An unknown configuration key, or a value that its key does not take."""
+
+    kafka_code = 40
+
+
+class InvalidOptionError(TidelogError):
+    """An option, or a column, that the Spark source or sink can't take."""
+
+    kafka_code = 42
+
+
+class PolicyViolationError(TidelogError):
+    """The topic's policy forbids the request (Kafka's POLICY_VIOLATION)."""
+
+    kafka_code = 44
+
+
+# --- records -----------------------------------------------------------------------------------------------
+
+
+class InvalidRecordError(TidelogError):
+    """A record, or a table of them, that the topic can't take: a missing column, a wrong type."""
+
+    kafka_code = 87
+
+
+class InvalidTimestampError(TidelogError):
+    """A record's timestamp lies outside what the topic's configuration allows."""
+
+    kafka_code = 32
+
+
+class RecordTooLargeError(TidelogError):
+    """A record is larger than the topic's `max.message.bytes`."""
+
+    kafka_code = 10
+
+
+class OffsetOutOfRangeError(TidelogError):
+    """An offset below the log start offset or above the log end offset."""
+
+    kafka_code = 1
+
+
+class DataLossError(OffsetOutOfRangeError):
+    """Records that a Spark query was to read are gone (`failOnDataLoss`)."""
+
+
+class OutOfOrderSequenceError(TidelogError):
+    """An idempotent producer's sequence leaves a gap."""
+
+    kafka_code = 45
+
+
+class ProducerFencedError(TidelogError):
+    """A newer epoch of the same producer has taken over."""
+
+    kafka_code = 90
+
+
+class StaleBatchError(TidelogError):
+    """A streaming query's batch id lies below the one the topic has already seen from that query."""
+
+    kafka_code = 45
+
+
+class SegmentTooOldError(TidelogError):
+    """A segment was written before the topic's purge floor and may already be gone: write it again."""
+
+    kafka_code = 56
+    retriable = True
+
+
+# --- lake and log ------------------------------------------------------------------------------------------
+
+
+class LakeNotFoundError(TidelogError):
+    """The lake's address holds no lake, and creating one was not asked for."""
+
+
+class NotATopicError(TidelogError):
+    """The folder holds a table that is not a tidelog topic."""
+
+    kafka_code = 17
+
+
+class UnsupportedFormatError(TidelogError):
+    """A lake or table uses a format version, a protocol, a feature or a property that is not implemented."""
+
+    kafka_code = 35
+
+
+class CorruptLogError(TidelogError):
+    """A log entry or a checkpoint breaks the format; the message names it."""
+
+    kafka_code = 2
+
+    def __init__(self, message: str, *, version: int | None = None) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class TornEntryError(CorruptLogError):
+    """A log entry lost its end, as after a power failure on storage that lies about fsync."""
+
+
+class CorruptSegmentError(TidelogError):
+    """A segment is missing, truncated or not what its log entry says; the message names it."""
+
+    kafka_code = 2
+
+
+class LogTrimmedError(TidelogError):
+    """A version of the log that is asked for was trimmed away (`log.min.age.ms`)."""
+
+    kafka_code = 1
+
+
+class ContendedLogError(TidelogError):
+    """Other writers won every race for the next entry; nothing was committed."""
+
+    kafka_code = 7
+    retriable = True
+
+
+class OutcomeUnknownError(TidelogError):
+    """The store gave no answer: the request may have been committed.
+
+    `request_id` is the request's id: a repeat under the same id is committed at most once.
+    """
+
+    kafka_code = 7
+    retriable = True
+
+    def __init__(self, message: str, *, request_id: str) -> None:
+        super().__init__(message)
+        self.request_id = request_id
+
+
+# --- storage -----------------------------------------------------------------------------------------------
+
+
+class StorageError(TidelogError):
+    """The store refused or failed; nothing was changed unless the class says otherwise."""
+
+    kafka_code = 56
+
+
+class ObjectNotFoundError(StorageError):
+    """No object of that path."""
+
+
+class InvalidPathError(StorageError):
+    """A path inside the store that is empty, absolute, leaves the root, or holds a forbidden character."""
+
+
+class InvalidUriError(StorageError):
+    """An address that names no store that tidelog knows, or that others would read as another place."""
+
+
+class StorageFullError(StorageError):
+    """No space (or quota) left; nothing was stored."""
+
+
+class StoragePermissionError(StorageError):
+    """The store denies access; nothing was stored."""
+
+
+class StorageUnavailableError(StorageError):
+    """The store gave no clear answer: a write may or may not have happened."""
+
+    retriable = True

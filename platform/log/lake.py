@@ -1,0 +1,324 @@
+"""A lake: a root that holds topics. Where a program begins: `tidelog.Lake("/data/lake")`."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import orjson
+
+from tidelog.log import layout, names
+from tidelog.log.checkpoint_files import port_checkpointer
+from tidelog.log.checkpoints import Checkpointer, deltalake_checkpointer
+from tidelog.log.clock import Clock, Ids, SystemClock, SystemIds
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.decisions import (
+    decide_alter,
+    decide_create,
+    decide_delete,
+    decide_delete_records,
+    require_topic,
+)
+from tidelog.log.door import Door
+from tidelog.log.errors import (
+    LakeNotFoundError,
+    NotATopicError,
+    ObjectNotFoundError,
+    PolicyViolationError,
+    TopicExistsError,
+    UnknownTopicError,
+    UnsupportedFormatError,
+)
+from tidelog.log.state import TopicState
+from tidelog.log.storage import open_storage
+from tidelog.log.storage.port import Storage
+from tidelog.log.topic import Topic
+from tidelog.log.topic_log import check_name, table_properties, topic_machine
+from tidelog.log.upkeep import Upkeep, UpkeepRules
+
+logger = logging.getLogger("tidelog.log")
+
+LAKE_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """One partition: its log start and end offset, and its live segments' number and bytes."""
+
+    partition: int
+    start: int
+    end: int
+    segments: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic: its id, configuration (own overrides in `config`) and partitions."""
+
+    name: str
+    id: str
+    partitions: tuple[PartitionDescription, ...]
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    door: Door[TopicState]
+    upkeep: Upkeep
+
+
+class Lake:
+    """A lake, opened. All methods may be called from many threads.
+
+    `uri`: a plain path, `file://`, `memory://`, `s3://`, `gs://`, `az://` or `abfss://`. `create=False` refuses a
+    lake that is not there. `storage_options` go to the object store's client. Use it as a context manager, or
+    call `close` at the end: that waits for what goes on in the background.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        create: bool = True,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        storage: Storage | None = None,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        checkpointer: Checkpointer | None = None,
+    ) -> None:
+        self.storage = storage or open_storage(uri, storage_options)
+        self.clock = clock or SystemClock()
+        self.ids = ids or SystemIds()
+        self._checkpointer = checkpointer or _default_checkpointer(self.storage, storage_options)
+        self._logs: dict[str, _Log] = {}
+        self._lock = threading.Lock()
+        self.background = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
+        self._config = self._open(create)
+
+    @property
+    def uri(self) -> str:
+        """The lake's address."""
+        return self.storage.uri
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Wait for the background (appends with acks=0, checkpoints), and write checkpoints that are overdue."""
+        self.background.shutdown(wait=True)
+        for log in list(self._logs.values()):
+            log.upkeep.catch_up()
+
+    # --- the lake itself -----------------------------------------------------------------------------------
+
+    def _open(self, create: bool) -> LakeConfig:
+        try:
+            return self._read_config()
+        except ObjectNotFoundError:
+            pass
+        if self._is_table(""):
+            raise NotATopicError(
+                f"{self.uri} is a Delta table, not a lake: a lake is a folder of tables. Give the folder above it,"
+                " or another one."
+            )
+        if not create:
+            raise LakeNotFoundError(
+                f"There is no lake at {self.uri} (no {layout.LAKE_FILE}). Check the address, or create it:"
+                f" tidelog.Lake({self.uri!r}), 'tidelog topic create'."
+            )
+        body = orjson.dumps({"format": LAKE_FORMAT, "config": {}})
+        self.storage.put_if_absent(layout.LAKE_FILE, body)
+        return self._read_config()
+
+    def _read_config(self) -> LakeConfig:
+        body = orjson.loads(self.storage.get(layout.LAKE_FILE))
+        if body.get("format", 0) > LAKE_FORMAT:
+            raise UnsupportedFormatError(
+                f"The lake at {self.uri} has format version {body['format']}; this tidelog knows versions up to"
+                f" {LAKE_FORMAT}. Upgrade tidelog to use it."
+            )
+        return LakeConfig.parse(body.get("config") or {})
+
+    def config(self) -> LakeConfig:
+        """The lake's configuration, as of opening it or the last `alter_config` here."""
+        return self._config
+
+    def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
+        """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`."""
+        changed = self._read_config().merged(changes)
+        self.storage.put(layout.LAKE_FILE, orjson.dumps({"format": LAKE_FORMAT, "config": changed.overrides}))
+        self.storage.sync([layout.LAKE_FILE])
+        self._config = changed
+        return changed
+
+    def log_lost(self, topic: str) -> None:
+        """Say that an append with acks=0 failed, which nobody waits for."""
+        logger.warning("An append with acks=0 to topic '%s' failed; its records are lost.", topic, exc_info=True)
+
+    # --- topics --------------------------------------------------------------------------------------------
+
+    def topics(self, *, internal: bool = False) -> list[str]:
+        """The names of the lake's topics, sorted; internal ones (`__...`) where asked for."""
+        return [
+            n
+            for n in self.storage.list_folders("")
+            if (internal or not names.is_internal(n)) and not names.why_invalid(n) and self._exists(n)
+        ]
+
+    def _exists(self, name: str) -> bool:
+        try:
+            return self._log(name).door.refresh().exists
+        except NotATopicError:
+            return False
+
+    def _is_table(self, folder: str) -> bool:
+        return layout.LOG_FOLDER in self.storage.list_folders(folder)
+
+    def create_topic(
+        self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+    ) -> TopicDescription:
+        """Create a topic; `partitions` defaults to the lake's `num.partitions`.
+
+        Raises `InvalidTopicError`, `TopicExistsError`, `InvalidPartitionsError`, `InvalidConfigError`.
+        """
+        check_name(name)
+        parsed = TopicConfig.parse(config or {}, defaults=self._config)
+        existing = self.topics(internal=True)
+        if name in existing:
+            raise TopicExistsError(f"Topic '{name}' already exists.")
+        names.check_new(name, existing)
+        log = self._log(name)
+        count = self._config.num_partitions if partitions is None else partitions
+        topic_id, table_id = self.ids.new(), self.ids.new()
+        now_ms = self.clock.now_ms()
+        log.door.commit(
+            lambda state: decide_create(
+                state,
+                name,
+                count,
+                parsed.overrides,
+                table_properties(parsed),
+                topic_id=topic_id,
+                table_id=table_id,
+                now_ms=now_ms,
+            )
+        )
+        return self.describe_topic(name)
+
+    def ensure_topic(self, name: str) -> str:
+        """The topic's id; creates it when it is missing and `auto.create.topics.enable` allows it."""
+        check_name(name)
+        state = self._log(name).door.refresh()
+        if not state.exists and self._config.auto_create_topics_enable:
+            try:
+                return self.create_topic(name).id
+            except TopicExistsError:  # somebody else created it meanwhile
+                state = self._log(name).door.refresh()
+        if not state.exists:
+            raise UnknownTopicError(
+                f"Topic '{name}' does not exist, and the lake's auto.create.topics.enable is false. Create it"
+                " (lake.create_topic, 'tidelog topic create')."
+            )
+        return state.topic_id
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """The topic's id, configuration and partitions. Raises `UnknownTopicError`."""
+        state = self._state(name)
+        rows = []
+        for p in range(state.partitions):
+            live = state.live(p)
+            rows.append(PartitionDescription(p, state.start(p), state.end(p), len(live), sum(s.size for s in live)))
+        return TopicDescription(name, state.topic_id, tuple(rows), state.overrides)
+
+    def alter_topic(
+        self, name: str, partitions: int | None = None, config: Mapping[str, str | None] | None = None
+    ) -> TopicDescription:
+        """Grow the number of partitions and change the configuration; a value of None resets its key.
+
+        Raises `UnknownTopicError`, `InvalidPartitionsError` (partitions only grow), `InvalidConfigError`.
+        """
+        overrides: dict[str, str | None] = {**self._state(name).overrides, **(config or {})}
+        wanted = {k: v for k, v in overrides.items() if v is not None}
+        parsed = TopicConfig.parse(wanted, defaults=self._config)
+        self._log(name).door.commit(
+            lambda state: decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed))
+        )
+        return self.describe_topic(name)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete the topic and its records. Raises `UnknownTopicError`."""
+        self._state(name)
+        now_ms = self.clock.now_ms()
+        self._log(name).door.commit(lambda state: decide_delete(state, name, now_ms=now_ms))
+
+    def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
+        """Delete the records below an offset of each partition (-1: all); returns the new log start offsets.
+
+        Raises `OffsetOutOfRangeError`, `UnknownPartitionError`, and `PolicyViolationError` for a topic that is
+        only compacted.
+        """
+        policy = TopicConfig.stored(self._state(name).overrides, defaults=self._config).cleanup_policy
+        if policy == {"compact"}:
+            raise PolicyViolationError(
+                f"Topic '{name}' has cleanup.policy=compact: its records are deleted by compaction only (produce"
+                " tombstones). Set cleanup.policy=compact,delete to delete by offset."
+            )
+        now_ms = self.clock.now_ms()
+        return (
+            self._log(name)
+            .door.commit(lambda state: decide_delete_records(state, name, before, now_ms=now_ms))
+            .response
+        )
+
+    def topic(self, name: str) -> Topic:
+        """The topic to append to and read from. It need not exist yet: the first append may create it."""
+        check_name(name)
+        log = self._log(name)
+        return Topic(self, name, log.door, log.upkeep)
+
+    def offsets(self, name: str) -> dict[int, tuple[int, int]]:
+        """{partition: (log start offset, log end offset)}."""
+        return self.topic(name).offsets()
+
+    def offsets_for_times(self, name: str, times: Mapping[int, int]) -> dict[int, int | None]:
+        """{partition: ms since the epoch} -> {partition: first offset at or after that time, or None}."""
+        return self.topic(name).offsets_for_times(times)
+
+    def topic_config(self, name: str) -> TopicConfig:
+        """The topic's configuration over the lake's defaults. Raises `UnknownTopicError`."""
+        return TopicConfig.stored(self._state(name).overrides, defaults=self._config)
+
+    def _state(self, name: str) -> TopicState:
+        check_name(name)
+        state = self._log(name).door.refresh()
+        require_topic(state, name)
+        return state
+
+    def _log(self, name: str) -> _Log:
+        with self._lock:
+            log = self._logs.get(name)
+            if log is None:
+                log = self._logs[name] = self._new_log(name)
+        return log
+
+    def _new_log(self, name: str) -> _Log:
+        door = Door(self.storage, name, topic_machine(name), self.clock, self.ids)
+
+        def rules() -> UpkeepRules:
+            config = TopicConfig.stored(door.state.overrides, defaults=self._config)
+            return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
+
+        return _Log(door, Upkeep(door, rules, self._checkpointer, self.clock, self.background))
+
+
+def _default_checkpointer(storage: Storage, options: Mapping[str, str] | None) -> Checkpointer:
+    if storage.uri.startswith("memory:"):
+        return port_checkpointer(storage)
+    return deltalake_checkpointer(options)

@@ -1,0 +1,53 @@
+"""Where things lie below a topic's folder, and the names of the transaction ids (docs/format.md)."""
+
+LOG_FOLDER = "_delta_log"
+FLOOR_FOLDER = "_tidelog/floor"
+LAKE_FILE = "__lake.json"
+LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
+
+TXN_PREFIX = "tidelog/"
+END_PREFIX = "tidelog/end/"
+START_PREFIX = "tidelog/start/"
+CLEAN_PREFIX = "tidelog/clean/"
+PRODUCER_PREFIX = "tidelog/producer/"
+SINK_PREFIX = "tidelog/sink/"
+PURGE_TXN = "tidelog/purge"
+
+END_TAG = "tidelog.end"
+
+
+def entry_name(version: int) -> str:
+    """The entry's file name below the log folder: `00000000000000000007.json`."""
+    return f"{version:020d}.json"
+
+
+def entry_path(version: int) -> str:
+    """The entry's path below the topic's folder."""
+    return f"{LOG_FOLDER}/{version:020d}.json"
+
+
+def checkpoint_path(version: int) -> str:
+    """The path of a checkpoint in one file below the topic's folder."""
+    return f"{LOG_FOLDER}/{version:020d}.checkpoint.parquet"
+
+
+def floor_path(version: int) -> str:
+    """The path of the floor `version` below the topic's folder."""
+    return f"{FLOOR_FOLDER}/{version:020d}"
+
+
+def version_of(name: str) -> int | None:
+    """The version that a file name of the log or floor folder starts with, or None."""
+    head = name.rpartition("/")[2][:20]
+    return int(head) if len(head) == 20 and head.isdigit() else None
+
+
+def segment_path(partition: int, known_version: int, unique: str) -> str:
+    """A new segment's path: `known_version` is the topic's version that its writer knew when it opened it."""
+    return f"partition={partition}/{known_version}-{unique}.parquet"
+
+
+def segment_known_version(path: str) -> int | None:
+    """The version in a segment's name, or None for a file that another engine wrote."""
+    head = path.rpartition("/")[2].partition("-")[0]
+    return int(head) if head.isdigit() else None

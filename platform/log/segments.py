@@ -1,0 +1,176 @@
+"""Segments: Parquet files of one partition's records, written in offset order and read by range.
+
+A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the log entry gives the base.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelog.log import schema
+from tidelog.log.config import Codec
+from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError
+from tidelog.log.state import Segment
+from tidelog.log.storage.port import Storage
+from tidelog.log.timestamps import format_utc_ms
+
+# Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
+ROW_GROUP_RECORDS = 131_072
+ROW_GROUP_BYTES = 16 * 1024 * 1024
+# Timestamps outside years 1 to 9999 get no statistics: no engine's text form holds them.
+_STATS_LOW_MS = -62_135_596_800_000
+_STATS_HIGH_MS = 253_402_300_799_999
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A segment that is written and not committed: what its log entry will say, but for the offsets.
+
+    `known_version` is the topic's version that its writer knew, `topic_id` the topic's life it is meant for.
+    Timestamps in ms since the epoch.
+    """
+
+    partition: int
+    path: str
+    records: int
+    size: int
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+    known_version: int
+    topic_id: str
+
+
+def stats_json(records: int, last_position: int, min_timestamp_ms: int, max_timestamp_ms: int) -> str:
+    """Delta's statistics of a segment ("Per-file Statistics" of the Delta protocol)."""
+    low: dict[str, Any] = {"position": 0}
+    high: dict[str, Any] = {"position": last_position}
+    if min_timestamp_ms >= _STATS_LOW_MS and max_timestamp_ms <= _STATS_HIGH_MS:
+        low["timestamp"] = format_utc_ms(min_timestamp_ms)
+        high["timestamp"] = format_utc_ms(max_timestamp_ms)
+    return orjson.dumps({"numRecords": records, "minValues": low, "maxValues": high}).decode()
+
+
+@dataclass(slots=True)
+class SegmentWriter:
+    """Writes one segment to `sink`. Columns as `tidelog.log.schema.SEGMENT` without `position`."""
+
+    sink: Any
+    codec: Codec
+    records: int = 0
+    min_timestamp_ms: int = 2**63 - 1
+    max_timestamp_ms: int = -(2**63)
+    _writer: pq.ParquetWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._writer = pq.ParquetWriter(
+            self.sink,
+            schema.SEGMENT,
+            compression=self.codec.name,
+            compression_level=self.codec.level,
+            use_dictionary=["key", "timestamp_type"],
+            column_encoding={"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+            write_statistics=["position", "timestamp"],
+            store_schema=False,
+        )
+
+    def write(self, records: pa.Table) -> None:
+        """Write a row group of records, in their order."""
+        if records.num_rows == 0:
+            return
+        positions = np.arange(self.records, self.records + records.num_rows, dtype=np.int64)
+        columns = [pa.array(positions), *(records.column(name) for name in schema.SEGMENT.names[1:])]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema.SEGMENT), ROW_GROUP_RECORDS)
+        low, high = timestamp_range_ms(records.column("timestamp"))
+        self.min_timestamp_ms = min(self.min_timestamp_ms, low)
+        self.max_timestamp_ms = max(self.max_timestamp_ms, high)
+        self.records += records.num_rows
+
+    def close(self) -> None:
+        """Write the footer; the sink stays open."""
+        self._writer.close()
+
+
+def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
+    """The smallest and the largest timestamp, rounded down to ms since the epoch."""
+    bounds = pc.min_max(timestamps.cast(pa.int64()))
+    return bounds["min"].as_py() // 1000, bounds["max"].as_py() // 1000
+
+
+def write_small_segment(records: pa.Table, codec: Codec) -> tuple[bytes, SegmentWriter]:
+    """A segment in memory: its bytes and the writer that counted it."""
+    sink = pa.BufferOutputStream()
+    writer = SegmentWriter(sink, codec)
+    writer.write(records)
+    writer.close()
+    return sink.getvalue().to_pybytes(), writer
+
+
+def read_segment(
+    storage: Storage,
+    folder: str,
+    segment: Segment,
+    start: int,
+    end: int,
+    columns: Iterable[str],
+    batch_records: int = ROW_GROUP_RECORDS,
+) -> Iterator[pa.RecordBatch]:
+    """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
+
+    Row groups outside the range are not read; batches of at most `batch_records` are cut to the range.
+    Raises `CorruptSegmentError` naming the segment when it is missing, truncated or not a segment.
+    """
+    path = f"{folder}/{unquote(segment.path)}"
+    low, high = start - segment.base_offset, end - segment.base_offset
+    wanted = ["position", *(c for c in columns if c != "position")]
+    try:
+        with storage.open(path) as source, pq.ParquetFile(source) as file:
+            groups = _row_groups(file, low, high)
+            for batch in file.iter_batches(batch_records, row_groups=groups, columns=wanted, use_threads=False):
+                cut = _cut(batch, low, high)
+                if cut.num_rows:
+                    yield cut
+    except ObjectNotFoundError as e:
+        raise _corrupt(segment, folder, "is missing") from e
+    except (pa.ArrowException, KeyError, OSError) as e:
+        raise _corrupt(segment, folder, f"can't be read ({e})") from e
+
+
+def _row_groups(file: pq.ParquetFile, low: int, high: int) -> list[int]:
+    metadata = file.metadata
+    index = file.schema_arrow.get_field_index("position")
+    if index < 0:
+        raise KeyError("it has no column 'position'")
+    chosen = []
+    for i in range(metadata.num_row_groups):
+        statistics = metadata.row_group(i).column(index).statistics
+        if statistics is None or not statistics.has_min_max or (statistics.max >= low and statistics.min < high):
+            chosen.append(i)
+    return chosen
+
+
+def _cut(batch: pa.RecordBatch, low: int, high: int) -> pa.RecordBatch:
+    positions = batch.column(0)
+    count = len(positions)
+    if count == 0:
+        return batch
+    first, last = positions[0].as_py(), positions[count - 1].as_py()
+    if last - first == count - 1:  # dense and in order, as every segment that was never compacted
+        begin = max(0, low - first)
+        return batch.slice(begin, max(0, min(count, high - first) - begin))
+    bounds = pc.and_(pc.greater_equal(positions, low), pc.less(positions, high))
+    return batch.filter(bounds)
+
+
+def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:
+    return CorruptSegmentError(
+        f"Segment {folder}/{segment.path} (partition {segment.partition}, offsets {segment.base_offset} to"
+        f" {segment.end}) {what}. Its records can't be served: restore the file from a copy, or give them up with"
+        f" delete_records before offset {segment.end}. 'tidelog check --deep' finds every such file.",
+    )

@@ -1,0 +1,178 @@
+"""Staging: writing records as segments that nobody sees until the door commits them.
+
+Memory stays bounded whatever comes in: rows wait by partition until a row group is worth writing, and large
+segments go to storage as they are written.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.log import layout
+from tidelog.log.clock import Ids
+from tidelog.log.config import Codec
+from tidelog.log.segments import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter, Staged, write_small_segment
+from tidelog.log.storage.port import Storage
+
+# All rows that wait for a row group, over all partitions, hold at most this much.
+WAITING_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where segments are staged for: a topic as its writer knows it.
+
+    `folder` below the lake's root; `version` of the topic's log; `segment_bytes` after which a new file begins.
+    """
+
+    folder: str
+    topic_id: str
+    version: int
+    partitions: int
+    segment_bytes: int
+    codec: Codec
+
+
+@dataclass(slots=True)
+class _Open:
+    """A segment that is being written."""
+
+    path: str
+    context: AbstractContextManager[BinaryIO]
+    file: BinaryIO
+    writer: SegmentWriter
+
+
+@dataclass(slots=True)
+class _Waiting:
+    tables: list[pa.Table] = field(default_factory=list)
+    records: int = 0
+    size: int = 0
+
+
+def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> list[tuple[int, pa.Table]]:
+    """The records of each partition, in their order: [(partition, table)] by partition."""
+    if not len(partitions):
+        return []
+    first = int(partitions[0])
+    if (partitions == first).all():
+        return [(first, records)]
+    order = np.argsort(partitions, kind="stable")
+    found, starts = np.unique(partitions[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    gathered = records.take(pa.array(order))
+    return [
+        (int(p), gathered.slice(start, end - start))
+        for p, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True)
+    ]
+
+
+class Stager:
+    """Stages one writer's records for one topic. Not for several threads.
+
+    `add` any number of times, then `finish`, or `abort`, which deletes what was written.
+    """
+
+    def __init__(self, storage: Storage, target: Target, ids: Ids) -> None:
+        self._storage = storage
+        self._target = target
+        self._ids = ids
+        self._waiting: dict[int, _Waiting] = {}
+        self._waiting_bytes = 0
+        self._open: dict[int, _Open] = {}
+        self._staged: list[Staged] = []
+
+    def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
+        """Stage records (columns as `tidelog.log.records.to_records` gives) for one partition each."""
+        for partition, rows in split_by_partition(records, partitions):
+            waiting = self._waiting.setdefault(partition, _Waiting())
+            waiting.tables.append(rows)
+            waiting.records += rows.num_rows
+            size = rows.nbytes
+            waiting.size += size
+            self._waiting_bytes += size
+            if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
+                self._write(partition)
+        while self._waiting_bytes > WAITING_BYTES:
+            self._write(max(self._waiting, key=lambda p: self._waiting[p].size))
+
+    def finish(self) -> list[Staged]:
+        """Close every segment; the result is by partition, and in order within one."""
+        for partition in sorted(self._waiting):
+            if partition in self._open:
+                self._write(partition)
+            else:
+                self._put_small(partition)
+        for partition in sorted(self._open):
+            self._close(partition)
+        self._staged.sort(key=lambda s: s.partition)
+        return self._staged
+
+    def abort(self) -> None:
+        """Delete what was staged; segments half written vanish."""
+        for opened in self._open.values():
+            opened.context.__exit__(_Aborted, _Aborted(), None)
+        self._open.clear()
+        for staged in self._staged:
+            self._storage.delete(f"{self._target.folder}/{staged.path}")
+        self._staged.clear()
+
+    def _take(self, partition: int) -> pa.Table:
+        waiting = self._waiting.pop(partition)
+        self._waiting_bytes -= waiting.size
+        return waiting.tables[0] if len(waiting.tables) == 1 else pa.concat_tables(waiting.tables)
+
+    def _new_path(self, partition: int) -> str:
+        return layout.segment_path(partition, self._target.version, self._ids.new())
+
+    def _put_small(self, partition: int) -> None:
+        data, writer = write_small_segment(self._take(partition), self._target.codec)
+        if writer.records:
+            path = self._new_path(partition)
+            self._storage.put(f"{self._target.folder}/{path}", data)
+            self._note(partition, path, writer, len(data))
+
+    def _write(self, partition: int) -> None:
+        opened = self._open.get(partition)
+        if opened is None:
+            path = self._new_path(partition)
+            context = self._storage.create(f"{self._target.folder}/{path}")
+            file = context.__enter__()
+            opened = _Open(path, context, file, SegmentWriter(file, self._target.codec))
+            self._open[partition] = opened
+        opened.writer.write(self._take(partition))
+        if opened.file.tell() >= self._target.segment_bytes:
+            self._close(partition)
+
+    def _close(self, partition: int) -> None:
+        opened = self._open.pop(partition)
+        try:
+            opened.writer.close()
+            size = opened.file.tell()
+        except BaseException as e:
+            opened.context.__exit__(type(e), e, e.__traceback__)
+            raise
+        opened.context.__exit__(None, None, None)
+        self._note(partition, opened.path, opened.writer, size)
+
+    def _note(self, partition: int, path: str, writer: SegmentWriter, size: int) -> None:
+        self._staged.append(
+            Staged(
+                partition,
+                path,
+                writer.records,
+                size,
+                writer.min_timestamp_ms,
+                writer.max_timestamp_ms,
+                self._target.version,
+                self._target.topic_id,
+            )
+        )
+
+
+class _Aborted(Exception):  # noqa: N818 - not an error: it tells an open file to vanish
+    """Ends the open files of a stager that is given up."""

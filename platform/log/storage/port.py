@@ -1,0 +1,103 @@
+"""The storage port: what tidelog asks of a place that keeps its bytes.
+
+Paths are relative to the lake's root, with `/` between parts, never starting or ending with one, no part
+empty, `.` or `..` (`tidelog.log.storage.paths`; anything else raises `InvalidPathError`). An object and a
+folder of objects never share a path: what then happens is each store's own.
+
+Contracts that hold for every adapter, and that the contract suite checks:
+
+- **Atomic**: a reader sees an object whole or not at all, from `put`, `put_if_absent` and `create` alike.
+- **Read your writes**: once a write has returned, every reader sees it.
+- **Threads**: all methods may be called from many threads at once.
+- **Errors**: only `tidelog.log.errors.StorageError` and its subclasses leave an adapter. Every one of them but
+  `StorageUnavailableError` means that nothing was changed.
+- **Folders** need no creation: they are there while objects are in them. A folder is no object: to `get`,
+  `open` and `delete` nothing is there. On a local disk a folder stays when its last object goes.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """One object of a listing: its whole path, its bytes, and when it was stored.
+
+    `modified_ms` is the store's own clock, ms since the epoch.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+
+
+class Storage(Protocol):
+    """A place that keeps objects by path."""
+
+    @property
+    def uri(self) -> str:
+        """The root's address as Spark, deltalake and a person would write it, without a trailing slash."""
+        ...
+
+    def get(self, path: str) -> bytes:
+        """The object's bytes. Raises `ObjectNotFoundError`."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create the object unless one is there: True when this call stored it, False when one is there.
+
+        Of many callers at once at most one gets True, across processes and machines. Durable when it
+        returns, name and content. False leaves the object that is there as it is; it may be this very call's
+        own success, when the store or its client repeated it inside. `StorageUnavailableError` leaves open
+        whether it was stored; a conflict that shows no object is one of these.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace the object. On a local disk it survives a power loss only after `sync`."""
+        ...
+
+    def create(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A writable file that becomes the object when its `with` block ends without an error.
+
+        For data too large to hold in memory. Replaces what is there; an error inside the block leaves
+        nothing behind, and what was there as it was. On a local disk it survives a power loss only after
+        `sync`.
+        """
+        ...
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Return when these objects and the folders that name them survive a power loss.
+
+        A path without an object is passed over. Where every put is durable, it does nothing. After an error
+        the objects may be lost, even if a later `sync` succeeds: write them again.
+        """
+        ...
+
+    def open(self, path: str) -> Any:
+        """A seekable file to read, as pyarrow takes it. Raises `ObjectNotFoundError`.
+
+        It goes on showing the object that was opened, or fails, when the object is replaced or deleted.
+        """
+        ...
+
+    def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects directly in `folder` ("" for the root) whose name (last part) sorts after `after`.
+
+        In lexical order. A folder that is not there lists as empty. On a local disk it is no snapshot:
+        an object created during the call may be missing while a later one is there.
+        """
+        ...
+
+    def list_folders(self, folder: str) -> list[str]:
+        """The names of the folders directly in `folder` ("" for the root), sorted."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Delete the object; one that is not there is no error.
+
+        On a local disk a power loss may bring it back.
+        """
+        ...

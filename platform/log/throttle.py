@@ -1,0 +1,36 @@
+"""The ceiling on a log's entries per second, which all its writers share by backing off.
+
+Entries stay for `log.min.age.ms` however many there are, and a folder of 100,000 of them is slow for every
+engine that lists it. Each writer sees the log grow, whoever grows it, and waits while it grows too fast.
+"""
+
+from dataclasses import dataclass
+
+ENTRIES_PER_SECOND = 300.0
+BURST_ENTRIES = 3_000.0
+
+
+@dataclass(slots=True)
+class Throttle:
+    """A bucket that refills at `rate` entries a second up to `burst`. Pure: time comes with the calls."""
+
+    rate: float = ENTRIES_PER_SECOND
+    burst: float = BURST_ENTRIES
+    _tokens: float = -1.0
+    _version: int = 0
+    _at_s: float = 0.0
+
+    def wait_s(self, version: int, now_s: float) -> float:
+        """How long to wait before the next entry, when the log's head is at `version`."""
+        if self._tokens < 0 or version < self._version:
+            self._tokens = self.burst
+        else:
+            gained = (now_s - self._at_s) * self.rate
+            spent = version - self._version
+            self._tokens = min(self.burst, max(self._tokens + gained, 0.0)) - spent
+        self._version, self._at_s = version, now_s
+        if self._tokens >= 0:
+            return 0.0
+        wait = -self._tokens / self.rate
+        self._tokens = max(self._tokens, -self.rate)
+        return min(wait, 1.0)

@@ -1,0 +1,243 @@
+"""A topic: append, read, offsets. The handle is bound to one life of the topic."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tidelog.log import fetch, partitioners
+from tidelog.log.appends import LogAppendTimeError, Marker, Ranges, decide_append
+from tidelog.log.config import TopicConfig
+from tidelog.log.decisions import require_partition, require_topic
+from tidelog.log.door import Door
+from tidelog.log.errors import InvalidConfigError, InvalidRecordError, SegmentTooOldError
+from tidelog.log.records import to_records
+from tidelog.log.schema import LOG_APPEND_TIME
+from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
+from tidelog.log.staging import Stager, Target
+from tidelog.log.state import TopicState
+from tidelog.log.throttle import Throttle
+from tidelog.log.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from tidelog.log.lake import Lake
+
+_ACKS = {0: 0, "0": 0, 1: 1, "1": 1, -1: -1, "-1": -1, "all": -1}
+
+
+def parse_acks(acks: int | str) -> int:
+    """Kafka's `acks` as 0, 1 or -1 (all). Raises `InvalidConfigError`."""
+    try:
+        return _ACKS[acks if isinstance(acks, int) else acks.strip().lower()]
+    except (KeyError, AttributeError) as e:
+        raise InvalidConfigError(f"Invalid value {acks!r} for acks: it is 0, 1, -1 or 'all'.") from e
+
+
+class Topic:
+    """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
+
+    def __init__(self, lake: "Lake", name: str, door: Door[TopicState], upkeep: Upkeep) -> None:
+        self._lake = lake
+        self._name = name
+        self._door = door
+        self._upkeep = upkeep
+        self._throttle = Throttle()
+        self._turn = int(lake.ids.fraction() * 2**31)
+        state = door.refresh()
+        self._topic_id = state.topic_id if state.exists else ""
+
+    @property
+    def name(self) -> str:
+        """The topic's name."""
+        return self._name
+
+    @property
+    def folder(self) -> str:
+        """The topic's folder below the lake's root."""
+        return self._door.folder
+
+    @property
+    def id(self) -> str:
+        """The id of the life of the topic that this handle is bound to; "" before it is created."""
+        return self._topic_id
+
+    def state(self) -> TopicState:
+        """The topic's state at the head of its log. Not to be changed.
+
+        Raises `UnknownTopicError`, or `TopicChangedError` when it is not the topic that was opened any more.
+        """
+        state = self._door.refresh()
+        require_topic(state, self._name, self._topic_id)
+        return state
+
+    def config(self) -> TopicConfig:
+        """The topic's configuration over the lake's defaults."""
+        return TopicConfig.stored(self._door.state.overrides, defaults=self._lake.config())
+
+    # --- append --------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        table: pa.Table | pa.RecordBatch,
+        acks: int | str = "all",
+        *,
+        partitioner: str | partitioners.Partitioner = "murmur2",
+        compression: str | None = None,
+        marker: Marker | None = None,
+    ) -> Ranges:
+        """Append records; returns {partition: (first offset, end offset)} of what was appended.
+
+        `table`: columns `value` (binary or string, required), `key`, `headers`, `partition` (int; null: by
+        key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once and
+        reports nothing, 1 returns when the records are committed, "all" (-1) when they survive a power loss.
+        Creates the topic when it is missing and the lake's `auto.create.topics.enable` allows it.
+        Raises `InvalidRecordError`, `RecordTooLargeError`, `InvalidTimestampError`, `UnknownPartitionError`,
+        `UnknownTopicError`, `TopicChangedError`, `StorageError`, `OutcomeUnknownError`.
+        """
+        level = parse_acks(acks)
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        if not isinstance(table, pa.Table):
+            raise InvalidRecordError(f"append takes a pyarrow Table or RecordBatch, not {type(table).__name__}.")
+        self._ensure_exists()
+        if level == 0:
+            self._lake.background.submit(self._append_quietly, table, partitioner, compression, marker)
+            return {}
+        return self._append(table, level, partitioner, compression, marker)
+
+    def _append_quietly(
+        self, table: pa.Table, partitioner: Any, compression: str | None, marker: Marker | None
+    ) -> None:
+        try:
+            self._append(table, 1, partitioner, compression, marker)
+        except Exception:
+            self._lake.log_lost(self._name)
+
+    def _append(
+        self, table: pa.Table, level: int, partitioner: Any, compression: str | None, marker: Marker | None
+    ) -> Ranges:
+        now_ms = self._lake.clock.now_ms()
+        while True:
+            stager = self.stager(compression)
+            try:
+                self._stage(stager, table, partitioner, now_ms)
+                staged = stager.finish()
+                return self.commit(staged, acks=level, marker=marker)
+            except SegmentTooOldError:
+                self._door.refresh()
+            except LogAppendTimeError as e:
+                now_ms = max(self._lake.clock.now_ms(), e.at_least_ms)
+            except BaseException as e:
+                # After an unknown outcome the entry may be there, and then it needs its segments.
+                if not getattr(e, "request_id", None):
+                    stager.abort()
+                raise
+            stager.abort()
+
+    def _stage(self, stager: Stager, table: pa.Table, partitioner: Any, now_ms: int) -> None:
+        state = self._door.state
+        records = to_records(table, self._name, self.config(), now_ms)
+        given = table.column("partition") if "partition" in table.schema.names else None
+        self._turn += 1
+        chosen = partitioners.assign(
+            records.column("key"), given, state.partitions, partitioner=partitioner, sticky=self._turn
+        )
+        stager.add(records, chosen)
+
+    def stager(self, compression: str | None = None) -> Stager:
+        """A stager for this topic as of now; `compression` is the producer's codec."""
+        return Stager(self._lake.storage, self.target(compression), self._lake.ids)
+
+    def target(self, compression: str | None = None) -> Target:
+        """What a writer elsewhere (a Spark task) needs to stage segments for this topic."""
+        state, config = self._door.state, self.config()
+        return Target(
+            self.folder,
+            state.topic_id,
+            state.version,
+            state.partitions,
+            config.segment_bytes,
+            config.codec(compression),
+        )
+
+    def commit(
+        self,
+        staged: Sequence[Staged],
+        *,
+        acks: int | str = "all",
+        marker: Marker | None = None,
+        request_id: str | None = None,
+    ) -> Ranges:
+        """Commit staged segments as one entry; returns {partition: (first offset, end offset)}.
+
+        A repeat of `marker` changes nothing and returns {}. The same `request_id` is committed at most once.
+        """
+        if not staged and marker is None:
+            return {}
+        door, clock = self._door, self._lake.clock
+        wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
+        if wait_s:
+            clock.sleep(wait_s)
+        by_committer = self.config().timestamp_type == LOG_APPEND_TIME
+        committed = door.commit(
+            lambda state: decide_append(
+                state,
+                self._name,
+                staged,
+                now_ms=clock.now_ms(),
+                log_append_time=by_committer,
+                marker=marker,
+            ),
+            durable=parse_acks(acks) == -1,
+            request_id=request_id,
+        )
+        if committed.written:
+            self._upkeep.after_commit(committed.version)
+        return committed.response
+
+    def _ensure_exists(self) -> None:
+        if self._topic_id:
+            return
+        self._topic_id = self._lake.ensure_topic(self._name)
+        self._door.refresh()
+
+    # --- read ----------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        partition: int,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        include_headers: bool = False,
+        batch_records: int = ROW_GROUP_RECORDS,
+    ) -> Iterator[pa.RecordBatch]:
+        """The records with offsets in [start, end) as Arrow batches, in offset order.
+
+        Columns key, value, topic, partition, offset, timestamp (UTC, us), timestampType, and headers where
+        asked for. None means the log start and the log end offset as of this call. Compacted offsets are
+        missing. Raises `UnknownPartitionError`, `OffsetOutOfRangeError`, `CorruptSegmentError`.
+        """
+        state = self.state()
+        require_partition(state, self._name, partition)
+        plan = fetch.plan_fetch(state, self._name, partition, start, end)
+        return fetch.fetch(
+            self._lake.storage,
+            self.folder,
+            self._name,
+            plan,
+            include_headers=include_headers,
+            batch_records=batch_records,
+        )
+
+    def offsets(self) -> dict[int, tuple[int, int]]:
+        """{partition: (log start offset, log end offset)}."""
+        state = self.state()
+        return {p: (state.start(p), state.end(p)) for p in range(state.partitions)}
+
+    def offsets_for_times(self, times: Mapping[int, int]) -> dict[int, int | None]:
+        """{partition: ms since the epoch} -> {partition: first offset at or after that time, or None}."""
+        state = self.state()
+        for partition in times:
+            require_partition(state, self._name, partition)
+        return {p: fetch.find_by_time(self._lake.storage, self.folder, state, p, ms) for p, ms in sorted(times.items())}

@@ -1,0 +1,109 @@
+"""A log's upkeep: checkpoints and trimming, by whoever commits, in the background.
+
+Whoever commits a version due for a checkpoint writes it, so there is one checkpointer at a time without anybody
+having to elect it; a committer that ends soon writes an overdue one before it does.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from typing import Any
+
+from tidelog.log.checkpoints import Checkpointer, newest_checkpoint_version
+from tidelog.log.clock import Clock
+from tidelog.log.door import Door
+from tidelog.log.trim import trim
+
+logger = logging.getLogger("tidelog.log")
+
+# Behind the head, a listing of the log folder is complete: entries are not created there any more.
+LAG = 100
+LEAST_CHECKPOINT_SPACING_S = 2.0
+LEAST_TRIM_SPACING_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepRules:
+    """`interval`: entries between checkpoints. `min_age_ms`: how long entries are kept at least."""
+
+    interval: int
+    min_age_ms: int
+
+    @property
+    def lag(self) -> int:
+        """How far behind the head a checkpoint is pinned."""
+        return min(LAG, self.interval // 5)
+
+
+def due_version(head: int, newest: int, rules: UpkeepRules) -> int | None:
+    """The version to write a checkpoint of when `newest` is the newest checkpoint's, or None when none is due."""
+    pinned = head - rules.lag
+    return pinned if pinned - newest >= rules.interval - rules.lag else None
+
+
+class Upkeep:
+    """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time."""
+
+    def __init__(
+        self,
+        door: Door[Any],
+        rules: Callable[[], UpkeepRules],
+        checkpointer: Checkpointer,
+        clock: Clock,
+        executor: Executor,
+    ) -> None:
+        self._door = door
+        self._rules = rules
+        self._checkpointer = checkpointer
+        self._clock = clock
+        self._executor = executor
+        self._busy = threading.Lock()
+        self._newest = -1
+        self._newest_seen_s = float("-inf")
+        self._trimmed_s = float("-inf")
+
+    def after_commit(self, version: int) -> Future[None] | None:
+        """Start a checkpoint in the background if `version`, which this process committed, is due for one."""
+        if version % self._rules().interval or version == 0:
+            return None
+        return self._executor.submit(self._run, False)
+
+    def catch_up(self) -> None:
+        """Write an overdue checkpoint now, as a committer does that is about to end."""
+        if due_version(self._door.state.version, self._door.checkpoint_version, self._rules()) is not None:
+            self._run(True)
+
+    def _run(self, ending: bool) -> None:
+        if not self._busy.acquire(blocking=ending):
+            return
+        try:
+            self._checkpoint(ending)
+            if self._clock.elapsed_s() - self._trimmed_s >= LEAST_TRIM_SPACING_S:
+                trim(self._door.storage, self._door.folder, self._rules().min_age_ms)
+                self._trimmed_s = self._clock.elapsed_s()
+        except Exception:
+            # The log works without: the next due commit tries again, and 'tidelog check' says what is overdue.
+            logger.warning("Upkeep of %s failed; it is tried again later.", self._door.folder, exc_info=True)
+        finally:
+            self._busy.release()
+
+    def _checkpoint(self, ending: bool) -> None:
+        door, now_s = self._door, self._clock.elapsed_s()
+        newest = newest_checkpoint_version(door.storage, door.folder)
+        if newest != self._newest:
+            self._newest, self._newest_seen_s = newest, now_s
+            spaced = newest < 0 or ending
+        else:
+            spaced = now_s - self._newest_seen_s >= LEAST_CHECKPOINT_SPACING_S
+        version = due_version(door.state.version, newest, self._rules())
+        if version is None or not (spaced or ending):
+            return
+        # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
+        unsynced = door.unsynced()
+        door.storage.sync(door.path(p) for p in unsynced)
+        self._checkpointer(f"{door.storage.uri}/{door.folder}", version)
+        door.drop_synced(version)
+        door.checkpoint_version = max(door.checkpoint_version, version)
+        self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
