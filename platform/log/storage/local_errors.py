@@ -1,0 +1,74 @@
+"""What the operating system's error numbers mean to a caller of the storage port."""
+
+import errno
+
+from tidelog.log.errors import (
+    ObjectNotFoundError,
+    StorageError,
+    StorageFullError,
+    StoragePermissionError,
+    StorageUnavailableError,
+)
+
+_FULL = "Free space there (or raise the quota), then try again."
+_DENIED = "Give the user of this process read and write access to the lake's folders."
+_DAMAGED = "Look into the system's log for what is wrong with this disk or mount."
+
+# Numbers that prove that nothing happened, with the class and the advice that a caller gets.
+_KNOWN: dict[int, tuple[type[StorageError], str]] = {
+    errno.ENOSPC: (StorageFullError, _FULL),
+    errno.EDQUOT: (StorageFullError, _FULL),
+    errno.EACCES: (StoragePermissionError, _DENIED),
+    errno.EPERM: (StoragePermissionError, _DENIED + " A file system without hard links can't hold a lake."),
+    errno.EROFS: (StoragePermissionError, "The file system is mounted read-only: mount it for writing."),
+    errno.ENOENT: (StorageError, "A folder on the way vanished: see who deletes folders of this lake."),
+    errno.ENOTDIR: (StorageError, "A part of this path is a file, not a folder: check the lake's address."),
+    errno.EISDIR: (StorageError, "A folder has the name of this object: remove or rename it."),
+    errno.ENOTEMPTY: (StorageError, "A folder has the name of this object: remove or rename it."),
+    errno.ENAMETOOLONG: (StorageError, "Use a shorter path."),
+    errno.ELOOP: (StorageError, "Symbolic links on this path lead in a circle: check them."),
+    errno.EMFILE: (StorageError, "Raise this process's limit of open files (ulimit -n)."),
+    errno.ENFILE: (StorageError, "Raise the machine's limit of open files."),
+    errno.EMLINK: (StorageError, "The file system allows no more hard links: put the lake on another one."),
+    errno.EXDEV: (StorageError, "A mount lies inside the lake's folder: a folder must be on one file system."),
+    errno.ENOTSUP: (StorageError, "The file system has no hard links: put the lake on one that has."),
+    errno.ENOSYS: (StorageError, "The file system has no hard links: put the lake on one that has."),
+}
+
+
+def not_found(location: str) -> ObjectNotFoundError:
+    """No object at this place."""
+    return ObjectNotFoundError(f"There is no object {location}. Check the path, or whether it was deleted.")
+
+
+def failed(action: str, location: str, error: OSError) -> StorageError:
+    """An error after which nothing was changed, whatever its number."""
+    kind, advice = _KNOWN.get(error.errno or 0, (StorageError, _DAMAGED))
+    return kind(f"Could not {action} {location}: {_reason(error)}. {advice}")
+
+
+def failed_to_read(location: str, error: OSError) -> StorageError:
+    """An error of a read: a missing object has its own class, and a folder is no object."""
+    if error.errno in (errno.ENOENT, errno.EISDIR):
+        return not_found(location)
+    return failed("read", location, error)
+
+
+def failed_or_done(action: str, location: str, error: OSError) -> StorageError:
+    """An error of the very call that changes the name: unless its number proves otherwise, anything may be."""
+    if error.errno in _KNOWN:
+        return failed(action, location, error)
+    return outcome_unknown(action, location, error)
+
+
+def outcome_unknown(action: str, location: str, error: OSError) -> StorageUnavailableError:
+    """An error that leaves open whether the change happened and lasts."""
+    return StorageUnavailableError(
+        f"No clear answer to an attempt to {action} {location}: {_reason(error)}. It may or may not have happened: "
+        f"look before you repeat it. {_DAMAGED}"
+    )
+
+
+def _reason(error: OSError) -> str:
+    name = errno.errorcode.get(error.errno or 0, "no error number")
+    return f"{error.strerror or error} ({name})"

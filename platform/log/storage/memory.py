@@ -1,0 +1,172 @@
+"""A store in this process's memory: for tests, simulations and trying things out."""
+
+import io
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from tidelog.log.clock import Clock, SystemClock
+from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.storage.paths import check_folder, check_path
+from tidelog.log.storage.port import ObjectInfo
+
+
+class _Object(NamedTuple):
+    data: bytes
+    modified_ms: int
+
+
+class MemoryStorage:
+    """Objects in memory, gone with the process; it can lose power like a machine with a local disk.
+
+    Deterministic: equal calls in equal order give equal answers, `modified_ms` comes from `clock`.
+
+    >>> storage = MemoryStorage("example")
+    >>> storage.put("a", b"1")
+    >>> storage.put_if_absent("b", b"2")
+    True
+    >>> storage.lose_power()
+    >>> [found.path for found in storage.list_after("")]
+    ['b']
+    """
+
+    def __init__(self, name: str, clock: Clock | None = None) -> None:
+        self._name = name
+        self._clock = clock or SystemClock()
+        self._lock = Lock()
+        self._objects: dict[str, _Object] = {}
+        self._paths: list[str] = []  # the keys of _objects, sorted
+        self._durable: dict[str, _Object] = {}
+        self._deleted: set[str] = set()  # the keys of _durable that are not in _objects
+
+    def __repr__(self) -> str:
+        return f"MemoryStorage({self._name!r})"
+
+    @property
+    def uri(self) -> str:
+        """`memory://` and the name."""
+        return f"memory://{self._name}"
+
+    def get(self, path: str) -> bytes:
+        """The object's bytes. Raises `ObjectNotFoundError`."""
+        check_path(path)
+        try:
+            return self._objects[path].data
+        except KeyError:
+            raise ObjectNotFoundError(
+                f"There is no object {self.uri}/{path}. Check the path, or whether it was deleted."
+            ) from None
+
+    def open(self, path: str) -> Any:
+        """A `pyarrow.BufferReader`. Raises `ObjectNotFoundError`."""
+        return pa.BufferReader(self.get(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create the object unless one is there; durable at once, and so are earlier deletes in its folder."""
+        check_path(path)
+        with self._lock:
+            if path in self._objects:
+                return False
+            self._store(path, data)
+            self._make_durable(path)
+        return True
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace the object; a power loss undoes that until `sync`."""
+        check_path(path)
+        with self._lock:
+            self._store(path, data)
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """A file in memory, stored at the end of the `with` block; a power loss undoes that until `sync`."""
+        check_path(path)
+        file = _NewFile()
+        yield file
+        file.close()
+        self.put(path, file.data)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Let these objects survive a power loss, and earlier deletes in their folders."""
+        for path in paths:
+            check_path(path)
+            with self._lock:
+                if path in self._objects:
+                    self._make_durable(path)
+
+    def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects directly in `folder` whose name sorts after `after`: a snapshot, in lexical order."""
+        check_folder(folder)
+        prefix = f"{folder}/" if folder else ""
+        with self._lock:
+            found = [
+                ObjectInfo(path, len(self._objects[path].data), self._objects[path].modified_ms)
+                for path in self._below(prefix, after)
+                if "/" not in path[len(prefix) :] and path[len(prefix) :] > after
+            ]
+        return iter(found)
+
+    def list_folders(self, folder: str) -> list[str]:
+        """The names of the folders directly in `folder`, sorted."""
+        check_folder(folder)
+        prefix = f"{folder}/" if folder else ""
+        with self._lock:
+            below = [path[len(prefix) :] for path in self._below(prefix)]
+        return sorted({name.split("/", 1)[0] for name in below if "/" in name})
+
+    def delete(self, path: str) -> None:
+        """Delete the object; one that is not there is no error. A power loss may bring it back."""
+        check_path(path)
+        with self._lock:
+            if self._objects.pop(path, None) is not None:
+                del self._paths[bisect_left(self._paths, path)]
+                if path in self._durable:
+                    self._deleted.add(path)
+
+    def lose_power(self) -> None:
+        """Forget what a power loss takes from a local disk at worst.
+
+        Objects that were `put` or `create`d and not synced are gone, or have the durable content that they
+        replaced. Deleted objects are back, unless their folder was synced since (by `sync` of, or by
+        `put_if_absent` of, another object directly in it).
+        """
+        with self._lock:
+            self._objects = dict(self._durable)
+            self._paths = sorted(self._objects)
+            self._deleted.clear()
+
+    def _store(self, path: str, data: bytes) -> None:
+        if path not in self._objects:
+            insort(self._paths, path)
+            self._deleted.discard(path)
+        self._objects[path] = _Object(bytes(data), self._clock.now_ms())
+
+    def _make_durable(self, path: str) -> None:
+        self._durable[path] = self._objects[path]
+        folder = path.rpartition("/")[0]
+        settled = {p for p in self._deleted if p.rpartition("/")[0] == folder}
+        self._deleted -= settled
+        for gone in settled:
+            del self._durable[gone]
+
+    def _below(self, prefix: str, after: str = "") -> Iterator[str]:
+        """The paths that start with `prefix`, from the one that follows it and `after`, sorted."""
+        for i in range(bisect_left(self._paths, prefix + after), len(self._paths)):
+            if not self._paths[i].startswith(prefix):
+                return
+            yield self._paths[i]
+
+
+class _NewFile(io.BytesIO):
+    """A buffer that keeps its bytes when it is closed."""
+
+    data = b""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.data = self.getvalue()
+        super().close()

@@ -1,0 +1,282 @@
+"""An object store (S3, Google Cloud Storage, Azure) as a store, through obstore."""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, cast
+
+import obstore
+from obstore import exceptions as obs
+from obstore.store import ObjectStore, from_url
+
+from tidelog.log.errors import InvalidConfigError, InvalidUriError, ObjectNotFoundError
+from tidelog.log.storage.objects_errors import (
+    RAISED,
+    conflict_is_proven,
+    describe,
+    failed_or_done,
+    failed_to_read,
+    no_object_to_see,
+)
+from tidelog.log.storage.paths import check_folder, check_path
+from tidelog.log.storage.port import ObjectInfo
+
+_READ_BUFFER_BYTES = 256 * 1024
+
+# Keys that obstore takes as options of its HTTP client, not of the store (`obstore.store.ClientConfig`).
+_CLIENT_KEYS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "read_timeout",
+        "root_certificate",
+        "timeout",
+        "user_agent",
+    }
+)
+# Keys whose values may be shown; a value shorter than a credential would only garble the text.
+_SHOWN_KEYS = re.compile(r"region|endpoint|bucket|container|account_name|project|timeout")
+_SECRET_LENGTH = 6
+
+
+class ObjectStorage:
+    """The objects below a prefix of a bucket or container, which has to be there already.
+
+    `options` are obstore's configuration keys of the store (`region`, `endpoint`, `access_key_id` ..., with or
+    without `aws_`, `azure_`, `google_`) and of its HTTP client (`timeout`, `allow_http`, `proxy_url` ...);
+    credentials come from the environment where options name none. `store` is a ready obstore store to use
+    instead. Its every put is durable, so `sync` does nothing.
+
+    Raises `InvalidUriError` and `InvalidConfigError`. No message holds a credential.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, store: ObjectStore | None = None) -> None:
+        self._uri = uri.rstrip("/")
+        self._secrets = [
+            value
+            for key, value in (options or {}).items()
+            if len(value) >= _SECRET_LENGTH and not _SHOWN_KEYS.search(key.lower())
+        ]
+        self._store = store if store is not None else self._connect(uri, dict(options or {}))
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._uri!r})"
+
+    def _connect(self, uri: str, options: dict[str, str]) -> ObjectStore:
+        if any(c in uri for c in "%?#") or re.search(r"//[^/@]*:[^/@]*@", uri):
+            raise InvalidUriError(
+                f"The address {re.sub(r'[?#].*|//[^/]*@', '...', uri)!r} holds a password, or a '%', '?' or '#', which "
+                "Spark and deltalake read differently. Write the plain address, and credentials as options."
+            )
+        client = {k: options.pop(k) for k in list(options) if _client_key(k) in _CLIENT_KEYS}
+        try:
+            return from_url(
+                uri,
+                config=cast(Any, options),
+                client_options=cast(Any, {_client_key(k): v for k, v in client.items()}),
+            )
+        except RAISED as error:
+            raise InvalidConfigError(
+                f"The store {uri} can't be opened as configured: {describe(error, self._secrets)}. "
+                "Options are obstore's configuration keys; correct them, or the address."
+            ) from None
+
+    @property
+    def uri(self) -> str:
+        """The address it was opened with."""
+        return self._uri
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def get(self, path: str) -> bytes:
+        """The object's bytes. Raises `ObjectNotFoundError`."""
+        check_path(path)
+        try:
+            return obstore.get(self._store, path).bytes().to_bytes()
+        except RAISED as error:
+            raise failed_to_read(self._location(path), error, self._secrets) from None
+
+    def open(self, path: str) -> Any:
+        """A buffered reader; reads past its buffer are one ranged request each. Raises `ObjectNotFoundError`."""
+        check_path(path)
+        try:
+            meta = obstore.head(self._store, path)
+        except RAISED as error:
+            raise failed_to_read(self._location(path), error, self._secrets) from None
+        return io.BufferedReader(_Reader(self, path, meta["size"], meta["e_tag"]), _READ_BUFFER_BYTES)
+
+    def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> memoryview:
+        """The bytes [start, end) of the object that has this tag."""
+        try:
+            wanted: Any = {"range": (start, end), "if_match": e_tag} if e_tag else {"range": (start, end)}
+            return memoryview(obstore.get(self._store, path, options=wanted).bytes())
+        except RAISED as error:
+            raise failed_to_read(self._location(path), error, self._secrets) from None
+
+    def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
+        """The objects directly in `folder` whose name sorts after `after`, in lexical order.
+
+        From the start it asks for the folder alone; after a name it asks for all that follows, folders in
+        `folder` included, and leaves these out.
+        """
+        check_folder(folder)
+        prefix = f"{folder}/" if folder else ""
+        try:
+            if after:
+                stream = obstore.list(self._store, folder or None, offset=prefix + after, chunk_size=1000)
+                found = [meta for chunk in stream for meta in chunk]
+            else:
+                found = list(obstore.list_with_delimiter(self._store, folder or None)["objects"])
+        except RAISED as error:
+            raise failed_to_read(self._location(folder), error, self._secrets) from None
+        infos = [
+            ObjectInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
+            for meta in found
+            if "/" not in meta["path"][len(prefix) :] and meta["path"][len(prefix) :] > after
+        ]
+        return iter(sorted(infos, key=lambda info: info.path))
+
+    def list_folders(self, folder: str) -> list[str]:
+        """The names of the folders directly in `folder`, sorted."""
+        check_folder(folder)
+        try:
+            found = obstore.list_with_delimiter(self._store, folder or None)["common_prefixes"]
+        except RAISED as error:
+            raise failed_to_read(self._location(folder), error, self._secrets) from None
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create the object by a conditional put, which the store decides and obstore may repeat."""
+        check_path(path)
+        try:
+            obstore.put(self._store, path, data, mode="create")
+        except obs.AlreadyExistsError as error:
+            if not conflict_is_proven(error):
+                self._check_there(path)
+            return False
+        except RAISED as error:
+            raise failed_or_done("create", self._location(path), error, self._secrets) from None
+        return True
+
+    def _check_there(self, path: str) -> None:
+        """S3 answers 409 when two requests meet, and then neither may have stored anything."""
+        try:
+            obstore.head(self._store, path)
+        except RAISED:
+            raise no_object_to_see(self._location(path)) from None
+
+    def put(self, path: str, data: bytes) -> None:
+        """Create or replace the object, durably."""
+        check_path(path)
+        try:
+            obstore.put(self._store, path, data)
+        except RAISED as error:
+            raise failed_or_done("put", self._location(path), error, self._secrets) from None
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """A file to write, uploaded in parts; the object appears with the last request."""
+        check_path(path)
+        upload = obstore.open_writer(self._store, path)
+        try:
+            yield cast(BinaryIO, _Writer(self, path, upload))
+        except BaseException as error:
+            # Parts that can't be taken back are invisible, and the error that brought us here tells more.
+            with suppress(*RAISED):
+                upload.__exit__(type(error), error, error.__traceback__)
+            raise
+        try:
+            upload.close()
+        except RAISED as error:
+            raise self.write_failed(path, error) from None
+
+    def write_failed(self, path: str, error: Exception) -> Exception:
+        """The port's error for one of an upload."""
+        return failed_or_done("put", self._location(path), error, self._secrets)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Nothing: what an object store acknowledges is durable."""
+
+    def delete(self, path: str) -> None:
+        """Delete the object; one that is not there is no error."""
+        check_path(path)
+        try:
+            obstore.delete(self._store, path)
+        except RAISED as error:
+            location = self._location(path)
+            if not isinstance(failed_to_read(location, error, self._secrets), ObjectNotFoundError):
+                raise failed_or_done("delete", location, error, self._secrets) from None
+
+    def _location(self, path: str) -> str:
+        return f"{self._uri}/{path}" if path else self._uri
+
+
+def _client_key(key: str) -> str:
+    return re.sub(r"^(aws|azure|google)_", "", key.lower())
+
+
+class _Reader(io.RawIOBase):
+    """One version of an object as an unbuffered file."""
+
+    def __init__(self, storage: ObjectStorage, path: str, size: int, e_tag: str | None) -> None:
+        self._storage = storage
+        self._path = path
+        self._size = size
+        self._e_tag = e_tag
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")
+        end = min(self._position + len(view), self._size)
+        if end <= self._position:
+            return 0
+        data = self._storage.read_range(self._path, self._position, end, self._e_tag)
+        view[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+class _Writer(io.RawIOBase):
+    """The file behind `create`; closing it doesn't end the upload, the `with` block's end does."""
+
+    def __init__(self, storage: ObjectStorage, path: str, upload: Any) -> None:
+        self._storage = storage
+        self._path = path
+        self._upload = upload
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        try:
+            self._upload.write(data)
+        except RAISED as error:
+            raise self._storage.write_failed(self._path, error) from None
+        return memoryview(data).nbytes

@@ -1,0 +1,123 @@
+"""What obstore's exceptions mean to a caller of the storage port.
+
+obstore gives the HTTP status only in its text, and repeats requests inside: after a repeat even a clear
+refusal leaves open whether an earlier try was stored. Texts are taken apart here and nowhere else, and every
+shape that is relied on has a test against a scripted server.
+"""
+
+import re
+from collections.abc import Collection
+
+from obstore import exceptions as obs
+
+from tidelog.log.errors import (
+    InvalidPathError,
+    ObjectNotFoundError,
+    StorageError,
+    StoragePermissionError,
+    StorageUnavailableError,
+)
+
+# What obstore's calls raise: NotFoundError is Python's FileNotFoundError, some of its wrappers raise OSError.
+RAISED = (obs.BaseError, OSError)
+
+_STATUS = re.compile(r"non-2xx status code: (\d{3})")
+_REPEATED = re.compile(r"after \d+ retries")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_CONNECTION = re.compile(r"HttpError \{\s*kind: (\w+)")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_TRY_LATER = (408, 409, 412, 425, 429)
+_DENIED = (obs.PermissionDeniedError, obs.UnauthenticatedError)
+
+
+def conflict_is_proven(error: Exception) -> bool:
+    """Whether "already exists" shows that an object is there: a 409 of S3 doesn't, a 412 does."""
+    return _status(str(error)) == 412
+
+
+def failed_to_read(location: str, error: Exception, secrets: Collection[str]) -> StorageError:
+    """An error of a read or a listing, which change nothing."""
+    no_bucket = _code(str(error)) in _NO_BUCKET
+    if isinstance(error, FileNotFoundError) and not no_bucket:
+        return ObjectNotFoundError(f"There is no object {location}. Check the path, or whether it was deleted.")
+    if isinstance(error, obs.PreconditionError):
+        return StorageError(f"The object {location} was replaced while it was read. Open it again.")
+    return _refused("read", location, error, secrets) or _unavailable("read", location, error, secrets)
+
+
+def failed_or_done(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageError:
+    """An error of a write: unless the first answer was a refusal, nothing proves that nothing was stored."""
+    refused = None
+    if not _REPEATED.search(str(error)):
+        refused = _refused(action, location, error, secrets)
+    return refused or _unavailable(action, location, error, secrets)
+
+
+def no_object_to_see(location: str) -> StorageUnavailableError:
+    """A conditional put met a conflict, and yet no object is there."""
+    return StorageUnavailableError(
+        f"The store reports a conflict about {location}, but shows no object there: another request for the same "
+        "name was under way, and which one wins is open. Look again before you repeat it."
+    )
+
+
+def describe(error: Exception, secrets: Collection[str]) -> str:
+    """The error's own words without the server's reply, queries of addresses, and secrets.
+
+    A reply may quote the signed request, an Azure address carries its signature.
+    """
+    text = str(error)
+    words = text.split("\n\nDebug source", 1)[0].strip()
+    words = re.sub(r"(non-2xx status code: \d{3}[^:\n]*).*", r"\1", words, flags=re.DOTALL)
+    words = re.sub(r"(\w+://)[^/@\s]+@", r"\1", words)
+    words = re.sub(r"\?\S*", "", words)
+    for secret in secrets:
+        words = words.replace(secret, "***")
+    details = [d for d in (_code(text), *_CONNECTION.findall(text)[:1]) if d]
+    return " ".join(words.split()) + (f" ({', '.join(details)})" if details else "")
+
+
+def _refused(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageError | None:
+    """The port's error where the store refused the request, None where it may have been carried out."""
+    text = str(error)
+    status = _status(text)
+    reason = describe(error, secrets)
+    if isinstance(error, _DENIED) or status in (401, 403):
+        return StoragePermissionError(
+            f"The store denies the attempt to {action} {location}: {reason}. Check the credentials of this process, "
+            "and that they may get, put, list and delete below the lake's root."
+        )
+    if isinstance(error, FileNotFoundError):
+        return StorageError(
+            f"Could not {action} {location}: {reason}. The bucket or container has to be there already: "
+            "create it, or correct the address."
+        )
+    if isinstance(error, obs.NotSupportedError):
+        return StorageError(
+            f"Could not {action} {location}: {reason}. A lake needs a store with conditional puts: "
+            "switch them on in the store's options, or use another store."
+        )
+    if isinstance(error, obs.InvalidPathError):
+        return InvalidPathError(f"The store takes no object {location}: {reason}. Use another path.")
+    if status is not None and 400 <= status < 500 and status not in _TRY_LATER:
+        return StorageError(
+            f"The store refused to {action} {location}: {reason}. Check the lake's address and the store's options."
+        )
+    return None
+
+
+def _unavailable(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageUnavailableError:
+    return StorageUnavailableError(
+        f"No clear answer to an attempt to {action} {location}: {describe(error, secrets)}. A write may or may not "
+        "have happened: look before you repeat it, and check that the store can be reached."
+    )
+
+
+def _status(text: str) -> int | None:
+    found = _STATUS.search(text)
+    return int(found[1]) if found else None
+
+
+def _code(text: str) -> str | None:
+    found = _CODE.search(text)
+    return found[1] if found else None
