@@ -1,12 +1,13 @@
-"""Kafka's key hashes over whole Arrow columns: no Python loop per record.
+"""Key hashes over whole Arrow columns: Kafka's murmur2 without a Python loop per record, murmur3 by mmh3.
 
-Both hashes eat a key four bytes at a time. So the keys of a block are ordered by their number of words, longest
+murmur2 eats a key four bytes at a time. So the keys of a block are ordered by their number of words, longest
 first, and step i folds word i into the hashes of all keys that still have one: a prefix of the block.
 """
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final
 
+import mmh3
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -23,104 +24,15 @@ _BLOCK: Final = 1 << 15
 _STRAGGLERS: Final = 64
 
 
-class _WordHash(Protocol):
-    """A hash over 32-bit little-endian words; arrays are changed in place where nothing is returned."""
-
-    def start(self, lengths: U32) -> U32:
-        """Return the hashes before the first word, by the keys' lengths in bytes."""
-
-    def mix(self, words: U32) -> None:
-        """Scramble words, each by itself."""
-
-    def fold(self, hashes: U32, mixed: U32) -> None:
-        """Take one mixed word into each hash."""
-
-    def fold_one(self, value: int, mixed: list[int]) -> int:
-        """Take all mixed words of one key into its hash."""
-
-    def tail(self, hashes: U32, rests: U32, counts: U32) -> None:
-        """Take the last `counts` bytes (0 to 3) into each hash; `rests` holds them as a number."""
-
-    def finish(self, hashes: U32, lengths: U32) -> None:
-        """Scramble the result."""
+_SEED: Final = np.uint32(0x9747B28C)
+_M: Final = np.uint32(0x5BD1E995)
 
 
-class _Murmur2:
-    """Kafka's `Utils.murmur2`: Austin Appleby's MurmurHash2 with Kafka's seed."""
-
-    SEED = np.uint32(0x9747B28C)
-    M = np.uint32(0x5BD1E995)
-
-    def start(self, lengths: U32) -> U32:
-        return lengths ^ self.SEED
-
-    def mix(self, words: U32) -> None:
-        words *= self.M
-        words ^= words >> np.uint32(24)
-        words *= self.M
-
-    def fold(self, hashes: U32, mixed: U32) -> None:
-        hashes *= self.M
-        hashes ^= mixed
-
-    def fold_one(self, value: int, mixed: list[int]) -> int:
-        m = int(self.M)
-        for word in mixed:
-            value = (value * m & 0xFFFFFFFF) ^ word
-        return value
-
-    def tail(self, hashes: U32, rests: U32, counts: U32) -> None:
-        hashes ^= rests
-        np.multiply(hashes, self.M, out=hashes, where=counts != 0)
-
-    def finish(self, hashes: U32, lengths: U32) -> None:
-        del lengths
-        hashes ^= hashes >> np.uint32(13)
-        hashes *= self.M
-        hashes ^= hashes >> np.uint32(15)
-
-
-class _Murmur3:
-    """MurmurHash3_x86_32 with seed 0, what `mmh3.hash` computes."""
-
-    C1 = np.uint32(0xCC9E2D51)
-    C2 = np.uint32(0x1B873593)
-    STEP = np.uint32(0xE6546B64)
-
-    def start(self, lengths: U32) -> U32:
-        return np.zeros_like(lengths)
-
-    def mix(self, words: U32) -> None:
-        words *= self.C1
-        _rotate_left(words, 15)
-        words *= self.C2
-
-    def fold(self, hashes: U32, mixed: U32) -> None:
-        hashes ^= mixed
-        _rotate_left(hashes, 13)
-        hashes *= np.uint32(5)
-        hashes += self.STEP
-
-    def fold_one(self, value: int, mixed: list[int]) -> int:
-        step = int(self.STEP)
-        for word in mixed:
-            value ^= word
-            value = (value << 13 | value >> 19) & 0xFFFFFFFF
-            value = (value * 5 + step) & 0xFFFFFFFF
-        return value
-
-    def tail(self, hashes: U32, rests: U32, counts: U32) -> None:
-        del counts  # no bytes left are a rest of 0, which mixes to 0 and changes nothing
-        self.mix(rests)
-        hashes ^= rests
-
-    def finish(self, hashes: U32, lengths: U32) -> None:
-        hashes ^= lengths
-        hashes ^= hashes >> np.uint32(16)
-        hashes *= np.uint32(0x85EBCA6B)
-        hashes ^= hashes >> np.uint32(13)
-        hashes *= np.uint32(0xC2B2AE35)
-        hashes ^= hashes >> np.uint32(16)
+def _mix(words: U32) -> None:
+    """Scramble words in place, each by itself."""
+    words *= _M
+    words ^= words >> np.uint32(24)
+    words *= _M
 
 
 def murmur2(keys: pa.Array | pa.ChunkedArray) -> U32:
@@ -130,12 +42,14 @@ def murmur2(keys: pa.Array | pa.ChunkedArray) -> U32:
     null key's is 0. `murmur2(pa.array([b"abc"]))` is `[479470107]`. Raises InvalidRecordError for other types.
     Source: `org.apache.kafka.common.utils.Utils.murmur2`.
     """
-    return _hash(keys, _Murmur2())
+    hashes = [_hash_array(array) for array in _plain_chunks(keys)]
+    return hashes[0] if len(hashes) == 1 else np.concatenate([np.zeros(0, np.uint32), *hashes])
 
 
 def murmur3(keys: pa.Array | pa.ChunkedArray) -> U32:
     """MurmurHash3 (x86, 32 bits, seed 0) of each key: `mmh3.hash(key, signed=False)`; a null key's is 0."""
-    return _hash(keys, _Murmur3())
+    hashes = [mmh3.hash(key, signed=False) if key is not None else 0 for key in _key_bytes(keys)]
+    return np.array(hashes, np.uint32)
 
 
 def null_mask(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | None:
@@ -146,10 +60,9 @@ def null_mask(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | None:
     return np.concatenate([chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks])
 
 
-def _rotate_left(words: U32, bits: int) -> None:
-    high = words >> np.uint32(32 - bits)
-    words <<= np.uint32(bits)
-    words |= high
+def _key_bytes(keys: pa.Array | pa.ChunkedArray) -> Iterator[bytes | None]:
+    for chunk in _plain_chunks(keys):
+        yield from (chunk if pa.types.is_null(chunk.type) else chunk.cast(pa.large_binary())).to_pylist()
 
 
 def _plain_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
@@ -174,12 +87,7 @@ def _plain_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
             )
 
 
-def _hash(keys: pa.Array | pa.ChunkedArray, function: _WordHash) -> U32:
-    hashes = [_hash_array(array, function) for array in _plain_chunks(keys)]
-    return hashes[0] if len(hashes) == 1 else np.concatenate([np.zeros(0, np.uint32), *hashes])
-
-
-def _hash_array(array: pa.Array, function: _WordHash) -> U32:
+def _hash_array(array: pa.Array) -> U32:
     hashes = np.zeros(len(array), np.uint32)
     if array.null_count == len(array):
         return hashes
@@ -197,13 +105,13 @@ def _hash_array(array: pa.Array, function: _WordHash) -> U32:
     words = np.ndarray((len(data) - 3,), np.dtype("<u4"), buffer=data, strides=(1,))
     for first in range(0, len(array), _BLOCK):
         bounds = offsets[first : first + _BLOCK + 1].astype(np.int64) + shift
-        hashes[first : first + _BLOCK] = _hash_block(words, bounds[:-1], bounds[1:], function)
+        hashes[first : first + _BLOCK] = _hash_block(words, bounds[:-1], bounds[1:])
     if array.null_count:
         hashes[array.is_null().to_numpy(zero_copy_only=False)] = 0
     return hashes
 
 
-def _hash_block(words: U32, starts: I64, ends: I64, function: _WordHash) -> U32:
+def _hash_block(words: U32, starts: I64, ends: I64) -> U32:
     """Hash the keys at bytes [starts, ends) of the data whose overlapping words are `words`."""
     counts = (ends - starts) >> 2
     most = int(counts.max())
@@ -216,21 +124,25 @@ def _hash_block(words: U32, starts: I64, ends: I64, function: _WordHash) -> U32:
     # active[i]: how many keys have a word i
     active = len(counts) - np.cumsum(np.bincount(counts, minlength=most + 1))
     lengths = (ends - starts).astype(np.uint32)
-    hashes = function.start(lengths)
+    hashes = lengths ^ _SEED
     for i in range(most):
         many = int(active[i])
         if many < _STRAGGLERS < most - i:
-            _finish_stragglers(words, starts[:many] + 4 * i, counts[:many] - i, hashes, function)
+            _finish_stragglers(words, starts[:many] + 4 * i, counts[:many] - i, hashes)
             break
         mixed = words[starts[:many] + 4 * i]
-        function.mix(mixed)
-        function.fold(hashes[:many], mixed)
+        _mix(mixed)
+        hashes[:many] *= _M
+        hashes[:many] ^= mixed
     rest_counts = lengths & np.uint32(3)
     # The bytes left over stand in the upper part of the word that ends with the key. Two shifts, because one of
     # 32 bits is not defined.
     rests = (words[ends - 4] >> np.uint32(8)) >> (np.uint32(24) - np.uint32(8) * rest_counts)
-    function.tail(hashes, rests, rest_counts)
-    function.finish(hashes, lengths)
+    hashes ^= rests
+    np.multiply(hashes, _M, out=hashes, where=rest_counts != 0)
+    hashes ^= hashes >> np.uint32(13)
+    hashes *= _M
+    hashes ^= hashes >> np.uint32(15)
     if order is None:
         return hashes
     unordered = np.empty_like(hashes)
@@ -238,9 +150,12 @@ def _hash_block(words: U32, starts: I64, ends: I64, function: _WordHash) -> U32:
     return unordered
 
 
-def _finish_stragglers(words: U32, starts: I64, counts: I64, hashes: U32, function: _WordHash) -> None:
+def _finish_stragglers(words: U32, starts: I64, counts: I64, hashes: U32) -> None:
     """Fold the last `counts` words, from byte `starts`, into the first hashes, one key after the other."""
     for row, (start, count) in enumerate(zip(starts.tolist(), counts.tolist(), strict=True)):
         mixed = words[start : start + 4 * count : 4].copy()
-        function.mix(mixed)
-        hashes[row] = function.fold_one(int(hashes[row]), mixed.tolist())
+        _mix(mixed)
+        value, m = int(hashes[row]), int(_M)
+        for word in mixed.tolist():
+            value = (value * m & 0xFFFFFFFF) ^ word
+        hashes[row] = value
