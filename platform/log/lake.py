@@ -1,9 +1,8 @@
 """A lake: a root that holds topics. Where a program begins: `tidelog.Lake("/data/lake")`."""
 
-import logging
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -38,8 +37,6 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.topic import Topic
 from tidelog.log.topic_log import check_name, table_properties, topic_machine
 from tidelog.log.upkeep import Upkeep, UpkeepRules
-
-logger = logging.getLogger("tidelog.log")
 
 LAKE_FORMAT = 1
 
@@ -96,7 +93,7 @@ class Lake:
         self._checkpointer = checkpointer or _default_checkpointer(self.storage, storage_options)
         self._logs: dict[str, _Log] = {}
         self._lock = threading.Lock()
-        self.background = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
+        self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
         self._config = self._open(create)
 
     @property
@@ -157,10 +154,6 @@ class Lake:
         self.storage.sync([layout.LAKE_FILE])
         self._config = changed
         return changed
-
-    def log_lost(self, topic: str) -> None:
-        """Say that an append with acks=0 failed, which nobody waits for."""
-        logger.warning("An append with acks=0 to topic '%s' failed; its records are lost.", topic, exc_info=True)
 
     # --- topics --------------------------------------------------------------------------------------------
 

@@ -1,13 +1,16 @@
 """A topic: append, read, offsets. The handle is bound to one life of the topic."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import Executor
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from tidelog.log import fetch, partitioners
 from tidelog.log.appends import LogAppendTimeError, Marker, Ranges, decide_append
-from tidelog.log.config import TopicConfig
+from tidelog.log.clock import Clock, Ids
+from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import require_partition, require_topic
 from tidelog.log.door import Door
 from tidelog.log.errors import InvalidConfigError, InvalidRecordError, SegmentTooOldError
@@ -16,11 +19,11 @@ from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
 from tidelog.log.staging import Stager, Target
 from tidelog.log.state import TopicState
+from tidelog.log.storage.port import Storage
 from tidelog.log.throttle import Throttle
 from tidelog.log.upkeep import Upkeep
 
-if TYPE_CHECKING:
-    from tidelog.log.lake import Lake
+logger = logging.getLogger("tidelog.log")
 
 _ACKS = {0: 0, "0": 0, 1: 1, "1": 1, -1: -1, "-1": -1, "all": -1}
 
@@ -33,10 +36,27 @@ def parse_acks(acks: int | str) -> int:
         raise InvalidConfigError(f"Invalid value {acks!r} for acks: it is 0, 1, -1 or 'all'.") from e
 
 
+class Surroundings(Protocol):
+    """What a topic needs of the lake it is in."""
+
+    storage: Storage
+    clock: Clock
+    ids: Ids
+    background: Executor
+
+    def config(self) -> LakeConfig:
+        """The lake's configuration."""
+        ...
+
+    def ensure_topic(self, name: str) -> str:
+        """The id of the topic, which may be created on the way."""
+        ...
+
+
 class Topic:
     """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
 
-    def __init__(self, lake: "Lake", name: str, door: Door[TopicState], upkeep: Upkeep) -> None:
+    def __init__(self, lake: Surroundings, name: str, door: Door[TopicState], upkeep: Upkeep) -> None:
         self._lake = lake
         self._name = name
         self._door = door
@@ -111,7 +131,9 @@ class Topic:
         try:
             self._append(table, 1, partitioner, compression, marker)
         except Exception:
-            self._lake.log_lost(self._name)
+            logger.warning(
+                "An append with acks=0 to topic '%s' failed; its records are lost.", self._name, exc_info=True
+            )
 
     def _append(
         self, table: pa.Table, level: int, partitioner: Any, compression: str | None, marker: Marker | None
