@@ -127,6 +127,11 @@ class Door(Generic[S]):
             self._tail()
             return self._state
 
+    def oldest_version(self) -> int:
+        """The oldest version of the log that can still be read: nothing below it is kept."""
+        with self.lock:
+            return self._look_at_floors() + 1
+
     def path(self, relative: str) -> str:
         """A path below the log's folder, as the storage port takes it."""
         return f"{self.folder}/{relative}"

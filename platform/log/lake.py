@@ -288,6 +288,11 @@ class Lake:
         """The topic's configuration over the lake's defaults. Raises `UnknownTopicError`."""
         return TopicConfig.stored(self._state(name).overrides, defaults=self._config)
 
+    def oldest_version(self, name: str) -> int:
+        """The oldest version of the topic's log that is kept: how far time travel reaches back."""
+        self._state(name)
+        return self._log(name).door.oldest_version()
+
     def _state(self, name: str) -> TopicState:
         check_name(name)
         state = self._log(name).door.refresh()

@@ -1,0 +1,6 @@
+"""tidelog.spark: a session that is set up for tidelog, and topics as native DataFrames."""
+
+from tidelog.spark.native import create_view, read_topic, stream_topic
+from tidelog.spark.session import configure, session
+
+__all__ = ["configure", "create_view", "read_topic", "session", "stream_topic"]

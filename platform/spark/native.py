@@ -1,0 +1,130 @@
+"""A topic as a native DataFrame: read by Spark's own Parquet scan through Delta, with offsets.
+
+For catching up, SQL and time travel at Spark's full speed. What a consumer needs beyond that (Kafka's offsets in
+the checkpoint, rate limits, subscribing to patterns) is in `format("tidelog")`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+
+from tidelog.log.errors import InvalidOptionError, LogTrimmedError
+from tidelog.log.lake import Lake
+from tidelog.log.state import TopicState
+
+
+def read_topic(
+    spark: SparkSession,
+    lake: str | Lake,
+    topic: str,
+    *,
+    version: int | None = None,
+    timestamp: str | None = None,
+) -> DataFrame:
+    """The topic as a batch DataFrame: key, value, topic, partition, offset, timestamp, timestampType, headers.
+
+    `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
+    records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`). Raises `UnknownTopicError`, `LogTrimmedError`.
+    """
+    if version is not None and timestamp is not None:
+        raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
+    with _opened(lake) as opened:
+        state = opened.topic(topic).state()
+        reader = spark.read.format("delta")
+        if version is not None:
+            _require_kept(opened, topic, state, version)
+            reader = reader.option("versionAsOf", version)
+        if timestamp is not None:
+            reader = reader.option("timestampAsOf", timestamp)
+        is_now = version is None and timestamp is None
+        return _as_records(reader.load(f"{opened.uri}/{topic}"), topic, state if is_now else None)
+
+
+def stream_topic(
+    spark: SparkSession,
+    lake: str | Lake,
+    topic: str,
+    *,
+    starting_version: int | None = None,
+    max_files_per_trigger: int | None = None,
+) -> DataFrame:
+    """The topic as a stream on Delta's own streaming source, columns as `read_topic`: for catching up fast.
+
+    Retention, merging and compaction neither break nor repeat it. Its checkpoint holds versions of the topic's
+    log, so the query must not stay away for longer than the log is kept (`log.min.age.ms`). `starting_version`
+    begins with that entry instead of everything that is there. Raises `UnknownTopicError`, `LogTrimmedError`.
+    """
+    with _opened(lake) as opened:
+        state = opened.topic(topic).state()
+        reader = spark.readStream.format("delta")
+        if starting_version is not None:
+            _require_kept(opened, topic, state, starting_version)
+            reader = reader.option("startingVersion", starting_version)
+        if max_files_per_trigger is not None:
+            reader = reader.option("maxFilesPerTrigger", max_files_per_trigger)
+        return _as_records(reader.load(f"{opened.uri}/{topic}"), topic, state)
+
+
+def create_view(spark: SparkSession, lake: str | Lake, topic: str, name: str | None = None) -> str:
+    """Make the topic a temporary view for SQL, named `name` or as the topic with `_` for `.` and `-`.
+
+    The view is live: each query sees what is there by then. Returns the view's name.
+    """
+    view = name or topic.replace(".", "_").replace("-", "_")
+    read_topic(spark, lake, topic).createOrReplaceTempView(view)
+    return view
+
+
+def _as_records(table: DataFrame, topic: str, state: TopicState | None) -> DataFrame:
+    offset = F.col("base_offset") + F.col("position")
+    visible = None if state is None else _above_log_start(state, offset)
+    rows = table if visible is None else table.where(visible)
+    return rows.select(
+        "key",
+        "value",
+        F.lit(topic).alias("topic"),
+        "partition",
+        offset.alias("offset"),
+        "timestamp",
+        F.col("timestamp_type").alias("timestampType"),
+        "headers",
+    )
+
+
+def _above_log_start(state: TopicState, offset: Column) -> Column | None:
+    """Hides records below the log start in a segment that delete_records has cut, until it is rewritten."""
+    cut = {
+        p: state.start(p)
+        for p in range(state.partitions)
+        if (live := state.live(p)) and live[0].base_offset < state.start(p)
+    }
+    if not cut:
+        return None
+    whole = ~F.col("partition").isin(*cut)
+    return reduce(or_, [(F.col("partition") == p) & (offset >= start) for p, start in sorted(cut.items())], whole)
+
+
+def _require_kept(lake: Lake, topic: str, state: TopicState, version: int) -> None:
+    """Refuse a version of the log that was trimmed, with the offsets to start from instead."""
+    oldest = lake.oldest_version(topic)
+    if version > state.version or version < oldest:
+        starts = ", ".join(f"{p}: {state.start(p)}" for p in range(min(state.partitions, 8)))
+        raise LogTrimmedError(
+            f"Topic '{topic}' has versions {oldest} to {state.version} of its log; version {version} is not among"
+            f" them. Entries are kept for log.min.age.ms ({lake.topic_config(topic).log_min_age_ms} ms); raise it for"
+            f" longer time travel. The records that are there begin at the log start offsets ({starts}): read from"
+            " there with format('tidelog')."
+        )
+
+
+@contextmanager
+def _opened(lake: str | Lake) -> Iterator[Lake]:
+    if isinstance(lake, Lake):
+        yield lake
+    else:
+        with Lake(lake, create=False) as opened:
+            yield opened
