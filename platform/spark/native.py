@@ -28,7 +28,8 @@ def read_topic(
     """The topic as a batch DataFrame: key, value, topic, partition, offset, timestamp, timestampType, headers.
 
     `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
-    records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`). Raises `UnknownTopicError`, `LogTrimmedError`.
+    records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`).
+    Raises `UnknownTopicError`, `LogTrimmedError`.
     """
     if version is not None and timestamp is not None:
         raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
