@@ -1,0 +1,90 @@
+"""The rules that options of the Spark source and of the Spark sink share.
+
+Numbers and booleans are read as Java reads them for Spark's Kafka connector, with Java's messages.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+
+from tidelog.log.errors import InvalidOptionError
+
+LAKE = "lake"
+BOOTSTRAP_SERVERS = "kafka.bootstrap.servers"
+KAFKA_PREFIX = "kafka."
+
+_INTEGER = re.compile(r"[+-]?\d+")
+_BROKER = r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}"
+_BROKERS = re.compile(rf"{_BROKER}(?:\s*,\s*{_BROKER})*")
+
+
+def lowered(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by their names in lower case: names are case-insensitive, values are not."""
+    return {name.lower(): value for name, value in options.items()}
+
+
+def integer(text: str, bits: int) -> int:
+    """The number that Java's `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, untrimmed.
+
+    Raises InvalidOptionError with Java's message.
+    """
+    if _INTEGER.fullmatch(text):
+        number = int(text)
+        if -(1 << bits - 1) <= number < 1 << bits - 1:
+            return number
+    raise InvalidOptionError(f'For input string: "{text}"')
+
+
+def boolean(text: str) -> bool:
+    """`true` or `false` in any case, untrimmed. Raises InvalidOptionError with Scala's message."""
+    return _boolean(text, f'For input string: "{text}"')
+
+
+def spark_boolean(text: str) -> bool:
+    """The same with the message of Spark's option maps (`CaseInsensitiveStringMap.getBoolean`)."""
+    return _boolean(text, f"{text} is not a boolean string.")
+
+
+def lake_address(options: Mapping[str, str], environment_lake: str | None, missing: str) -> str:
+    """Where the lake is: `lake`, else `kafka.bootstrap.servers`, else the environment's TIDELOG_LAKE, trimmed.
+
+    `options` have lower-case names; `missing` is what Kafka's connector says when there is no address. Raises
+    InvalidOptionError when there is none, or one of Kafka brokers.
+    """
+    for name in (LAKE, BOOTSTRAP_SERVERS):
+        if name in options:
+            address = options[name].strip()
+            if not address:
+                raise InvalidOptionError(f"Option '{name}' is empty. Set it to the lake's folder or URI.")
+            if _BROKERS.fullmatch(address):
+                raise InvalidOptionError(
+                    f"Option '{name}' holds {address!r}, the address of Kafka brokers, and a lake has none. Set it "
+                    "to the lake's folder or URI, such as /data/lake or s3://bucket/lake."
+                )
+            return address
+    if environment_lake is not None and environment_lake.strip():
+        return environment_lake.strip()
+    raise InvalidOptionError(
+        f"{missing}. Set the option 'lake' to the lake's folder or URI; '{BOOTSTRAP_SERVERS}' and the environment "
+        "variable TIDELOG_LAKE may hold it too."
+    )
+
+
+def ignored_settings(
+    options: Mapping[str, str], honoured: Collection[str], *, also: Collection[str] = ()
+) -> str | None:
+    """One warning that names the Kafka client settings nothing here needs, or None when there are none.
+
+    `also` are options outside `kafka.` that set up a Kafka client.
+    """
+    ignored = sorted(
+        name for name in options if name in also or (name.startswith(KAFKA_PREFIX) and name not in honoured)
+    )
+    if not ignored:
+        return None
+    return f"Ignored, since there is no Kafka client to configure: {', '.join(ignored)}."
+
+
+def _boolean(text: str, message: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise InvalidOptionError(message)

@@ -1,0 +1,175 @@
+"""The sink's options: those of Spark 4.2's Kafka sink, and the lake's own.
+
+Pure: warnings are values, the environment's lake address comes in as an argument. Refused settings and their words
+are the connector's (`KafkaSourceProvider.kafkaParamsForProducer`) and the Kafka producer's (`ProducerConfig`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tidelog.log.errors import InvalidOptionError
+from tidelog.log.partitioners import PARTITIONERS
+from tidelog.log.spark_options import (
+    BOOTSTRAP_SERVERS,
+    ignored_settings,
+    integer,
+    lake_address,
+    lowered,
+    spark_boolean,
+)
+
+Acks = Literal[0, 1, "all"]
+
+COMPRESSION_TYPE = "kafka.compression.type"
+ACKS = "kafka.acks"
+PARTITIONER_CLASS = "kafka.partitioner.class"
+
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_ACKS: dict[str, Acks] = {"all": "all", "-1": "all", "0": 0, "1": 1}
+_HONOURED = (BOOTSTRAP_SERVERS, COMPRESSION_TYPE, ACKS, PARTITIONER_CLASS)
+
+DEFAULT_PARTITIONER = "murmur2"
+_PRODUCERS_PACKAGE = "org.apache.kafka.clients.producer."
+_KAFKA_PARTITIONERS = {
+    "RoundRobinPartitioner": "round_robin",
+    "UniformStickyPartitioner": "random",
+    "internals.DefaultPartitioner": "murmur2",
+}
+
+NO_OVERWRITE = "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default)."
+
+NULL_TOPIC = (
+    "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for setting a default "
+    "topic."
+)
+
+
+@dataclass(frozen=True)
+class Txn:
+    """A batch write's own id: the same application and version is written once."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """What a query asks of the sink.
+
+    `topic` wins over a column of that name. `compression` is the producer's codec, None when it names none.
+    `partitioner` is a name of `tidelog.log.partitioners`, or `module:function`. `include_timestamp` makes the
+    column `timestamp` count. `warnings` are for the caller to utter once.
+    """
+
+    lake: str
+    topic: str | None
+    include_timestamp: bool
+    compression: str | None
+    acks: Acks
+    partitioner: str
+    txn: Txn | None
+    warnings: tuple[str, ...]
+
+
+def parse_batch(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:
+    """Options of a batch write. `environment_lake` is TIDELOG_LAKE or None. Raises InvalidOptionError."""
+    given = lowered(options)
+    return _parse(given, environment_lake, _txn(given))
+
+
+def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:
+    """Options of a streaming write, which brings its own ids. Raises InvalidOptionError."""
+    given = lowered(options)
+    if "txnappid" in given or "txnversion" in given:
+        raise InvalidOptionError(
+            "Options 'txnAppId' and 'txnVersion' are not valid in streaming queries: the query's id and the batch's "
+            "id already make each batch count once. Leave them out, or write with them inside foreachBatch."
+        )
+    return _parse(given, environment_lake, None)
+
+
+def _parse(given: Mapping[str, str], environment_lake: str | None, txn: Txn | None) -> SinkOptions:
+    for option, what in (("key.serializer", "keys"), ("value.serializer", "value")):
+        if f"kafka.{option}" in given:
+            raise InvalidOptionError(
+                f"Kafka option '{option}' is not supported as {what} are serialized with ByteArraySerializer."
+            )
+    lake = lake_address(
+        given, environment_lake, 'Missing required configuration "bootstrap.servers" which has no default value'
+    )
+    topic = given.get("topic")
+    ignored = ignored_settings(given, _HONOURED)
+    return SinkOptions(
+        lake=lake,
+        topic=None if topic is None else topic.strip(),
+        include_timestamp=spark_boolean(given.get("includetimestamp", "false")),
+        compression=_compression(given),
+        acks=_acks(given),
+        partitioner=_partitioner(given),
+        txn=txn,
+        warnings=(ignored,) if ignored else (),
+    )
+
+
+def _compression(given: Mapping[str, str]) -> str | None:
+    text = given.get("compression", given.get(COMPRESSION_TYPE))
+    if text is None:
+        return None
+    return _one_of("compression.type", text, _CODECS)
+
+
+def _acks(given: Mapping[str, str]) -> Acks:
+    return _ACKS[_one_of("acks", given.get("acks", given.get(ACKS, "all")), tuple(_ACKS))]
+
+
+def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
+    value = text.strip().lower()
+    if value not in allowed:
+        raise InvalidOptionError(
+            f"Invalid value {text} for configuration {name}: String must be one of: {', '.join(allowed)}"
+        )
+    return value
+
+
+def _partitioner(given: Mapping[str, str]) -> str:
+    name = given.get("partitioner")
+    if name is not None:
+        name = name.strip()
+        module, _, function = name.partition(":")
+        if name.lower() in PARTITIONERS:
+            return name.lower()
+        if function.isidentifier() and all(part.isidentifier() for part in module.split(".")):
+            return name
+        raise InvalidOptionError(
+            f"Unknown partitioner {name!r}. Set the option 'partitioner' to one of {', '.join(PARTITIONERS)}, or to "
+            "a function of your own as module:function."
+        )
+    java_class = given.get(PARTITIONER_CLASS)
+    if java_class is None:
+        return DEFAULT_PARTITIONER
+    known = _KAFKA_PARTITIONERS.get(java_class.strip().removeprefix(_PRODUCERS_PACKAGE))
+    if known is None:
+        raise InvalidOptionError(
+            f"'{PARTITIONER_CLASS}' names the Java class {java_class.strip()}, which can't run here, and records "
+            f"must not go where it would not send them. Set the option 'partitioner' to one of "
+            f"{', '.join(PARTITIONERS)}, or to a function of your own as module:function."
+        )
+    return known
+
+
+def _txn(given: Mapping[str, str]) -> Txn | None:
+    app_id, version = given.get("txnappid"), given.get("txnversion")
+    if app_id is None and version is None:
+        return None
+    if app_id is None or version is None:
+        raise InvalidOptionError(
+            "Options 'txnAppId' and 'txnVersion' go together: one without the other can't tell a repeated write. "
+            "Set both or neither."
+        )
+    if not app_id.strip():
+        raise InvalidOptionError("Option 'txnAppId' is empty. Give the application a name of its own.")
+    number = integer(version.strip(), 64)
+    if number < 0:
+        raise InvalidOptionError(f"Option 'txnVersion' must be an integer from 0 on, not {number}.")
+    return Txn(app_id, number)

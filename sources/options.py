@@ -1,0 +1,233 @@
+"""The source's options, those of Spark 4.2's Kafka source: read, checked and given their defaults.
+
+Pure: warnings are values, the environment's lake address comes in as an argument. What is refused, in which order
+and with which words is the connector's (`KafkaSourceProvider`), with three differences: `lake` may stand in for
+`kafka.bootstrap.servers`, `endingTimestamp` is refused in streaming queries instead of having no effect, and
+a `maxOffsetsPerTrigger` below 1, by which a stream would stop or turn back, is refused.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tidelog.log.errors import InvalidOptionError
+from tidelog.log.spark_options import (
+    BOOTSTRAP_SERVERS,
+    boolean,
+    ignored_settings,
+    integer,
+    lake_address,
+    lowered,
+    spark_boolean,
+)
+from tidelog.sources import texts
+from tidelog.sources.limits import Earliest, Latest, Limit, check_batch, check_order, parse_limit
+from tidelog.sources.strategy import Strategy, check_strategy, parse_strategy
+
+GROUP_ID = "kafka.group.id"
+ISOLATION_LEVEL = "kafka.isolation.level"
+_POLL_TIMEOUT = "kafkaconsumer.polltimeoutms"
+
+DEFAULT_MAX_TRIGGER_DELAY = "15m"
+DEFAULT_FETCH_RETRIES = "3"
+DEFAULT_FETCH_RETRY_INTERVAL_MS = "1000"
+
+_ISOLATION_LEVELS = ("READ_UNCOMMITTED", "READ_COMMITTED")
+_HONOURED = (BOOTSTRAP_SERVERS, GROUP_ID, ISOLATION_LEVEL)
+
+_DURATION = re.compile(r"(-?[0-9]+)([a-z]+)?")
+_MICROS = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "m": 60_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """What a query asks of the source.
+
+    `min_partitions` and `max_records_per_partition` shape tasks as Kafka's source does; without them reads are
+    split by bytes. `max_offsets_per_trigger`, `min_offsets_per_trigger` and `max_trigger_delay_ms` count in
+    streaming queries only. `group_id` is the caller's, None when there is none. `warnings` are for the caller to
+    utter once.
+    """
+
+    lake: str
+    strategy: Strategy
+    starting: Limit
+    ending: Limit
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
+    include_headers: bool
+    group_id: str | None
+    group_id_prefix: str
+    fetch_attempts: int
+    fetch_retry_interval_ms: int
+    warnings: tuple[str, ...]
+
+    def reading_group(self, unique: str) -> str:
+        """The group id that messages name: the caller's, or its prefix and a name of this query's own."""
+        return self.group_id if self.group_id is not None else f"{self.group_id_prefix}-{unique}"
+
+
+def parse_batch(options: Mapping[str, str], environment_lake: str | None) -> SourceOptions:
+    """Options of a batch query: from the earliest offset to the latest one unless they say otherwise.
+
+    `environment_lake` is TIDELOG_LAKE or None. Raises InvalidOptionError.
+    """
+    given = lowered(options)
+    starting = parse_limit(given, "starting", Earliest())
+    ending = parse_limit(given, "ending", Latest())
+    check_batch(starting, ending)
+    ignored = [
+        f"{name} option ignored in batch queries"
+        for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+        if name.lower() in given
+    ]
+    parsed = _parse(given, environment_lake, starting, ending, "spark-kafka-relation", ignored)
+    check_order(starting, ending)
+    return parsed
+
+
+def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> SourceOptions:
+    """Options of a streaming query: a new one starts at the latest offset unless they say otherwise.
+
+    `environment_lake` is TIDELOG_LAKE or None. Raises InvalidOptionError.
+    """
+    given = lowered(options)
+    if "endingoffsets" in given:
+        raise InvalidOptionError("ending offset not valid in streaming queries")
+    if "endingoffsetsbytimestamp" in given or "endingtimestamp" in given:
+        raise InvalidOptionError("ending timestamp not valid in streaming queries")
+    starting = parse_limit(given, "starting", Latest())
+    parsed = _parse(given, environment_lake, starting, Latest(), "spark-kafka-source", [])
+    return replace(
+        parsed,
+        max_offsets_per_trigger=_positive(given, "maxOffsetsPerTrigger", 64),
+        min_offsets_per_trigger=_number(given, "minOffsetsPerTrigger"),
+        max_trigger_delay_ms=_duration_ms(given.get("maxtriggerdelay", DEFAULT_MAX_TRIGGER_DELAY)),
+    )
+
+
+def parse_include_headers(options: Mapping[str, str]) -> bool:
+    """Whether the source has the column `headers`; all that its schema depends on."""
+    return spark_boolean(lowered(options).get("includeheaders", "false"))
+
+
+def _parse(
+    given: Mapping[str, str],
+    environment_lake: str | None,
+    starting: Limit,
+    ending: Limit,
+    group_id_prefix: str,
+    warnings: list[str],
+) -> SourceOptions:
+    check_strategy(given)
+    min_partitions = _positive(given, "minPartitions", 32)
+    max_records_per_partition = _positive(given, "maxRecordsPerPartition", 64, "maxrecordsperpartition")
+    warnings = [*_group_warnings(given), *warnings]
+    _check_kafka_settings(given)
+    lake = lake_address(
+        given, environment_lake, "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer"
+    )
+    _check_offsets_per_trigger(given)
+    integer(given.get(_POLL_TIMEOUT, "0"), 64)
+    ignored = ignored_settings(given, _HONOURED, also=(_POLL_TIMEOUT,))
+    return SourceOptions(
+        lake=lake,
+        strategy=parse_strategy(given),
+        starting=starting,
+        ending=ending,
+        fail_on_data_loss=boolean(given.get("failondataloss", "true")),
+        min_partitions=min_partitions,
+        max_records_per_partition=max_records_per_partition,
+        max_offsets_per_trigger=None,
+        min_offsets_per_trigger=None,
+        max_trigger_delay_ms=_duration_ms(DEFAULT_MAX_TRIGGER_DELAY),
+        include_headers=parse_include_headers(given),
+        group_id=given.get(GROUP_ID),
+        group_id_prefix=given.get("groupidprefix", group_id_prefix),
+        fetch_attempts=integer(given.get("fetchoffset.numretries", DEFAULT_FETCH_RETRIES), 32),
+        fetch_retry_interval_ms=integer(given.get("fetchoffset.retryintervalms", DEFAULT_FETCH_RETRY_INTERVAL_MS), 64),
+        warnings=(*warnings, ignored) if ignored else tuple(warnings),
+    )
+
+
+def _positive(given: Mapping[str, str], name: str, bits: int, said: str | None = None) -> int | None:
+    """A number above 0, or None when it isn't given; `said` is how the connector writes the name."""
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    number = integer(text, bits)
+    if number <= 0:
+        raise InvalidOptionError(f"{said or name} must be positive")
+    return number
+
+
+def _group_warnings(given: Mapping[str, str]) -> list[str]:
+    if GROUP_ID not in given:
+        return []
+    return [texts.CUSTOM_GROUP_ID, *([texts.GROUP_ID_PREFIX_IGNORED] if "groupidprefix" in given else [])]
+
+
+def _check_kafka_settings(given: Mapping[str, str]) -> None:
+    """Refuse the consumer settings that Kafka's source refuses, and an isolation level that there isn't."""
+    refused = {
+        "kafka.auto.offset.reset": texts.AUTO_OFFSET_RESET,
+        "kafka.key.deserializer": texts.KEY_DESERIALIZER,
+        "kafka.value.deserializer": texts.VALUE_DESERIALIZER,
+        "kafka.enable.auto.commit": "Kafka option 'enable.auto.commit' is not supported",
+        "kafka.interceptor.classes": "Kafka option 'interceptor.classes' is not supported",
+    }
+    for name, text in refused.items():
+        if name in given:
+            raise InvalidOptionError(text)
+    level = given.get(ISOLATION_LEVEL, "read_uncommitted").upper()
+    if level not in _ISOLATION_LEVELS:
+        raise InvalidOptionError(
+            f"No enum constant org.apache.kafka.common.IsolationLevel.{level}. Set '{ISOLATION_LEVEL}' to "
+            "read_committed or read_uncommitted: a reader sees committed records only, by either."
+        )
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name.lower())
+    return None if text is None else integer(text, 64)
+
+
+def _check_offsets_per_trigger(given: Mapping[str, str]) -> None:
+    """Refuse a minimum above the maximum; in batch queries too, where neither has an effect."""
+    if "minoffsetspertrigger" in given and "maxoffsetspertrigger" in given:
+        least, most = integer(given["minoffsetspertrigger"], 64), integer(given["maxoffsetspertrigger"], 64)
+        if least > most:
+            raise InvalidOptionError(
+                f"The value of minOffsetPerTrigger({least}) is higher than the maxOffsetsPerTrigger({most})."
+            )
+
+
+def _duration_ms(text: str) -> int:
+    """Spark's time strings: a number and us, ms (when it has no unit), s, m, min, h or d."""
+    match = _DURATION.fullmatch(text.strip().lower())
+    if match is None:
+        raise _bad_duration(f"Failed to parse time string: {text}")
+    unit = match.group(2) or "ms"
+    if unit not in _MICROS:
+        raise _bad_duration(f'Invalid suffix: "{unit}"')
+    micros = int(match.group(1)) * _MICROS[unit]
+    return micros // 1_000 if micros >= 0 else -(-micros // 1_000)
+
+
+def _bad_duration(why: str) -> InvalidOptionError:
+    return InvalidOptionError(
+        "Time must be specified as seconds (s), milliseconds (ms), microseconds (us), minutes (m or min), hour (h), "
+        f"or day (d). E.g. 50s, 100ms, or 250us.\n{why}"
+    )

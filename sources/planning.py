@@ -1,0 +1,233 @@
+"""What the next micro-batch ends at, and what a batch reads: pure plans over offsets.
+
+Sources: `KafkaMicroBatchStream` (limits per trigger, Trigger.AvailableNow), `KafkaOffsetReaderBase` (new and deleted
+partitions) and `KafkaDataConsumer` (offsets that are gone) of Spark 4.2's Kafka connector.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from tidelog.log.errors import DataLossError, TopicChangedError
+from tidelog.sources import texts
+from tidelog.sources.offset_json import Offsets, TopicPartition
+
+# A partition's log start and log end offset.
+Bounds = Mapping[TopicPartition, tuple[int, int]]
+
+
+class Range(NamedTuple):
+    """Offsets to read: [start, end) of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """Offsets in the range; compaction may have left fewer records."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How much a micro-batch may take: the source's limits per trigger, counted in offsets."""
+
+    min_offsets: int | None = None
+    max_offsets: int | None = None
+    max_delay_ms: int = 900_000
+
+    def for_available_now(self) -> "Pace":
+        """The pace without its minimum: Trigger.AvailableNow must reach its target, and nothing more comes."""
+        return replace(self, min_offsets=None)
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """Where the next micro-batch ends, and when data was last let through (ms of the caller's clock)."""
+
+    end: dict[TopicPartition, int]
+    last_trigger_ms: int
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Records that are gone: what to say when the query fails over it, and when it goes on."""
+
+    error: str
+    warning: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to read, sorted by topic and partition, without empty ranges; and what can't be read any more."""
+
+    ranges: tuple[Range, ...]
+    losses: tuple[Loss, ...]
+
+
+def admit(
+    start: Offsets, latest: Offsets, earliest: Offsets, pace: Pace, *, now_ms: int, last_trigger_ms: int
+) -> Admitted:
+    """Where a micro-batch from `start` ends by `pace`: at `start` to wait, at `latest`, or in between.
+
+    `latest` holds the partitions that there are now, `earliest` at least those that `start` lacks. Below
+    `min_offsets` the batch waits until `max_delay_ms` have passed since data was last let through.
+    """
+    if pace.min_offsets is not None:
+        available = sum(end - start.get(partition, 0) for partition, end in latest.items())
+        waited = now_ms - last_trigger_ms >= pace.max_delay_ms
+        if not waited and available < pace.min_offsets:
+            return Admitted(dict(start), last_trigger_ms)
+        last_trigger_ms = now_ms
+    if pace.max_offsets is None:
+        return Admitted(dict(latest), last_trigger_ms)
+    return Admitted(rate_limit(pace.max_offsets, start, latest, earliest), last_trigger_ms)
+
+
+def rate_limit(limit: int, start: Offsets, latest: Offsets, earliest: Offsets) -> dict[TopicPartition, int]:
+    """Ends that take about `limit` offsets in all, shared among partitions in proportion to what each has.
+
+    Shares are rounded down, but those below 1 up to 1, so that a small partition is never starved; the sum may
+    therefore pass the limit by less than the number of partitions. Example: 10 offsets over partitions that have
+    100 and 1 are 9 and 1.
+    """
+    begins = {partition: start.get(partition, earliest.get(partition)) for partition in latest}
+    sizes = {
+        partition: end - begin
+        for partition, end in latest.items()
+        if (begin := begins[partition]) is not None and end > begin
+    }
+    total = float(sum(sizes.values()))
+    ends = dict(latest)
+    for partition, size in sizes.items():
+        share = limit * (size / total)
+        whole = math.ceil(share) if share < 1 else math.floor(share)
+        ends[partition] = min(latest[partition], latest[partition] - size + whole)
+    return ends
+
+
+def check_available_now(prefetched: Offsets, end: Offsets, latest: Offsets) -> None:
+    """Refuse a micro-batch of Trigger.AvailableNow whose target moved away: partitions or records are gone.
+
+    `prefetched` is the target fixed when the query began, `latest` what is there now. Raises TopicChangedError,
+    whatever `failOnDataLoss` says.
+    """
+    if prefetched.keys() != end.keys():
+        raise TopicChangedError(texts.available_now_partitions_differ(prefetched, end))
+    if any(end[partition] > prefetched[partition] for partition in end):
+        raise TopicChangedError(texts.available_now_past_prefetched(prefetched, end))
+    if not end.keys() <= latest.keys():
+        raise TopicChangedError(texts.available_now_partitions_lost(latest, end))
+    if any(end[partition] > latest[partition] for partition in end):
+        raise TopicChangedError(texts.available_now_past_latest(latest, end))
+
+
+def plan_stream(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, custom_group_id: bool) -> Plan:
+    """What a micro-batch reads from `start` to `end`.
+
+    A partition that `start` lacks is new and is read from its log start offset; one that `end` lacks was deleted.
+    `bounds` are those of the partitions that are there now.
+    """
+    added = end.keys() - start.keys()
+    vanished = sorted(partition for partition in added if partition not in bounds)
+    deleted = start.keys() - end.keys()
+    losses: list[Loss] = []
+    if vanished:
+        losses.append(
+            Loss(
+                texts.initial_offset_not_found(vanished),
+                f"Cannot find earliest offsets of {texts.partition_set(vanished)}. Some data may have been missed",
+            )
+        )
+    losses += [
+        _late(partition, bounds[partition][0])
+        for partition in sorted(added - set(vanished))
+        if bounds[partition][0] > 0
+    ]
+    if deleted:
+        losses.append(_deleted(deleted, custom_group_id=custom_group_id))
+    asked: list[Range] = []
+    for partition in sorted(end.keys() - set(vanished)):
+        begin, stop = start.get(partition, bounds[partition][0] if partition in bounds else 0), end[partition]
+        if stop < begin:
+            losses.append(_changed(partition, begin, stop))
+        asked.append(Range(*partition, begin, stop))
+    return _readable(asked, bounds, losses, group_id, custom_group_id=custom_group_id)
+
+
+def plan_batch(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, custom_group_id: bool) -> Plan:
+    """What a batch query reads between limits that are bound; a partition that ends before it starts is empty."""
+    asked = [Range(*partition, start[partition], end[partition]) for partition in sorted(end)]
+    return _readable(asked, bounds, [], group_id, custom_group_id=custom_group_id)
+
+
+def settle(losses: Sequence[Loss], *, fail_on_data_loss: bool) -> list[str]:
+    """Warnings to utter about losses; raises DataLossError for the first one under `failOnDataLoss`."""
+    if losses and fail_on_data_loss:
+        raise DataLossError(losses[0].error)
+    return [f"{loss.warning}. {texts.DATA_LOSS_TIP}" for loss in losses]
+
+
+def _readable(
+    asked: Iterable[Range], bounds: Bounds, losses: list[Loss], group_id: str, *, custom_group_id: bool
+) -> Plan:
+    """Cut the ranges to what is there; what is cut off is a loss."""
+    ranges: list[Range] = []
+    gone: list[TopicPartition] = []
+    for wanted in asked:
+        partition = TopicPartition(wanted.topic, wanted.partition)
+        if wanted.size <= 0:
+            continue
+        if partition not in bounds:
+            gone.append(partition)
+            continue
+        first, last = bounds[partition]
+        start, end = max(wanted.start, first), min(wanted.end, last)
+        if start >= end:
+            losses.append(_unreadable(wanted, wanted.start, wanted.end, group_id))
+            continue
+        if wanted.start < start:
+            losses.append(_unreadable(wanted, wanted.start, start, group_id))
+        if end < wanted.end:
+            losses.append(_unreadable(wanted, end, wanted.end, group_id))
+        ranges.append(wanted._replace(start=start, end=end))
+    if gone:
+        losses.append(_deleted(gone, custom_group_id=custom_group_id))
+    return Plan(tuple(ranges), tuple(losses))
+
+
+def _late(partition: TopicPartition, start: int) -> Loss:
+    return Loss(
+        texts.added_partition_starts_late(partition, start),
+        f"Added partition {partition} starts from {start} instead of 0. Some data may have been missed",
+    )
+
+
+def _deleted(partitions: Iterable[TopicPartition], *, custom_group_id: bool) -> Loss:
+    named = texts.partition_set(partitions)
+    return Loss(
+        texts.partitions_deleted(partitions, custom_group_id=custom_group_id),
+        f"{named} are gone.{texts.CUSTOM_GROUP_ID}"
+        if custom_group_id
+        else f"{named} are gone. Some data may have been missed.",
+    )
+
+
+def _changed(partition: TopicPartition, start: int, end: int) -> Loss:
+    return Loss(
+        texts.partition_offset_changed(partition, start, end),
+        f"Partition {partition}'s offset was changed from {start} to {end}. This could be either 1) a user error that "
+        "the start offset is set beyond available offset when starting query, or 2) the kafka topic-partition is "
+        "deleted and re-created.",
+    )
+
+
+def _unreadable(wanted: Range, start: int, end: int, group_id: str) -> Loss:
+    partition = TopicPartition(wanted.topic, wanted.partition)
+    return Loss(
+        texts.could_not_read(start, end, partition, group_id),
+        f"Skip missing records in [{start}, {end})(GroupId: {group_id}, TopicPartition: {partition})",
+    )
