@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log import layout
+from tidelog.log import layout, partitioners
 from tidelog.log.clock import Ids
-from tidelog.log.config import Codec
+from tidelog.log.config import Codec, TopicConfig
+from tidelog.log.records import to_records
 from tidelog.log.segments import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter, Staged, write_small_segment
 from tidelog.log.storage.port import Storage
 
@@ -54,6 +55,25 @@ class _Waiting:
     size: int = 0
 
 
+def stage_records(
+    stager: "Stager",
+    table: pa.Table,
+    topic: str,
+    config: TopicConfig,
+    partitioner: str | partitioners.Partitioner,
+    turn: int,
+    now_ms: int,
+) -> None:
+    """Check a caller's table and stage its records; `turn` chooses the partition of records without a key.
+
+    `table` as `tidelog.log.records.to_records` takes it; `now_ms` stamps records that have no timestamp.
+    """
+    records = to_records(table, topic, config, now_ms)
+    given = table.column("partition") if "partition" in table.schema.names else None
+    chosen = partitioners.assign(records.column("key"), given, stager.partitions, partitioner=partitioner, sticky=turn)
+    stager.add(records, chosen)
+
+
 def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> list[tuple[int, pa.Table]]:
     """The records of each partition, in their order: [(partition, table)] by partition."""
     if not len(partitions):
@@ -85,6 +105,11 @@ class Stager:
         self._waiting_bytes = 0
         self._open: dict[int, _Open] = {}
         self._staged: list[Staged] = []
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has, as far as the writer knows."""
+        return self._target.partitions
 
     def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
         """Stage records (columns as `tidelog.log.records.to_records` gives) for one partition each."""

@@ -14,10 +14,9 @@ from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import require_partition, require_topic
 from tidelog.log.door import Door
 from tidelog.log.errors import InvalidConfigError, InvalidRecordError, SegmentTooOldError
-from tidelog.log.records import to_records
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
-from tidelog.log.staging import Stager, Target
+from tidelog.log.staging import Stager, Target, stage_records
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.throttle import Throttle
@@ -142,7 +141,8 @@ class Topic:
         while True:
             stager = self.stager(compression)
             try:
-                self._stage(stager, table, partitioner, now_ms)
+                self._turn += 1
+                stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
                 staged = stager.finish()
                 return self.commit(staged, acks=level, marker=marker)
             except SegmentTooOldError:
@@ -155,16 +155,6 @@ class Topic:
                     stager.abort()
                 raise
             stager.abort()
-
-    def _stage(self, stager: Stager, table: pa.Table, partitioner: Any, now_ms: int) -> None:
-        state = self._door.state
-        records = to_records(table, self._name, self.config(), now_ms)
-        given = table.column("partition") if "partition" in table.schema.names else None
-        self._turn += 1
-        chosen = partitioners.assign(
-            records.column("key"), given, state.partitions, partitioner=partitioner, sticky=self._turn
-        )
-        stager.add(records, chosen)
 
     def stager(self, compression: str | None = None) -> Stager:
         """A stager for this topic as of now; `compression` is the producer's codec."""
