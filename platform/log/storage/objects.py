@@ -22,7 +22,7 @@ from tidelog.log.storage.objects_errors import (
 from tidelog.log.storage.paths import check_folder, check_path
 from tidelog.log.storage.port import ObjectInfo
 
-_READ_BUFFER_BYTES = 256 * 1024
+_READ_AT_LEAST_BYTES = 256 * 1024
 
 # Keys that obstore takes as options of its HTTP client, not of the store (`obstore.store.ClientConfig`).
 _CLIENT_KEYS = frozenset(
@@ -111,19 +111,19 @@ class ObjectStorage:
             raise failed_to_read(self._location(path), error, self._secrets) from None
 
     def open(self, path: str) -> Any:
-        """A buffered reader; reads past its buffer are one ranged request each. Raises `ObjectNotFoundError`."""
+        """A file whose reads are one ranged request each, small ones together. Raises `ObjectNotFoundError`."""
         check_path(path)
         try:
             meta = obstore.head(self._store, path)
         except RAISED as error:
             raise failed_to_read(self._location(path), error, self._secrets) from None
-        return io.BufferedReader(_Reader(self, path, meta["size"], meta["e_tag"]), _READ_BUFFER_BYTES)
+        return _Reader(self, path, meta["size"], meta["e_tag"])
 
-    def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> memoryview:
+    def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> bytes:
         """The bytes [start, end) of the object that has this tag."""
         try:
             wanted: Any = {"range": (start, end), "if_match": e_tag} if e_tag else {"range": (start, end)}
-            return memoryview(obstore.get(self._store, path, options=wanted).bytes())
+            return obstore.get(self._store, path, options=wanted).bytes().to_bytes()
         except RAISED as error:
             raise failed_to_read(self._location(path), error, self._secrets) from None
 
@@ -232,7 +232,10 @@ def _client_key(key: str) -> str:
 
 
 class _Reader(io.RawIOBase):
-    """One version of an object as an unbuffered file."""
+    """One version of an object as a file to read; each request fetches what is asked for, and a little at least.
+
+    Not `io.BufferedReader`: that one splits a large read into two requests.
+    """
 
     def __init__(self, storage: ObjectStorage, path: str, size: int, e_tag: str | None) -> None:
         self._storage = storage
@@ -240,6 +243,8 @@ class _Reader(io.RawIOBase):
         self._size = size
         self._e_tag = e_tag
         self._position = 0
+        self._held = b""  # bytes from _held_start on, fetched beyond what was asked for
+        self._held_start = 0
 
     def readable(self) -> bool:
         return True
@@ -247,19 +252,38 @@ class _Reader(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
+    def tell(self) -> int:
+        return self._position
+
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, start + offset)
         return self._position
 
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Exactly `size` bytes, or all up to the end; less at the end only."""
+        start = self._position
+        end = self._size if size is None or size < 0 else min(start + size, self._size)
+        if end <= start:
+            return b""
+        if not self._held_start <= start <= end <= self._held_start + len(self._held):
+            fetched = self._storage.read_range(
+                self._path, start, min(max(end, start + _READ_AT_LEAST_BYTES), self._size), self._e_tag
+            )
+            if end - start == len(fetched):
+                self._position = end
+                return fetched
+            self._held, self._held_start = fetched, start
+        self._position = end
+        return self._held[start - self._held_start : end - self._held_start]
+
+    def readall(self) -> bytes:
+        return self.read()
+
     def readinto(self, buffer: Any, /) -> int:
         view = memoryview(buffer).cast("B")
-        end = min(self._position + len(view), self._size)
-        if end <= self._position:
-            return 0
-        data = self._storage.read_range(self._path, self._position, end, self._e_tag)
+        data = self.read(len(view))
         view[: len(data)] = data
-        self._position += len(data)
         return len(data)
 
 

@@ -47,8 +47,11 @@ def failed_to_read(location: str, error: Exception, secrets: Collection[str]) ->
 
 def failed_or_done(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageError:
     """An error of a write: unless the first answer was a refusal, nothing proves that nothing was stored."""
+    text = str(error)
     refused = None
-    if not _REPEATED.search(str(error)):
+    # An upload that fails is taken back by obstore; when that fails too, its error hides the upload's.
+    hidden = action != "delete" and "Error performing DELETE" in text
+    if not hidden and not _REPEATED.search(text):
         refused = _refused(action, location, error, secrets)
     return refused or _unavailable(action, location, error, secrets)
 

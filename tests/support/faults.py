@@ -1,0 +1,93 @@
+"""A store that fails when a test says so."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+
+from tidelog.log.storage import ObjectInfo, Storage
+
+Hook = Callable[[str, str, str], None]
+
+
+class FaultyStorage:
+    """`inner`, with `hook(method, path, phase)` called around every call; what the hook raises, the caller gets.
+
+    - `method` is the port's method name: "get", "put_if_absent", "put", "create", "write", "sync", "open",
+      "list_after", "list_folders", "delete". "write" is each `write` to a file of `create`.
+    - `path` is the object's path; for listings the folder; for "sync" it is called once per path.
+    - `phase` is "before" (raising: the call never reached the store) or "after" (raising: it was carried out
+      and its answer was lost). "after" isn't called when the inner call fails. For "create", "before" is the
+      start of the `with` block and "after" its end, with the object in place.
+
+    A hook may also wait (a frozen writer), count, or act on `inner` itself (somebody else's write in between).
+
+    >>> def disk_full(method, path, phase):                      # ENOSPC at the first write of a segment
+    ...     if (method, phase) == ("create", "before"):
+    ...         raise StorageFullError("no space")
+    >>> def lost_answer(method, path, phase):                    # stored, but the writer isn't told
+    ...     if (method, phase) == ("put_if_absent", "after") and "_delta_log" in path:
+    ...         raise StorageUnavailableError("timed out")
+    >>> storage = FaultyStorage(MemoryStorage("t"), lost_answer)
+    >>> storage.hook = lambda *call: None                        # the store is well again
+    """
+
+    def __init__(self, inner: Storage, hook: Hook) -> None:
+        self.inner = inner
+        self.hook = hook
+
+    @property
+    def uri(self) -> str:
+        return self.inner.uri
+
+    def get(self, path: str) -> bytes:
+        return self._around("get", path, lambda: self.inner.get(path))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        return self._around("put_if_absent", path, lambda: self.inner.put_if_absent(path, data))
+
+    def put(self, path: str, data: bytes) -> None:
+        self._around("put", path, lambda: self.inner.put(path, data))
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        self.hook("create", path, "before")
+        with self.inner.create(path) as file:
+            yield _FaultyFile(file, path, self)  # type: ignore[misc]
+        self.hook("create", path, "after")
+
+    def sync(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            self._around("sync", path, lambda path=path: self.inner.sync([path]))
+
+    def open(self, path: str) -> Any:
+        return self._around("open", path, lambda: self.inner.open(path))
+
+    def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
+        return self._around("list_after", folder, lambda: self.inner.list_after(folder, after))
+
+    def list_folders(self, folder: str) -> list[str]:
+        return self._around("list_folders", folder, lambda: self.inner.list_folders(folder))
+
+    def delete(self, path: str) -> None:
+        self._around("delete", path, lambda: self.inner.delete(path))
+
+    def _around(self, method: str, path: str, call: Callable[[], Any]) -> Any:
+        self.hook(method, path, "before")
+        answer = call()
+        self.hook(method, path, "after")
+        return answer
+
+
+class _FaultyFile:
+    """A file of `create`, with the hook around each write."""
+
+    def __init__(self, file: BinaryIO, path: str, storage: FaultyStorage) -> None:
+        self._file = file
+        self._path = path
+        self._storage = storage
+
+    def write(self, data: Any) -> int:
+        return self._storage._around("write", self._path, lambda: self._file.write(data))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)

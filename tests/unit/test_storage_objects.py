@@ -1,0 +1,244 @@
+"""What an object store's answers become: each shape that the adapter relies on, from a scripted server."""
+
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from obstore.exceptions import NotSupportedError
+from obstore.store import MemoryStore, S3Store
+from support.scripted_http import Answer, ScriptedServer, scripted_server
+from support.storage_adapters import write
+
+from tidelog.log.errors import (
+    ObjectNotFoundError,
+    StorageError,
+    StoragePermissionError,
+    StorageUnavailableError,
+)
+from tidelog.log.storage import ObjectStorage, objects
+
+ACCESS_KEY, SECRET = "AKIAEXAMPLEKEY", "wJalrXUtnFEMIexample"
+
+
+def reply(status: int, code: str = "Oops") -> Answer:
+    """An error as S3 sends it; a refused signature is quoted back."""
+    body = f"<Error><Code>{code}</Code><AWSAccessKeyId>{ACCESS_KEY}</AWSAccessKeyId><Key>{SECRET}</Key></Error>"
+    return Answer(status, body.encode())
+
+
+OK = Answer(200, b"", (("ETag", '"1"'),))
+DROP = Answer(0)
+FOUND = Answer(200, b"", (("ETag", '"1"'), ("content-length", "3"), ("Last-Modified", "Sat, 21 Nov 2026 00:00:00 GMT")))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedServer]:
+    with scripted_server() as scripted:
+        yield scripted
+
+
+@pytest.fixture
+def storage(server: ScriptedServer) -> ObjectStorage:
+    """A store that repeats a request once, at once."""
+    server.script, server.seen = [], []
+    store = S3Store(
+        "bucket",
+        prefix="lake",
+        config={
+            "endpoint": server.url,
+            "access_key_id": ACCESS_KEY,
+            "secret_access_key": SECRET,
+            "region": "us-east-1",
+        },
+        client_options={"allow_http": True, "timeout": "5s"},
+        retry_config={
+            "max_retries": 1,
+            "backoff": {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=2), "base": 2},
+        },
+    )
+    options = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET}
+    return ObjectStorage("s3://bucket/lake", options, store=store)
+
+
+# --- put_if_absent -----------------------------------------------------------------------------------------
+
+PUT_IF_ABSENT: list[tuple[str, list[Answer], bool | type[StorageError]]] = [
+    ("stored", [OK], True),
+    ("stored at the second try", [reply(500), OK], True),
+    ("somebody was first", [reply(412)], False),
+    ("our own first try was first", [reply(500), reply(412)], False),
+    ("the answer got lost, and it was stored", [DROP, reply(412)], False),
+    ("a conflict, and an object is there", [reply(409), FOUND], False),
+    ("a conflict, and nothing is there", [reply(409), reply(404)], StorageUnavailableError),
+    ("a conflict, and a look is denied", [reply(409), reply(403)], StorageUnavailableError),
+    ("a conflict, and no answer", [reply(409), DROP, DROP], StorageUnavailableError),
+    ("no answer", [DROP, DROP], StorageUnavailableError),
+    ("server error", [reply(500), reply(500)], StorageUnavailableError),
+    ("too fast", [reply(503, "SlowDown"), reply(503, "SlowDown")], StorageUnavailableError),
+    ("too many", [reply(429), reply(429)], StorageUnavailableError),
+    ("denied", [reply(403, "AccessDenied")], StoragePermissionError),
+    ("unknown who", [reply(401)], StoragePermissionError),
+    ("denied, after a try that may have been stored", [reply(500), reply(403)], StorageUnavailableError),
+    ("refused", [reply(400, "InvalidArgument")], StorageError),
+    ("refused, after a try that may have been stored", [DROP, reply(400)], StorageUnavailableError),
+    ("no bucket", [reply(404, "NoSuchBucket")], StorageError),
+]
+
+
+def result(call: Callable[[], object]) -> object:
+    """What the call returns, or the class of its error, which must keep every secret."""
+    try:
+        return call()
+    except StorageError as error:
+        shown = "".join(traceback.format_exception(error))
+        assert ACCESS_KEY not in shown
+        assert SECRET not in shown
+        return type(error)
+
+
+@pytest.mark.parametrize(("script", "expected"), [c[1:] for c in PUT_IF_ABSENT], ids=[c[0] for c in PUT_IF_ABSENT])
+def test_put_if_absent(
+    storage: ObjectStorage, server: ScriptedServer, script: list[Answer], expected: bool | type[StorageError]
+):
+    server.script = list(script)
+    assert result(lambda: storage.put_if_absent("log/1", b"1")) is expected
+    assert server.script == []
+    assert server.seen[0] == "PUT /bucket/lake/log/1"
+
+
+def test_errors_say_what_and_where_and_why(storage: ObjectStorage, server: ScriptedServer):
+    server.script = [reply(403, "SignatureDoesNotMatch")]
+    with pytest.raises(StoragePermissionError, match=r"s3://bucket/lake/log/1.*403 Forbidden.*SignatureDoesNotMatch"):
+        storage.put_if_absent("log/1", b"1")
+    server.script = [DROP, DROP]
+    with pytest.raises(StorageUnavailableError, match=r"s3://bucket/lake/log/1.*\(\w+\)\. A write may or may not"):
+        storage.put_if_absent("log/1", b"1")
+
+
+# --- the other methods -------------------------------------------------------------------------------------
+
+DELETED = Answer(200, b"<DeleteResult><Deleted><Key>lake/a</Key></Deleted></DeleteResult>")
+NOT_DELETED = Answer(
+    200,
+    b"<DeleteResult><Error><Key>lake/a</Key><Code>InternalError</Code><Message>m</Message></Error></DeleteResult>",
+)
+CALLS: dict[str, Callable[[ObjectStorage], object]] = {
+    "get": lambda storage: storage.get("a"),
+    "open": lambda storage: storage.open("a"),
+    "put": lambda storage: storage.put("a", b"1"),
+    "create": lambda storage: write(storage, "a", b"1"),
+    "delete": lambda storage: storage.delete("a"),
+    "list_after": lambda storage: list(storage.list_after("f")),
+    "list_after b": lambda storage: list(storage.list_after("f", "b")),
+    "list_folders": lambda storage: storage.list_folders("f"),
+}
+READS = ["get", "open", "list_after", "list_after b", "list_folders"]
+WRITES = ["put", "create", "delete"]
+
+
+def answers(names: list[str], script: list[Answer], kind: type[StorageError] | None) -> list[tuple]:
+    return [(name, script, kind) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("call", "script", "expected"),
+    [
+        *answers(["get", "open"], [reply(404, "NoSuchKey")], ObjectNotFoundError),
+        *answers(["get"], [reply(404, "NoSuchBucket")], StorageError),
+        *answers([*READS, *WRITES], [reply(403)], StoragePermissionError),
+        *answers([*READS, *WRITES], [reply(500), reply(500)], StorageUnavailableError),
+        *answers([*READS, *WRITES], [DROP, DROP], StorageUnavailableError),
+        *answers(READS, [reply(500), reply(403)], StoragePermissionError),
+        *answers(WRITES, [reply(500), reply(403)], StorageUnavailableError),
+        *answers([*READS, *WRITES], [reply(400)], StorageError),
+        *answers(["put", "create"], [OK], None),
+        *answers(["put", "create"], [reply(404, "NoSuchBucket")], StorageError),
+        *answers(["delete"], [DELETED], None),
+        *answers(["delete"], [reply(404, "NoSuchKey")], None),
+        *answers(["delete"], [reply(404, "NoSuchBucket")], StorageError),
+        *answers(["delete"], [NOT_DELETED], StorageUnavailableError),
+    ],
+)
+def test_other_methods(
+    storage: ObjectStorage, server: ScriptedServer, call: str, script: list[Answer], expected: type[StorageError] | None
+):
+    server.script = list(script)
+    assert result(lambda: CALLS[call](storage)) is expected
+    assert server.script == []
+
+
+def test_sync_asks_nothing(storage: ObjectStorage, server: ScriptedServer):
+    storage.sync(["a", "b"])
+    assert server.seen == []
+
+
+def test_a_listing_after_a_name_starts_there_at_the_store(storage: ObjectStorage, server: ScriptedServer):
+    server.script = [Answer(200, b"<ListBucketResult></ListBucketResult>")] * 2
+    assert list(storage.list_after("f", "b")) == []
+    assert list(storage.list_after("f")) == []
+    assert "start-after=lake%2Ff%2Fb" in server.seen[0]
+    assert "delimiter=%2F" in server.seen[1]
+
+
+# --- uploads in parts --------------------------------------------------------------------------------------
+
+STARTED = Answer(200, b"<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>")
+LARGE = b"x" * 11_000_000
+
+
+def test_a_failed_upload_in_parts_is_taken_back(storage: ObjectStorage, server: ScriptedServer):
+    server.script = [STARTED, OK, Answer(204)]
+    with pytest.raises(KeyError):
+        write(storage, "a", LARGE, error=KeyError())
+    assert server.seen[-1].startswith("DELETE /bucket/lake/a?uploadId=u1")
+    assert not any("POST" in seen and "uploadId" in seen for seen in server.seen)
+
+
+@pytest.mark.parametrize("abort", [Answer(204), reply(404, "NoSuchUpload"), reply(403)], ids=lambda a: str(a.status))
+@pytest.mark.parametrize("last", [[reply(500), reply(404, "NoSuchUpload")], [DROP, DROP], [reply(500), reply(403)]])
+def test_an_upload_whose_last_answer_is_lost_is_an_unknown_outcome(
+    storage: ObjectStorage, server: ScriptedServer, last: list[Answer], abort: Answer
+):
+    server.script = [STARTED, OK, OK, *last, abort]
+    assert result(lambda: write(storage, "a", LARGE)) is StorageUnavailableError
+    assert server.seen[3].startswith("POST /bucket/lake/a?uploadId=u1")
+
+
+def test_a_denied_upload_is_denied(storage: ObjectStorage, server: ScriptedServer):
+    server.script = [reply(403)]
+    assert result(lambda: write(storage, "a", LARGE)) is StoragePermissionError
+
+
+# --- reading in ranges -------------------------------------------------------------------------------------
+
+
+def test_a_large_read_is_one_request_and_small_ones_share_one(monkeypatch: pytest.MonkeyPatch):
+    storage = ObjectStorage("s3://bucket/lake", store=MemoryStore())
+    storage.put("a", bytes(10_000_000))
+    ranges: list[tuple[int, int]] = []
+    real = ObjectStorage.read_range
+
+    def counted(self: ObjectStorage, path: str, start: int, end: int, e_tag: str | None) -> bytes:
+        ranges.append((start, end))
+        return real(self, path, start, end, e_tag)
+
+    monkeypatch.setattr(ObjectStorage, "read_range", counted)
+    with storage.open("a") as file:
+        assert len(file.read(5_000_000)) == 5_000_000
+        assert ranges == [(0, 5_000_000)]
+        file.seek(6_000_000)
+        assert [len(file.read(100)) for _ in range(50)] == [100] * 50
+        assert ranges[1:] == [(6_000_000, 6_000_000 + objects._READ_AT_LEAST_BYTES)]
+        file.seek(-8, 2)
+        assert [len(file.read(4)) for _ in range(3)] == [4, 4, 0]
+    assert ranges[2:] == [(9_999_992, 10_000_000)]
+
+
+def test_a_store_without_conditional_puts_is_refused(monkeypatch: pytest.MonkeyPatch):
+    def unsupported(*args: object, **named: object) -> None:
+        raise NotSupportedError("Operation not supported")
+
+    monkeypatch.setattr(objects.obstore, "put", unsupported)
+    with pytest.raises(StorageError, match="needs a store with conditional puts"):
+        ObjectStorage("s3://bucket/lake", store=MemoryStore()).put_if_absent("a", b"1")

@@ -1,0 +1,108 @@
+"""Which store an address opens, and which addresses are refused."""
+
+from pathlib import Path
+
+import pytest
+
+from tidelog.log.errors import InvalidConfigError, InvalidUriError
+from tidelog.log.storage import LocalStorage, MemoryStorage, ObjectStorage, memory_storage, open_storage
+
+AZURE = {"account_name": "acct", "account_key": "QUJDREVGR0g="}
+
+
+@pytest.mark.parametrize(
+    ("address", "uri"),
+    [
+        ("/data/lake", "file:///data/lake"),
+        ("/data/my lake/", "file:///data/my lake"),
+        ("file:///data/lake", "file:///data/lake"),
+        ("file:///data/lake/", "file:///data/lake"),
+        ("file:/data/lake", "file:///data/lake"),
+        ("FILE:///data/lake", "file:///data/lake"),
+        ("/data/../lake", "file:///lake"),
+        ("a:b", None),
+        ("lake", None),
+        ("./lake", None),
+    ],
+)
+def test_local_addresses(address: str, uri: str | None):
+    storage = open_storage(address)
+    assert isinstance(storage, LocalStorage)
+    assert storage.uri == (uri or f"file://{Path.cwd() / address}")
+    assert open_storage(storage.uri).uri == storage.uri
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "uri"),
+    [
+        ("s3://bucket/lake", {"region": "r"}, "s3://bucket/lake"),
+        ("s3://bucket", {"AWS_REGION": "r"}, "s3://bucket"),
+        ("s3a://bucket/a/b/", {"region": "r"}, "s3a://bucket/a/b"),
+        ("gs://bucket/lake", {}, "gs://bucket/lake"),
+        ("az://container/lake", AZURE, "az://container/lake"),
+        ("abfss://c@acct.dfs.core.windows.net/p", AZURE, "abfss://c@acct.dfs.core.windows.net/p"),
+        ("s3://b/l", {"region": "r", "timeout": "5s", "AWS_ALLOW_HTTP": "true", "endpoint": "http://h"}, "s3://b/l"),
+    ],
+)
+def test_object_stores(address: str, options: dict[str, str], uri: str):
+    storage = open_storage(address, options)
+    assert isinstance(storage, ObjectStorage)
+    assert storage.uri == uri
+
+
+def test_one_store_in_memory_per_name():
+    store = open_storage("memory://test-opening")
+    assert isinstance(store, MemoryStorage)
+    assert store is open_storage("memory://test-opening/") is memory_storage("test-opening")
+    assert store is not open_storage("memory://test-opening-other")
+    assert store.uri == "memory://test-opening"
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("", "is empty"),
+        ("hdfs://namenode/lake", "'hdfs://' is unknown"),
+        ("kafka://broker:9092", "'kafka://' is unknown"),
+        ("https://bucket.s3.amazonaws.com/lake", "'https://' is unknown"),
+        ("C://lake", "'c://' is unknown"),
+        ("file://host/lake", "the host 'host'"),
+        ("file://lake", "the host 'lake'"),
+        ("/data/100%", "have meanings on which"),
+        ("file:///data/my%20lake", "have meanings on which"),
+        ("/data/a#b", "have meanings on which"),
+        ("memory://", "can't name a store in memory"),
+        ("memory://a/b", "can't name a store in memory"),
+        ("s3://bucket/lake?versionId=1", "Write the plain address"),
+    ],
+)
+def test_addresses_that_are_refused(address: str, message: str):
+    with pytest.raises(InvalidUriError, match=message):
+        open_storage(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "options", "message"),
+    [
+        ("/data/lake", {"region": "r"}, "takes no options, but got region"),
+        ("memory://m", {"b": "1", "a": "2"}, "takes no options, but got a, b"),
+        ("s3://bucket/lake", {"colour": "blue"}, "'colour' is not valid"),
+        ("s3://bucket/lake", {"region": "r", "allow_http": "perhaps"}, "failed to parse"),
+        ("s3://bucket/lake", {"region": "r", "secret_access_key": "hunter2hunter2"}, "Missing AccessKeyId"),
+        ("az://container/lake", {}, "Account must be specified"),
+        ("s3://", {}, "Unable to recognise URL"),
+    ],
+)
+def test_options_that_are_refused(address: str, options: dict[str, str], message: str):
+    with pytest.raises(InvalidConfigError, match=message) as caught:
+        open_storage(address, options)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://AKIA:hunter2hunter2@bucket/lake", "https://x/?sig=hunter2", "s3://b/l?sig=hunter2"]
+)
+def test_passwords_in_an_address_are_refused_and_not_shown(address: str):
+    with pytest.raises(InvalidUriError) as caught:
+        open_storage(address)
+    assert "hunter2" not in str(caught.value)
