@@ -118,6 +118,7 @@ def _list(value: Any) -> list[Any]:
 
 
 def _number(value: Any, bits: int) -> int:
-    if type(value) is not int:
+    if not isinstance(value, int):
         raise ValueError
+    # a boolean is an int to Python, but no number by its text
     return integer(str(value), bits)

@@ -42,7 +42,7 @@ _REFUSED_ESCAPES = "RXGNckxuhHvVeo0"
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The pattern, ready for `match_topics`. Raises InvalidOptionError for one that is wrong or can't be had."""
     try:
-        return re.compile(_translate(pattern), re.ASCII)
+        return re.compile(_translate(pattern))
     except (re.error, RecursionError) as error:
         raise _refused(pattern, str(error)) from error
 

@@ -104,6 +104,7 @@ def test_option_is_honoured(parse: Parse, given: dict[str, str], field: str, val
         ({"endingOffsets": '{"t":{"0":-1}}'}, AtOffsets({T0: -1})),
         ({"endingOffsetsByTimestamp": '{"t":{"0":5}}', "endingOffsets": "no"}, AtTimestamps({T0: 5}, NoMatch.ERROR)),
         ({"endingTimestamp": "5", "endingOffsetsByTimestamp": "no"}, AtTimestamp(5, NoMatch.ERROR)),
+        ({"startingOffsets": '{"t":{"0":5}}', "endingOffsets": '{"t":{"0":-1}}'}, AtOffsets({T0: -1})),
     ],
 )
 def test_batch_ends_where_it_is_told(given: dict[str, str], ending: object) -> None:
