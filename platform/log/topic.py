@@ -8,12 +8,14 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from tidelog.log import fetch, partitioners
+from tidelog.log.actions import Metadata
 from tidelog.log.appends import LogAppendTimeError, Marker, Ranges, decide_append
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig, TopicConfig
-from tidelog.log.decisions import require_partition, require_topic
+from tidelog.log.decisions import Outcome, require_partition, require_topic
 from tidelog.log.door import Door
-from tidelog.log.errors import InvalidConfigError, InvalidRecordError, SegmentTooOldError
+from tidelog.log.errors import InvalidConfigError, InvalidRecordError, OutcomeUnknownError, SegmentTooOldError
+from tidelog.log.restage import restage
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
 from tidelog.log.staging import Stager, Target, stage_records
@@ -50,6 +52,10 @@ class Surroundings(Protocol):
     def ensure_topic(self, name: str) -> str:
         """The id of the topic, which may be created on the way."""
         ...
+
+
+class _ConfigurationChanged(Exception):  # noqa: N818 - a turn of the append loop, never seen outside
+    """The topic's configuration is not the one that records were checked against."""
 
 
 class Topic:
@@ -137,24 +143,21 @@ class Topic:
     def _append(
         self, table: pa.Table, level: int, partitioner: Any, compression: str | None, marker: Marker | None
     ) -> Ranges:
-        now_ms = self._lake.clock.now_ms()
         while True:
+            metadata = self._door.state.metadata
             stager = self.stager(compression)
+            self._turn += 1
             try:
-                self._turn += 1
+                now_ms = self._lake.clock.now_ms()
                 stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
-                staged = stager.finish()
-                return self.commit(staged, acks=level, marker=marker)
-            except SegmentTooOldError:
-                self._door.refresh()
-            except LogAppendTimeError as e:
-                now_ms = max(self._lake.clock.now_ms(), e.at_least_ms)
-            except BaseException as e:
-                # After an unknown outcome the entry may be there, and then it needs its segments.
-                if not getattr(e, "request_id", None):
-                    stager.abort()
+                return self._commit(stager.finish(), level, marker, None, metadata)
+            except _ConfigurationChanged:
+                stager.abort()
+            except OutcomeUnknownError:
+                raise  # the entry may be there, and then it needs its segments
+            except BaseException:
+                stager.abort()
                 raise
-            stager.abort()
 
     def stager(self, compression: str | None = None) -> Stager:
         """A stager for this topic as of now; `compression` is the producer's codec."""
@@ -165,7 +168,7 @@ class Topic:
         state, config = self._door.state, self.config()
         return Target(
             self.folder,
-            state.topic_id,
+            self._topic_id,
             state.version,
             state.partitions,
             config.segment_bytes,
@@ -184,28 +187,60 @@ class Topic:
 
         A repeat of `marker` changes nothing and returns {}. The same `request_id` is committed at most once.
         """
+        return self._commit(staged, parse_acks(acks), marker, request_id, None)
+
+    def _commit(
+        self,
+        staged: Sequence[Staged],
+        level: int,
+        marker: Marker | None,
+        request_id: str | None,
+        metadata: Metadata | None,
+    ) -> Ranges:
+        """Commit; `metadata` is the topic's as of staging, when the caller can stage again if it has changed."""
         if not staged and marker is None:
             return {}
         door, clock = self._door, self._lake.clock
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
         if wait_s:
             clock.sleep(wait_s)
+
         by_committer = self.config().timestamp_type == LOG_APPEND_TIME
-        committed = door.commit(
-            lambda state: decide_append(
+
+        def decide(state: TopicState) -> Outcome[Ranges]:
+            if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
+                raise _ConfigurationChanged
+            return decide_append(
                 state,
                 self._name,
                 staged,
                 now_ms=clock.now_ms(),
                 log_append_time=by_committer,
                 marker=marker,
-            ),
-            durable=parse_acks(acks) == -1,
-            request_id=request_id,
-        )
+            )
+
+        while True:
+            try:
+                committed = door.commit(decide, durable=level == -1, request_id=request_id)
+                break
+            except LogAppendTimeError as e:
+                staged = self._restage(staged, max(clock.now_ms(), e.at_least_ms))
+            except SegmentTooOldError:
+                staged = self._restage(staged, None)
         if committed.written:
             self._upkeep.after_commit(committed.version)
         return committed.response
+
+    def _restage(self, staged: Sequence[Staged], timestamp_ms: int | None) -> list[Staged]:
+        return restage(
+            self._lake.storage,
+            self.folder,
+            staged,
+            version=self._door.state.version,
+            codec=self.config().codec(),
+            ids=self._lake.ids,
+            timestamp_ms=timestamp_ms,
+        )
 
     def _ensure_exists(self) -> None:
         if self._topic_id:
