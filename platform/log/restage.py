@@ -1,0 +1,61 @@
+"""Writing staged segments again: under a new name, or with new timestamps, when the log refused the first ones."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelog.log import layout, schema
+from tidelog.log.clock import Ids
+from tidelog.log.config import Codec
+from tidelog.log.segments import SegmentWriter, Staged
+from tidelog.log.storage.port import Storage
+
+
+def restage(
+    storage: Storage,
+    folder: str,
+    staged: Sequence[Staged],
+    *,
+    version: int,
+    codec: Codec,
+    ids: Ids,
+    timestamp_ms: int | None = None,
+) -> list[Staged]:
+    """The same records in new segments, known at `version`; the old files are deleted.
+
+    `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
+    row group. Raises `ObjectNotFoundError` when a segment is already purged.
+    """
+    again = []
+    for old in staged:
+        path = layout.segment_path(old.partition, version, ids.new())
+        with storage.open(f"{folder}/{old.path}") as source, storage.create(f"{folder}/{path}") as sink:
+            writer = SegmentWriter(sink, codec)
+            with pq.ParquetFile(source) as file:
+                for group in range(file.metadata.num_row_groups):
+                    writer.write(_stamped(file.read_row_group(group, use_threads=False), timestamp_ms))
+            writer.close()
+            size = sink.tell()
+        again.append(
+            replace(
+                old,
+                path=path,
+                size=size,
+                known_version=version,
+                min_timestamp_ms=writer.min_timestamp_ms,
+                max_timestamp_ms=writer.max_timestamp_ms,
+            )
+        )
+    for old in staged:
+        storage.delete(f"{folder}/{old.path}")
+    return again
+
+
+def _stamped(records: pa.Table, timestamp_ms: int | None) -> pa.Table:
+    records = records.select(schema.SEGMENT.names).cast(schema.SEGMENT)
+    if timestamp_ms is None:
+        return records
+    times = pa.repeat(pa.scalar(timestamp_ms * 1000, pa.int64()), records.num_rows).cast(schema.TIMESTAMP)
+    return records.set_column(records.schema.get_field_index("timestamp"), "timestamp", times)
