@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from obstore.exceptions import NotSupportedError
+from obstore.exceptions import GenericError, NotSupportedError
 from obstore.store import MemoryStore, S3Store
 from support.scripted_http import Answer, ScriptedServer, scripted_server
 from support.storage_adapters import write
@@ -57,8 +57,7 @@ def storage(server: ScriptedServer) -> ObjectStorage:
             "backoff": {"init_backoff": timedelta(milliseconds=1), "max_backoff": timedelta(milliseconds=2), "base": 2},
         },
     )
-    options = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET}
-    return ObjectStorage("s3://bucket/lake", options, store=store)
+    return ObjectStorage("s3://bucket/lake", store=store)
 
 
 # --- put_if_absent -----------------------------------------------------------------------------------------
@@ -114,6 +113,22 @@ def test_errors_say_what_and_where_and_why(storage: ObjectStorage, server: Scrip
     server.script = [DROP, DROP]
     with pytest.raises(StorageUnavailableError, match=r"s3://bucket/lake/log/1.*\(\w+\)\. A write may or may not"):
         storage.put_if_absent("log/1", b"1")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "error sending request for https://account.blob.core.windows.net/c/a?sv=1&sig=hunter2hunter2",
+        "error sending request for https://user:hunter2hunter2@proxy:3128/",
+        "bad header: Bearer hunter2hunter2",
+        "non-2xx status code: 403 Forbidden: <Error>\n<StringToSign>hunter2hunter2</StringToSign></Error>",
+        "Generic error: x\n\nDebug source:\nGeneric { key: hunter2hunter2 }",
+    ],
+)
+def test_credentials_are_in_no_message(words: str):
+    options = {"token": "hunter2hunter2", "region": "us-east-1"}
+    storage = ObjectStorage("az://container/lake", options if "Bearer" in words else {}, store=MemoryStore())
+    assert "hunter2" not in str(storage.write_failed("a", GenericError(words)))
 
 
 # --- the other methods -------------------------------------------------------------------------------------
