@@ -288,6 +288,11 @@ class Lake:
         """The topic's configuration over the lake's defaults. Raises `UnknownTopicError`."""
         return TopicConfig.stored(self._state(name).overrides, defaults=self._config)
 
+    def peek(self, name: str) -> TopicState | None:
+        """The topic's state at the head of its log, None when there is no such topic. Not to be changed."""
+        state = self._log(name).door.refresh()
+        return state if state.exists else None
+
     def oldest_version(self, name: str) -> int:
         """The oldest version of the topic's log that is kept: how far time travel reaches back."""
         self._state(name)

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 PARTITION_COLUMNS = ("partition", "base_offset")
 
-HEADERS = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+HEADERS = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1

@@ -6,8 +6,13 @@ import os
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from tidelog.sinks.options import parse_batch, parse_stream
+from tidelog.log.errors import InvalidOptionError
+from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter
+from tidelog.sources import options as source_options
+from tidelog.sources.batch import BatchReader
+from tidelog.sources.columns import RECORDS, RECORDS_WITH_HEADERS
+from tidelog.sources.stream import StreamReader
 
 logger = logging.getLogger("tidelog.spark")
 
@@ -22,15 +27,33 @@ class DefaultSource(DataSource):
         """The name for `format(...)`."""
         return "tidelog"
 
+    def schema(self) -> StructType:
+        """The columns of Spark's Kafka source, `headers` where `includeHeaders` asks for them."""
+        return RECORDS_WITH_HEADERS if source_options.parse_include_headers(dict(self.options)) else RECORDS
+
+    def reader(self, schema: StructType) -> BatchReader:
+        """The source of a batch query."""
+        _check_schema(schema)
+        options = source_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
+        _warn(options.warnings)
+        return BatchReader(options)
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
+        """The source of a streaming query."""
+        _check_schema(schema)
+        options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
+        _warn(options.warnings)
+        return StreamReader(options)
+
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The sink of a batch write."""
-        options = parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
+        options = sink_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
         _warn(options.warnings)
         return BatchWriter(schema, overwrite, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002, N802 - Spark's name
         """The sink of a streaming query."""
-        options = parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
+        options = sink_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
         _warn(options.warnings)
         return StreamWriter(schema, options)
 
@@ -38,3 +61,9 @@ class DefaultSource(DataSource):
 def _warn(warnings: tuple[str, ...]) -> None:
     for warning in warnings:
         logger.warning(warning)
+
+
+def _check_schema(schema: StructType) -> None:
+    """Kafka's source has a fixed schema."""
+    if schema.fieldNames() not in (RECORDS.fieldNames(), RECORDS_WITH_HEADERS.fieldNames()):
+        raise InvalidOptionError("Kafka source has a fixed schema and cannot be set with a custom one")

@@ -1,0 +1,132 @@
+"""The source of a streaming query. Its offsets are Kafka's JSON and nothing else."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tidelog.log.clock import SystemIds
+from tidelog.log.shared import shared_lake
+from tidelog.sources.catalog import Catalog
+from tidelog.sources.limits import depends_on_now
+from tidelog.sources.offset_json import JsonOffsets, TopicPartition, from_json_offsets, to_json_offsets
+from tidelog.sources.options import SourceOptions
+from tidelog.sources.planning import Pace, admit, check_available_now, plan_stream, settle
+from tidelog.sources.tasks import plan_tasks, read_task
+
+logger = logging.getLogger("tidelog.spark")
+
+_NO_LIMIT = 2**63 - 1
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads topics batch by batch. One object lives as long as the query runs; tasks get a bare copy."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+        self._catalog: Catalog | None = None
+        self._group = options.reading_group(SystemIds().new())
+        self._initial: dict[TopicPartition, int] | None = None
+        self._asked_latest = False
+        self._target: dict[TopicPartition, int] | None = None
+        self._latest: dict[TopicPartition, int] | None = None
+        self._last_trigger_ms = shared_lake(options.lake).clock.now_ms()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_options": self._options}
+
+    def _look(self, *, required: bool = False) -> Catalog:
+        if self._catalog is None:
+            self._catalog = Catalog(shared_lake(self._options.lake), self._options.strategy)
+        self._catalog.refresh(required=required)
+        return self._catalog
+
+    # --- offsets -------------------------------------------------------------------------------------------
+
+    def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name
+        """Where a new query starts, the same at every call of a run."""
+        if self._initial is None:
+            catalog = self._look(required=True)
+            self._initial = catalog.bound(catalog.resolved(self._options.starting, "start", streaming=True))
+        return to_json_offsets(self._initial)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: N802 - Spark's name
+        """Where the next batch ends."""
+        begun = from_json_offsets(start)
+        first, self._asked_latest = not self._asked_latest, True
+        if first and self._starts_now() and begun == self._initial:
+            # Spark asks for the start again when it repeats a first batch that was not committed, and a start
+            # that depends on the time would then be a later one. So the first batch is empty: its end, which
+            # Spark keeps, is the start.
+            return start
+        catalog = self._look()
+        bounds = catalog.bounds()
+        self._latest = {tp: end for tp, (_, end) in bounds.items()}
+        latest = self._latest if self._target is None else self._target
+        admitted = admit(
+            begun,
+            latest,
+            {tp: low for tp, (low, _) in bounds.items()},
+            self._pace(limit),
+            now_ms=shared_lake(self._options.lake).clock.now_ms(),
+            last_trigger_ms=self._last_trigger_ms,
+        )
+        self._last_trigger_ms = admitted.last_trigger_ms
+        return to_json_offsets(admitted.end)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """A limit when the options set one; its value is not looked at, the options are."""
+        options = self._options
+        if options.max_offsets_per_trigger is None and options.min_offsets_per_trigger is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(options.max_offsets_per_trigger or _NO_LIMIT)
+
+    def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802 - Spark's name
+        """The log end offsets as last seen, for the query's progress."""
+        return None if self._latest is None else to_json_offsets(self._latest)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Fix where the query will end."""
+        self._target = self._look(required=True).ends()
+
+    def _starts_now(self) -> bool:
+        return self._initial is not None and depends_on_now(self._options.starting)
+
+    def _pace(self, limit: ReadLimit) -> Pace:
+        if isinstance(limit, ReadAllAvailable):
+            return Pace()
+        options = self._options
+        pace = Pace(options.min_offsets_per_trigger, options.max_offsets_per_trigger, options.max_trigger_delay_ms)
+        return pace if self._target is None else pace.for_available_now()
+
+    # --- records -------------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Plan the tasks of a batch."""
+        begun, ends = from_json_offsets(start), from_json_offsets(end)
+        if not self._asked_latest and self._starts_now() and begun == self._initial:
+            return []  # the empty first batch, repeated after a restart: its start was its end
+        catalog = self._look()
+        if self._target is not None and self._asked_latest:
+            check_available_now(self._target, ends, catalog.ends())
+        plan = plan_stream(
+            begun, ends, catalog.bounds(), self._group, custom_group_id=self._options.group_id is not None
+        )
+        for warning in settle(plan.losses, fail_on_data_loss=self._options.fail_on_data_loss):
+            logger.warning(warning)
+        return plan_tasks(plan.ranges, catalog.segments(catalog.assigned()), self._options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a task's records."""
+        return read_task(partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to do: the query's checkpoint is the truth."""

@@ -1,0 +1,63 @@
+"""A source's task: which records it reads, planned on the driver, and reading them on an executor."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from tidelog.log.fetch import FetchPlan, fetch, overlapping
+from tidelog.log.segments import ROW_GROUP_RECORDS
+from tidelog.log.shared import shared_lake
+from tidelog.log.state import Segment
+from tidelog.sources.offset_json import TopicPartition
+from tidelog.sources.options import SourceOptions
+from tidelog.sources.planning import Range
+from tidelog.sources.splitting import split_by_bytes, split_by_offsets
+
+# Records in one Arrow batch on the way to the JVM: large enough to cost little each, small enough for its caches.
+BATCH_RECORDS = 32_768
+
+
+@dataclass(frozen=True)
+class ReadTask(InputPartition):
+    """Offset ranges that one task reads one after another, with the segments that hold them."""
+
+    lake: str
+    plans: tuple[tuple[str, FetchPlan], ...]
+    include_headers: bool
+
+
+def plan_tasks(
+    ranges: Sequence[Range], segments: Mapping[TopicPartition, Sequence[Segment]], options: SourceOptions
+) -> list[InputPartition]:
+    """The tasks that read `ranges`: cut as Kafka's options say, else by bytes at segments and row groups."""
+    if options.min_partitions is not None or options.max_records_per_partition is not None:
+        cut = split_by_offsets(ranges, options.min_partitions, options.max_records_per_partition)
+        groups: list[tuple[Range, ...]] = [(part,) for part in cut]
+    else:
+        # Where a query is planned nobody says how many cores the executors have: as many as here, more by bytes.
+        cores = os.cpu_count() or 1
+        groups = split_by_bytes(ranges, segments, cores=cores, row_group_records=ROW_GROUP_RECORDS)
+    return [
+        ReadTask(
+            options.lake,
+            tuple((r.topic, _fetch_plan(r, segments[TopicPartition(r.topic, r.partition)])) for r in group),
+            options.include_headers,
+        )
+        for group in groups
+    ]
+
+
+def _fetch_plan(part: Range, segments: Sequence[Segment]) -> FetchPlan:
+    return FetchPlan(part.partition, part.start, part.end, tuple(overlapping(segments, part.start, part.end)))
+
+
+def read_task(task: InputPartition) -> Iterator[pa.RecordBatch]:
+    """The task's records as Arrow batches."""
+    if not isinstance(task, ReadTask):  # Spark's stand-in for a query that has nothing to read
+        return
+    storage = shared_lake(task.lake).storage
+    for topic, plan in task.plans:
+        yield from fetch(storage, topic, topic, plan, include_headers=task.include_headers, batch_records=BATCH_RECORDS)
