@@ -1,6 +1,6 @@
 """Checkpoints: finding the one to start from, reading it, writing one with `deltalake`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ class Checkpoint:
     files: tuple[str, ...]
 
 
-def _files(version: int, parts: int | None) -> tuple[str, ...]:
+def _files(version: int, parts: int) -> tuple[str, ...]:
     if not parts:
         return (f"{version:020d}.checkpoint.parquet",)
     return tuple(f"{version:020d}.checkpoint.{i:010d}.{parts:010d}.parquet" for i in range(1, parts + 1))
@@ -36,8 +36,8 @@ def _hint(storage: Storage, folder: str) -> Checkpoint | None:
     """What `_last_checkpoint` names. It may be stale, or name a checkpoint that is gone."""
     try:
         body = orjson.loads(storage.get(f"{folder}/{layout.LAST_CHECKPOINT}"))
-        return Checkpoint(body["version"], _files(body["version"], body.get("parts")))
-    except (ObjectNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
+        return Checkpoint(int(body["version"]), _files(int(body["version"]), int(body.get("parts") or 0)))
+    except (ObjectNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -58,7 +58,7 @@ def whole_checkpoints(listing: Iterable[ObjectInfo]) -> list[Checkpoint]:
     whole = []
     for version, found_names in sorted(names.items()):
         parts = {int(n.split(".")[3]) for n in found_names if n.count(".") == 4}
-        for candidate in [None, *sorted(parts)]:
+        for candidate in [0, *sorted(parts)]:
             files = _files(version, candidate)
             if found_names.issuperset(files):
                 whole.append(Checkpoint(version, files))
@@ -66,18 +66,25 @@ def whole_checkpoints(listing: Iterable[ObjectInfo]) -> list[Checkpoint]:
     return whole
 
 
-def find_checkpoint(storage: Storage, folder: str, at_least: int) -> Checkpoint | None:
-    """The checkpoint to start from, of version `at_least` or newer; None when there is none.
+def checkpoints_from(storage: Storage, folder: str, at_least: int) -> Iterator[Checkpoint]:
+    """The checkpoints to start from, of version `at_least` or newer: what `_last_checkpoint` names, then by listing.
 
-    A log without a checkpoint is read from entry 0. The listing is asked only when `_last_checkpoint` does
-    not help.
+    Newest first. One that `_last_checkpoint` names may be gone. The listing is asked only when it comes to that.
     """
     hint = _hint(storage, folder)
     if hint is not None and hint.version >= at_least:
-        return hint
-    listing = storage.list_after(f"{folder}/{layout.LOG_FOLDER}")
-    listed = [c for c in whole_checkpoints(listing) if c.version >= at_least]
-    return listed[-1] if listed else None
+        yield hint
+    for found in reversed(whole_checkpoints(storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))):
+        if found.version >= at_least and found != hint:
+            yield found
+
+
+def find_checkpoint(storage: Storage, folder: str, at_least: int) -> Checkpoint | None:
+    """The checkpoint to start from, of version `at_least` or newer; None when there is none.
+
+    A log without a checkpoint is read from entry 0.
+    """
+    return next(checkpoints_from(storage, folder, at_least), None)
 
 
 def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> list[Action]:
@@ -92,7 +99,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> li
             with storage.open(path) as file:
                 table = pq.read_table(file, columns=["txn", "add", "metaData", "protocol"])
             actions.extend(_actions(table))
-        except (pa.ArrowException, KeyError, ValueError, TypeError) as e:
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
             raise CorruptLogError(
                 f"Checkpoint {path} can't be read: {e}. Delete it and {layout.LAST_CHECKPOINT}: the topic is"
                 " then opened from an older checkpoint or from its first entry.",

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, decode_entry, encode_entry
-from tidelog.log.checkpoints import find_checkpoint, newest_checkpoint_version, read_checkpoint
+from tidelog.log.checkpoints import checkpoints_from, newest_checkpoint_version, read_checkpoint
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.decisions import Outcome
 from tidelog.log.errors import (
@@ -20,6 +20,7 @@ from tidelog.log.errors import (
     CorruptLogError,
     ObjectNotFoundError,
     OutcomeUnknownError,
+    StorageError,
     StorageUnavailableError,
 )
 from tidelog.log.storage.port import Storage
@@ -51,11 +52,15 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Machine(Generic[S]):
-    """The kind of log behind a door: its empty state, and what may follow a state."""
+    """The kind of log behind a door: its empty state, what may follow a state, and what a state shows.
+
+    `holds` says whether a state proves that an entry came before it, when the entry itself is trimmed away.
+    """
 
     empty: Callable[[], S]
     verify: Callable[[S, Entry], None]
     verify_checkpoint: Callable[[S, int], None]
+    holds: Callable[[S, Entry], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +83,10 @@ class Patience:
 
 @dataclass(slots=True)
 class _Pending:
-    """A put whose outcome is not known: an entry of this request may be at `version`."""
+    """A put whose outcome is not known: this entry may be there, or may still come."""
 
-    version: int
+    entry: Entry
+    data: bytes
     response: Any
 
 
@@ -108,7 +114,10 @@ class Door(Generic[S]):
         self._opened = False
         # Entries up to this version came from a checkpoint, not one by one.
         self._read_from = -1
-        self._head_seen_s = 0.0
+        # When the head was last seen, and its version: what came up to then is no stray, and nothing was skipped.
+        self._head_seen_s = float("-inf")
+        self._head = -1
+        self._looked_s = float("-inf")
         self._unsynced: list[tuple[int, str]] = []
         self._pending: dict[str, _Pending] = {}
         self._landed: dict[str, int] = {}
@@ -137,33 +146,47 @@ class Door(Generic[S]):
         return f"{self.folder}/{relative}"
 
     def _tail(self) -> None:
-        if not self._opened or (self._is_late() and self._look_at_floors() > self._state.version):
+        if not self._opened:
             self._restart()
-        while self._step():
-            pass
+        while True:
+            broken = None
+            try:
+                while self._step():
+                    pass
+            except CorruptLogError as e:
+                broken = e
+            # A floor counts only when it is looked at after the entries: it is published before one is deleted.
+            if self._is_late() and self._look_at_floors() > self._head:
+                self._restart()
+            elif broken is not None:
+                raise broken
+            else:
+                self._head, self._head_seen_s = self._state.version, self._looked_s
+                return
 
     def _is_late(self) -> bool:
         """Whether entries may have come and gone since the head was last seen.
 
-        What is at the next entry's name may then be a stray of another writer from the past, or our own.
+        Then one that is not there may have been deleted, and one that is there may be a stray of a writer from
+        the past, us included.
         """
         return self._clock.elapsed_s() - self._head_seen_s > SMALLEST_MIN_AGE_S / 2
 
     def _step(self) -> bool:
         """Apply the next entry if there is one."""
         version = self._state.version + 1
-        looked_s = self._clock.elapsed_s()
+        self._looked_s = self._clock.elapsed_s()
         path = self.path(layout.entry_path(version))
         try:
             data = self.storage.get(path)
         except ObjectNotFoundError:
-            self._head_seen_s = looked_s
             return False
-        self._apply(decode_entry(version, data, path))
+        entry = decode_entry(version, data, path)
+        self._machine.verify(self._state, entry)
+        self._apply(entry)
         return True
 
     def _apply(self, entry: Entry) -> None:
-        self._machine.verify(self._state, entry)
         self._state.apply(entry)
         request = entry.info.request_id
         if request is not None and request in self._pending:
@@ -182,22 +205,34 @@ class Door(Generic[S]):
 
     def _restart(self) -> None:
         """Begin from the newest checkpoint that no floor has passed, or from the first entry."""
-        floor = self._look_at_floors()
-        checkpoint = find_checkpoint(self.storage, self.folder, floor + 1)
-        state = self._machine.empty()
-        if checkpoint is not None:
-            state.restore(checkpoint.version, read_checkpoint(self.storage, self.folder, checkpoint))
-            self._machine.verify_checkpoint(state, checkpoint.version)
-            self.checkpoint_version = max(self.checkpoint_version, checkpoint.version)
-        elif floor >= 0:
-            raise CorruptLogError(
-                f"The log in {self.folder} has a floor {floor} but no checkpoint past it: the checkpoint was"
-                " removed by somebody else's tool. Restore it from a copy; 'tidelog check' says what is left."
-            )
+        state = self._load()
+        # What was read since the head was last seen may have been strays, our own among them.
+        self._landed = {r: v for r, v in self._landed.items() if v <= self._head}
         self._state = state
-        self._read_from = state.version
+        self._read_from = self._head = state.version
         self._unsynced = []
         self._opened = True
+
+    def _load(self) -> S:
+        while True:
+            floor = self._look_at_floors()
+            for checkpoint in checkpoints_from(self.storage, self.folder, floor + 1):
+                try:
+                    actions = read_checkpoint(self.storage, self.folder, checkpoint)
+                except ObjectNotFoundError:  # named by a stale `_last_checkpoint`, or trimmed by now
+                    continue
+                state = self._machine.empty()
+                state.restore(checkpoint.version, actions)
+                self._machine.verify_checkpoint(state, checkpoint.version)
+                self.checkpoint_version = max(self.checkpoint_version, checkpoint.version)
+                return state
+            if floor < 0:
+                return self._machine.empty()
+            if self._look_at_floors() == floor:
+                raise CorruptLogError(
+                    f"The log in {self.folder} has a floor {floor} but no checkpoint past it: the checkpoint was"
+                    " removed by somebody else's tool. Restore it from a copy; 'tidelog check' says what is left."
+                )
 
     # --- committing ----------------------------------------------------------------------------------------
 
@@ -208,30 +243,36 @@ class Door(Generic[S]):
         durable: bool = True,
         request_id: str | None = None,
     ) -> Committed[R]:
-        """Commit what `decide` chooses as one entry, at most once for each `request_id`.
+        """Commit what `decide` chooses as one entry.
 
         `durable`: the entry's segments, and those of earlier entries, are made to survive a power loss before
         the entry is there. `decide` is called again after each lost race and may refuse by raising.
-        Raises `OutcomeUnknownError` when the store stops answering; the same `request_id` may then be
-        committed again. Raises `ContendedLogError` when every race was lost until the time was up.
+        Raises `OutcomeUnknownError` when the store stops answering. Repeated here under the same `request_id`,
+        the commit takes up that entry again, whatever `decide` is by then, so that it lands at most once.
+        Raises `ContendedLogError` when every race was lost until the time was up.
         """
         request = request_id or self._ids.new()
         deadline = self._clock.elapsed_s() + self._patience.timeout_s
         backoff = self._patience.first_backoff_s
         with self.lock:
             while True:
+                last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
                 self._tail()
                 landed = self._settle(request)
                 if landed is not None:
                     return landed
-                outcome = decide(self._state)
-                if not outcome.actions:
-                    return Committed(self._state.version, outcome.response, written=False)
-                if durable:
-                    self._sync(outcome.actions)
-                if self._attempt(request, outcome, durable, deadline):
-                    return Committed(self._state.version, outcome.response, written=True)
-                if self._clock.elapsed_s() > deadline:
+                pending = self._pending.get(request)
+                again = pending is not None
+                if pending is None:
+                    outcome = decide(self._state)
+                    if not outcome.actions:
+                        return Committed(self._state.version, outcome.response, written=False)
+                    if durable:
+                        self._sync(outcome.actions)
+                    pending = self._prepare(request, outcome, durable)
+                if self._attempt(request, pending, again, deadline):
+                    return Committed(pending.entry.version, pending.response, written=True)
+                if last_try:
                     raise ContendedLogError(
                         f"The log in {self.folder} gave every next entry to somebody else for"
                         f" {self._patience.timeout_s:g} s; nothing was committed. Send larger batches from fewer"
@@ -241,25 +282,22 @@ class Door(Generic[S]):
                 backoff = min(backoff * 1.5, 0.05)
 
     def _settle(self, request: str) -> Committed[Any] | None:
-        """The answer to a request whose earlier put has turned out to be committed."""
-        pending = self._pending.get(request)
-        if pending is None or self._state.version < pending.version:
-            return None
-        del self._pending[request]
-        landed = self._landed.pop(request, None)
-        if landed is not None:
-            return Committed(landed, pending.response, written=True)
-        if pending.version <= self._read_from:
-            raise OutcomeUnknownError(
-                f"Whether request {request} was committed as entry {pending.version} of {self.folder} can't be told"
-                " any more: the log was trimmed past it. Read the topic to see; repeat the records only if they are"
-                " missing.",
-                request_id=request,
-            )
-        return None
+        """The answer to a request whose earlier put has turned out to be committed.
 
-    def _attempt(self, request: str, outcome: Outcome[R], durable: bool, deadline: float) -> bool:
-        """Try to create the next entry: True when it is there and ours."""
+        None leaves the request pending when nothing is at its place yet.
+        """
+        pending = self._pending.get(request)
+        if pending is None or self._state.version < pending.entry.version:
+            return None
+        version = self._landed.pop(request, None)
+        if version is None and pending.entry.version <= self._read_from:
+            if not self._machine.holds(self._state, pending.entry):
+                raise self._unknown(request, pending.entry.version, "the log was trimmed past it")
+            version = pending.entry.version
+        del self._pending[request]
+        return None if version is None else Committed(version, pending.response, written=True)
+
+    def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> _Pending:
         info = CommitInfo(
             self._clock.now_ms(),
             outcome.operation,
@@ -268,55 +306,76 @@ class Door(Generic[S]):
             outcome.blind_append,
             outcome.parameters or {},
         )
-        version = self._state.version + 1
-        entry = Entry(version, outcome.actions, info)
+        entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
-        self._pending[request] = _Pending(version, outcome.response)
-        if not self._put(request, version, encode_entry(outcome.actions, info), deadline):
+        return _Pending(entry, encode_entry(outcome.actions, info), outcome.response)
+
+    def _attempt(self, request: str, pending: _Pending, again: bool, deadline: float) -> bool:
+        """Try to create the next entry: True when it is there and ours."""
+        self._pending[request] = pending
+        found = self._put(request, pending, again, deadline)
+        if found is None:
             del self._pending[request]
             return False
-        if self._is_late() and self._look_at_floors() >= version:
-            # A writer from the past: cleanup had removed the entry that was here, ours is a stray that nobody
-            # reads and the next sweep deletes.
+        if self._is_late() and self._was_trimmed(request, found.version):
+            # A writer from the past: cleanup had removed the entry that was here, and what we put is a stray that
+            # nobody reads. Unless it came in time and cleanup removed ours, which the state still shows.
             del self._pending[request]
-            self._restart()
-            return False
-        self._apply(entry)
+            return self._machine.holds(self._state, found)
+        self._apply(found)
         self._landed.pop(request, None)
         del self._pending[request]
         return True
 
-    def _put(self, request: str, version: int, data: bytes, deadline: float) -> bool:
-        """Put the entry until something is there: True when it is this request's."""
+    def _was_trimmed(self, request: str, version: int) -> bool:
+        """Whether cleanup has passed this entry; then the log is opened again."""
+        try:
+            passed = self._look_at_floors() >= version
+            if passed:
+                self._restart()
+        except StorageError as e:
+            raise self._unknown(request, version, str(e)) from e
+        return passed
+
+    def _put(self, request: str, pending: _Pending, again: bool, deadline: float) -> Entry | None:
+        """Put the entry until something is there: the entry that is, None when it is somebody else's.
+
+        `again`: it was put before, and may be there. An error other than the store's leaves that open.
+        """
+        version = pending.entry.version
         path = self.path(layout.entry_path(version))
         backoff = self._patience.first_backoff_s
+        open_ended = again
         while True:
-            cause: Exception | None = None
+            last_try = self._clock.elapsed_s() > deadline
             try:
-                if self.storage.put_if_absent(path, data):
-                    return True
-                return self._is_ours(request, version, path)
-            except StorageUnavailableError as e:
+                if self.storage.put_if_absent(path, pending.data):
+                    return pending.entry
+                open_ended = True  # "already there" may be our own success, repeated inside the store's client
+                found = decode_entry(version, self.storage.get(path), path)
+                return found if found.info.request_id == request else None
+            except (StorageUnavailableError, ObjectNotFoundError) as e:
+                # Not found: a conflict in which nothing was stored, or a floor passed us. The next round tells.
+                cause: StorageError = e
+                open_ended = True
+            except StorageError as e:
+                if not open_ended:
+                    del self._pending[request]
+                    raise
                 cause = e
-            except ObjectNotFoundError as e:
-                # "Already there", and nothing to see: a conflict in which nothing was stored, or a floor
-                # passed us. The next round, or the floor's check after it, tells.
-                cause = e
-            except BaseException:
-                del self._pending[request]
-                raise
-            if self._clock.elapsed_s() > deadline:
-                raise OutcomeUnknownError(
-                    f"The store gave no answer for entry {version} of {self.folder} within"
-                    f" {self._patience.timeout_s:g} s ({cause}): it may be committed. Repeat the request under"
-                    f" the same id ({request}), or read the topic to see.",
-                    request_id=request,
+            if last_try:
+                raise self._unknown(
+                    request, version, f"the store gave no answer within {self._patience.timeout_s:g} s ({cause})"
                 ) from cause
             self._clock.sleep(backoff * (0.5 + self._ids.fraction() / 2))
             backoff = min(backoff * 2, self._patience.last_backoff_s)
 
-    def _is_ours(self, request: str, version: int, path: str) -> bool:
-        return decode_entry(version, self.storage.get(path), path).info.request_id == request
+    def _unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"Whether request {request} was committed as entry {version} of {self.folder} is not known: {why}. Repeat"
+            " it here under the same id, which commits it at most once, or read the topic to see.",
+            request_id=request,
+        )
 
     # --- durability ----------------------------------------------------------------------------------------
 

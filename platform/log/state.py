@@ -134,6 +134,11 @@ class TopicState:
         live = self.live(partition)
         return (live[-1].stats.max_timestamp_ms or 0) if live else 0
 
+    def holds(self, entry: Entry) -> bool:
+        """Whether a segment that `entry` added is live, which proves that the entry was committed."""
+        adds = (a for a in entry.actions if isinstance(a, Add))
+        return any(s.path == a.path for a in adds for s in self.live(a.partition))
+
     # --- how it changes ------------------------------------------------------------------------------------
 
     def apply(self, entry: Entry) -> None:

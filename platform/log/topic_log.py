@@ -24,7 +24,7 @@ def topic_machine(topic: str) -> Machine[TopicState]:
     def verify_checkpoint(state: TopicState, version: int) -> None:
         verify_restored(state, version, topic)
 
-    return Machine(TopicState, verify, verify_checkpoint)
+    return Machine(TopicState, verify, verify_checkpoint, TopicState.holds)
 
 
 def require_format(entry: Entry, topic: str) -> None:

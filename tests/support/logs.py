@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 from support.faults import FaultyStorage
 
-from tidelog.log.lake import Lake
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, Metadata, Protocol, Remove, Txn
+from tidelog.log.lake import Lake
 from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
-from tidelog.log.segments import stats_json
+from tidelog.log.segments import Staged, stats_json
+from tidelog.log.staging import stage_records
 from tidelog.log.storage import MemoryStorage, Storage
+from tidelog.log.topic import Topic
 
 START_MS = 1_700_000_000_000
 
@@ -169,3 +171,11 @@ def apply_all(state: Any, entries: Sequence[Entry]) -> Any:
     for one in entries:
         state.apply(one)
     return state
+
+
+def stage(topic: Topic, *texts: str, **columns: Any) -> list[Staged]:
+    """Segments of these records, staged and not committed."""
+    stager = topic.stager()
+    table = values(*texts, **columns)
+    stage_records(stager, table, topic.name, topic.config(), "murmur2", 0, START_MS)
+    return stager.finish()
