@@ -2,6 +2,8 @@
 
 LOG_FOLDER = "_delta_log"
 FLOOR_FOLDER = "_tidelog/floor"
+# What `tidelog check --repair` took out of the log.
+ASIDE_FOLDER = "_tidelog/torn"
 LAKE_FILE = "__lake.json"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 

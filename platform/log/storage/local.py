@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from tidelog.log.clock import Ids, SystemIds
-from tidelog.log.errors import InvalidUriError
+from tidelog.log.errors import InvalidPathError, InvalidUriError
 from tidelog.log.storage.local_errors import (
     failed,
     failed_or_done,
@@ -140,6 +140,33 @@ class LocalStorage:
             return []
         except OSError as error:
             raise failed("list", self._location(folder), error) from error
+
+    def unfinished(self, folder: str) -> list[ObjectInfo]:
+        """The temporary files directly in `folder`; a process that died left them, or is writing them now."""
+        check_folder(folder)
+        try:
+            with os.scandir(self._location(folder)) as entries:
+                found = [e for e in entries if is_unfinished(e.name) and e.is_file(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise failed("list", self._location(folder), error) from error
+        found.sort(key=lambda e: e.name)
+        return list(self._infos(f"{folder}/" if folder else "", found))
+
+    def discard_unfinished(self, path: str) -> None:
+        """Delete a temporary file; one that is not there is no error."""
+        folder, _, name = path.rpartition("/")
+        check_folder(folder)
+        location = f"{self._root}/{path}"
+        if not is_unfinished(name):
+            raise InvalidPathError(f"{location} is not an unfinished file, and only those are discarded here.")
+        try:
+            os.unlink(location)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise failed_or_done("delete", location, error) from error
 
     def _location(self, folder: str) -> str:
         return f"{self._root}/{folder}" if folder else self._root

@@ -18,7 +18,7 @@ Contracts that hold for every adapter, and that the contract suite checks:
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +100,17 @@ class Storage(Protocol):
 
         On a local disk a power loss may bring it back.
         """
+        ...
+
+
+@runtime_checkable
+class LeavesUnfinished(Protocol):
+    """A store in which a writer that dies leaves a file behind, which nothing else lists (a local disk)."""
+
+    def unfinished(self, folder: str) -> list[ObjectInfo]:
+        """The unfinished files directly in `folder`, those of writers at work among them."""
+        ...
+
+    def discard_unfinished(self, path: str) -> None:
+        """Delete a file that `unfinished` listed; one that is not there is no error."""
         ...

@@ -1,0 +1,169 @@
+"""Checkpoints, for `check`: whether one can be read, belongs to its topic and says what the log says."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelog.log import layout
+from tidelog.log.actions import Txn
+from tidelog.log.check_listing import LogFiles
+from tidelog.log.check_report import Finding, Kind
+from tidelog.log.checkpoints import Checkpoint, read_checkpoint
+from tidelog.log.errors import (
+    CorruptLogError,
+    NotATopicError,
+    ObjectNotFoundError,
+    StorageError,
+    StorageUnavailableError,
+    UnsupportedFormatError,
+)
+from tidelog.log.state import Segment, TopicState
+from tidelog.log.storage.port import Storage
+from tidelog.log.topic_log import verify_restored
+
+# What a damaged Parquet file, or one with other columns, makes pyarrow and the code that reads its rows raise.
+UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError)
+_SHOWN = 3
+
+
+class BadCheckpointError(Exception):
+    """A checkpoint that nobody can start from; `kind` and `why` say what is wrong with it."""
+
+    def __init__(self, kind: Kind, why: str) -> None:
+        super().__init__(why)
+        self.kind = kind
+        self.why = why
+
+
+def checkpoint_state(storage: Storage, topic: str, checkpoint: Checkpoint) -> TopicState:
+    """The state that a checkpoint holds. Raises `BadCheckpointError`, `ObjectNotFoundError` when it is gone."""
+    state = TopicState()
+    try:
+        state.restore(checkpoint.version, read_checkpoint(storage, topic, checkpoint))
+        verify_restored(state, checkpoint.version, topic)
+    except (ObjectNotFoundError, StorageUnavailableError):
+        raise
+    except UnsupportedFormatError as e:
+        raise BadCheckpointError(Kind.FORMAT_UNSUPPORTED, str(e)) from e
+    except NotATopicError as e:
+        raise BadCheckpointError(Kind.CHECKPOINT_FOREIGN, str(e)) from e
+    except CorruptLogError as e:
+        # `restore` gives the version only at its end: before that nothing was read.
+        kind = Kind.CHECKPOINT_FOREIGN if state.version >= 0 else Kind.CHECKPOINT_UNREADABLE
+        raise BadCheckpointError(kind, str(e)) from e
+    except (*UNREADABLE, StorageError) as e:
+        raise BadCheckpointError(Kind.CHECKPOINT_UNREADABLE, f"It can't be read: {e!r}.") from e
+    return state
+
+
+def removed_paths(storage: Storage, topic: str, checkpoint: Checkpoint) -> set[str]:
+    """The removed files that a checkpoint still names; they wait for a purge."""
+    found: set[str] = set()
+    for name in checkpoint.files:
+        with storage.open(f"{topic}/{layout.LOG_FOLDER}/{name}") as source, pq.ParquetFile(source) as file:
+            if "remove" in file.schema_arrow.names:
+                rows = file.read(columns=["remove"]).column("remove").to_pylist()
+                found.update(row["path"] for row in rows if row and row.get("path"))
+    return found
+
+
+def differences(held: TopicState, replayed: TopicState) -> list[str]:
+    """What a checkpoint's state `held` says otherwise than the log up to there, in words; [] when they agree.
+
+    What a checkpoint may drop is no difference: transaction ids that expire, and how far a segment of another
+    engine reaches (its end is taken from its neighbours).
+    """
+    found: list[str] = []
+    if held.metadata != replayed.metadata:
+        found.append("its metaData (configuration, schema) is not the log's")
+    if held.protocol != replayed.protocol:
+        found.append(f"its protocol is {held.protocol}, the log's {replayed.protocol}")
+    for name, mine, theirs in (
+        ("end", held.ends, replayed.ends),
+        ("start", held.starts, replayed.starts),
+        ("compacted", held.cleans, replayed.cleans),
+    ):
+        found.extend(
+            f"its {name} offset of partition {p} is {mine.get(p, 0)}, the log's {theirs.get(p, 0)}"
+            for p in sorted(mine.keys() | theirs.keys())
+            if mine.get(p, 0) != theirs.get(p, 0)
+        )
+    found.extend(_txn_differences(held.txns, replayed.txns))
+    found.extend(_segment_differences(held, replayed))
+    return found
+
+
+def _txn_differences(held: Mapping[str, Txn], replayed: Mapping[str, Txn]) -> Iterator[str]:
+    for app_id in sorted(held.keys() | replayed.keys()):
+        mine, theirs = held.get(app_id), replayed.get(app_id)
+        if mine is None and theirs is not None and theirs.last_updated_ms is not None:
+            continue  # expired
+        if mine != theirs:
+            yield f"its transaction id {app_id} is at {mine and mine.version}, the log's at {theirs and theirs.version}"
+
+
+def _segment_differences(held: TopicState, replayed: TopicState) -> Iterator[str]:
+    mine, theirs = list(map(_identity, held.all_segments())), list(map(_identity, replayed.all_segments()))
+    if len(set(mine)) < len(mine):
+        yield "it holds a segment twice"
+    yield from _named("it holds segments that the log does not", set(mine) - set(theirs))
+    yield from _named("it lacks segments that the log has", set(theirs) - set(mine))
+
+
+def _identity(s: Segment) -> tuple[Any, ...]:
+    stats = str(s.stats) if has_stats(s) else str(s.raw_stats)
+    return (s.path, s.partition, s.base_offset, s.end if s.proven else -1, s.size, s.modification_ms, stats)
+
+
+def has_stats(segment: Segment) -> bool:
+    """Whether the segment's statistics can be read at all."""
+    try:
+        return segment.stats is not None
+    except (ValueError, TypeError, AttributeError, OverflowError):
+        return False
+
+
+def _named(what: str, segments: Iterable[tuple[Any, ...]]) -> Iterator[str]:
+    found = sorted(segments, key=lambda s: (s[1], s[2], s[0]))
+    if found:
+        shown = ", ".join(f"{s[0]} (partition {s[1]}, from offset {s[2]})" for s in found[:_SHOWN])
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        yield f"{what}: {shown}{more}"
+
+
+def check_hint(storage: Storage, topic: str, files: LogFiles) -> Iterator[Finding]:
+    """Whether `_last_checkpoint` names a checkpoint that is there."""
+    mend = "'tidelog check --repair' writes it anew; the next checkpoint does too."
+    listing = "so whoever opens the topic lists the log folder"
+    try:
+        data = storage.get(f"{topic}/{layout.LAST_CHECKPOINT}")
+    except ObjectNotFoundError:
+        if files.usable:
+            what = f"It is missing while there are checkpoints, {listing}."
+            yield Finding(Kind.HINT_MISSING, topic, layout.LAST_CHECKPOINT, what, mend)
+        return
+    named = _hinted(data)
+    if named is None:
+        what = f"It can't be read as a checkpoint's version ({data[:60]!r}), {listing}."
+        yield Finding(Kind.HINT_BROKEN, topic, layout.LAST_CHECKPOINT, what, mend)
+        return
+    version, parts = named
+    there = any(c.version == version and (parts or 1) == len(c.files) for c in files.usable)
+    if not there:
+        why = "which a floor has passed" if version <= files.floor else "which is not there, or not whole"
+        what = f"It names the checkpoint of version {version}, {why}: readers must look for another one."
+        yield Finding(Kind.HINT_DANGLING, topic, layout.LAST_CHECKPOINT, what, mend)
+
+
+def _hinted(data: bytes) -> tuple[int, int | None] | None:
+    try:
+        body = orjson.loads(data)
+        version, parts = body["version"], body.get("parts")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    if not isinstance(version, int) or version < 0 or not isinstance(parts, int | None):
+        return None
+    return version, parts

@@ -1,0 +1,168 @@
+"""Configuration, for `check`: the lake's own file, and what a topic's metaData holds."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from tidelog.log import layout
+from tidelog.log.actions import Metadata
+from tidelog.log.check_report import Finding, Kind
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.errors import InvalidConfigError, ObjectNotFoundError
+from tidelog.log.lake import LAKE_FORMAT
+from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
+from tidelog.log.state import CONFIG_PREFIX, FACTS, FORMAT, PARTITIONS, TOPIC_ID
+from tidelog.log.storage.port import Storage
+
+# What tidelog sets and relies on; other properties follow the topic's configuration.
+_RELIED_ON = {"delta.enableExpiredLogCleanup": "false"}
+_EMPTY_LAKE = orjson.dumps({"format": LAKE_FORMAT, "config": {}}).decode()
+
+
+def check_lake_file(storage: Storage) -> tuple[LakeConfig, list[Finding]]:
+    """The lake's configuration as far as it can be read, and what is wrong with its file."""
+    try:
+        data = storage.get(layout.LAKE_FILE)
+    except ObjectNotFoundError:
+        what = "The lake's own file is missing: its format and its defaults for topics are not known."
+        todo = "Restore it from a copy; opening the lake with create=True writes one with Kafka's defaults."
+        return LakeConfig.parse({}), [Finding(Kind.LAKE_FILE_MISSING, "", layout.LAKE_FILE, what, todo)]
+    try:
+        body = orjson.loads(data)
+        version, config = body.get("format"), body.get("config") or {}
+        broken = "" if isinstance(version, int) and isinstance(config, dict) else "it lacks a number 'format'"
+    except (ValueError, AttributeError) as e:
+        version, config, broken = 0, {}, str(e)
+    if broken:
+        what = f"The lake's own file can't be read ({broken}): the lake does not open."
+        todo = f"Restore it from a copy, or write {_EMPTY_LAKE} to it and set the lake's defaults again."
+        return LakeConfig.parse({}), [Finding(Kind.LAKE_FILE_BROKEN, "", layout.LAKE_FILE, what, todo)]
+    if not 1 <= version <= LAKE_FORMAT:
+        what = f"The lake has format version {version}; this tidelog knows versions 1 to {LAKE_FORMAT}."
+        todo = "Upgrade tidelog."
+        return LakeConfig.parse({}), [Finding(Kind.LAKE_FORMAT_UNKNOWN, "", layout.LAKE_FILE, what, todo)]
+    return _lake_config(config)
+
+
+def _lake_config(config: Mapping[str, Any]) -> tuple[LakeConfig, list[Finding]]:
+    findings = []
+    valid = dict(config)
+    for key in config:
+        try:
+            LakeConfig.parse({key: config[key]})
+        except (InvalidConfigError, TypeError, AttributeError) as e:
+            todo = f"Remove the key {key!r} from {layout.LAKE_FILE}, or correct its value there."
+            findings.append(Finding(Kind.LAKE_CONFIG_INVALID, "", layout.LAKE_FILE, str(e), todo))
+            del valid[key]
+    try:
+        return LakeConfig.parse(valid), findings
+    except InvalidConfigError as e:
+        todo = f"Correct the keys in {layout.LAKE_FILE}."
+        findings.append(Finding(Kind.LAKE_CONFIG_INVALID, "", layout.LAKE_FILE, str(e), todo))
+        return LakeConfig.parse({}), findings
+
+
+def partitions_of(metadata: Metadata) -> int | None:
+    """The topic's number of partitions, None when the table does not say."""
+    text = metadata.configuration.get(PARTITIONS, "")
+    return int(text) if text.isascii() and text.isdigit() and int(text) >= 1 else None
+
+
+def topic_config(metadata: Metadata, lake: LakeConfig) -> TopicConfig:
+    """The topic's configuration without the values that can't be read."""
+    overrides = {k: v for k, v in _overrides(metadata).items() if not _why_invalid(k, v)}
+    return TopicConfig.stored(overrides, defaults=lake)
+
+
+def check_metadata(metadata: Metadata, topic: str, lake: LakeConfig) -> Iterator[Finding]:
+    """Facts, schema, properties and configuration of a topic's table."""
+    if metadata.name != topic:
+        what = f"The log says that it is topic '{metadata.name}': somebody copied or renamed the folder."
+        todo = (
+            f"Rename the folder back to '{metadata.name}', or produce the records to a new topic and remove this one:"
+            " it can't be opened from its next checkpoint on."
+        )
+        yield Finding(Kind.LOG_OF_ANOTHER_TOPIC, topic, layout.LOG_FOLDER, what, todo)
+    yield from _facts(metadata, topic)
+    yield from _schema(metadata, topic)
+    for key, value in _RELIED_ON.items():
+        if metadata.configuration.get(key) != value:
+            what = f"The table's property {key} is {metadata.configuration.get(key)!r}; tidelog relies on {value!r}."
+            todo = "Any 'tidelog topic alter' writes the properties again; don't set them with other tools."
+            yield Finding(Kind.PROPERTY_WRONG, topic, key, what, todo)
+    yield from _config(metadata, topic, lake)
+
+
+def _facts(metadata: Metadata, topic: str) -> Iterator[Finding]:
+    wrong = []
+    if partitions_of(metadata) is None:
+        wrong.append(PARTITIONS)
+    wrong.extend(key for key in (TOPIC_ID, FORMAT) if not metadata.configuration.get(key))
+    if metadata.configuration.get(FORMAT) and not metadata.configuration[FORMAT].isdigit():
+        wrong.append(FORMAT)
+    for key in wrong:
+        what = f"The table's property {key} is {metadata.configuration.get(key)!r}, so the topic can't be used."
+        todo = "Another tool changed it. Stop the writers and restore the log folder from a copy."
+        yield Finding(Kind.FACT_INVALID, topic, key, what, todo)
+
+
+def _schema(metadata: Metadata, topic: str) -> Iterator[Finding]:
+    found, expected = _columns(metadata.schema), _columns(DELTA_SCHEMA)
+    if found != expected or metadata.partition_columns != PARTITION_COLUMNS:
+        what = (
+            f"The table's columns are {found}, partitioned by {', '.join(metadata.partition_columns) or 'none'};"
+            f" a topic has {expected}, partitioned by {', '.join(PARTITION_COLUMNS)}."
+        )
+        todo = "Another tool changed the schema. Undo that there (ALTER TABLE), or copy the topic to a new one."
+        yield Finding(Kind.SCHEMA_WRONG, topic, layout.LOG_FOLDER, what, todo)
+
+
+def _columns(schema: str) -> str:
+    """A Delta schema as "name type, ...", without nullability and metadata."""
+    try:
+        return ", ".join(f"{f['name']} {_type(f['type'])}" for f in orjson.loads(schema)["fields"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return f"unreadable ({schema[:60]})"
+
+
+def _type(kind: Any) -> str:
+    if isinstance(kind, str):
+        return kind
+    if kind["type"] == "array":
+        return f"array<{_type(kind['elementType'])}>"
+    if kind["type"] == "struct":
+        fields = ", ".join(f"{f['name']} {_type(f['type'])}" for f in kind["fields"])
+        return f"struct<{fields}>"
+    return str(kind["type"])
+
+
+def _overrides(metadata: Metadata) -> dict[str, str]:
+    return {
+        k.removeprefix(CONFIG_PREFIX): v
+        for k, v in metadata.configuration.items()
+        if k.startswith(CONFIG_PREFIX) and k not in FACTS
+    }
+
+
+def _why_invalid(key: str, value: str) -> str:
+    try:
+        TopicConfig.stored({key: value})
+    except InvalidConfigError as e:
+        return str(e)
+    return ""
+
+
+def _config(metadata: Metadata, topic: str, lake: LakeConfig) -> Iterator[Finding]:
+    overrides = _overrides(metadata)
+    valid = dict(overrides)
+    for key, value in sorted(overrides.items()):
+        if why := _why_invalid(key, value):
+            todo = f"Reset it ('tidelog topic alter {topic} --delete-config {key}'), or set a value that the key takes."
+            yield Finding(Kind.CONFIG_INVALID, topic, key, why, todo)
+            del valid[key]
+    try:
+        TopicConfig.parse(valid, defaults=lake)
+    except InvalidConfigError as e:
+        todo = "Change one of the two keys, of the topic or of the lake."
+        yield Finding(Kind.CONFIG_INVALID, topic, "configuration", str(e), todo)

@@ -1,0 +1,138 @@
+"""The files of a topic, for `check`: segments that are missing, files that nobody names, leftovers of crashes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from tidelog.log import layout
+from tidelog.log.actions import Remove, decode_entry
+from tidelog.log.check_report import Finding, Kind
+from tidelog.log.errors import CorruptLogError, StorageError, StorageUnavailableError
+from tidelog.log.state import Segment, TopicState
+from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
+
+# A file that nobody names may belong to a writer that has not committed it yet.
+IN_FLIGHT_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFiles:
+    """What lies in a topic's folder besides its log: `data` by path below the folder, and unfinished files."""
+
+    data: Mapping[str, ObjectInfo]
+    unfinished: tuple[ObjectInfo, ...]
+
+
+def list_files(storage: Storage, topic: str) -> TopicFiles:
+    """List a topic's folder. Folders that start with `_` belong to the table's log and to tidelog."""
+    data: dict[str, ObjectInfo] = {}
+    unfinished: list[ObjectInfo] = []
+    folders = [topic]
+    while folders:
+        folder = folders.pop()
+        for found in storage.list_after(folder):
+            if found.path.rpartition("/")[2][0] not in "._":
+                data[found.path.removeprefix(f"{topic}/")] = found
+        folders.extend(f"{folder}/{name}" for name in storage.list_folders(folder) if name[0] not in "._")
+        unfinished.extend(unfinished_in(storage, folder))
+    for folder in (layout.LOG_FOLDER, layout.FLOOR_FOLDER, layout.ASIDE_FOLDER):
+        unfinished.extend(unfinished_in(storage, f"{topic}/{folder}"))
+    return TopicFiles(data, tuple(unfinished))
+
+
+def unfinished_in(storage: Storage, folder: str) -> list[ObjectInfo]:
+    """The files directly in a folder that a writer began and has not given their name."""
+    return storage.unfinished(folder) if isinstance(storage, LeavesUnfinished) else []
+
+
+def check_segments(storage: Storage, topic: str, state: TopicState, files: TopicFiles) -> Iterator[Finding]:
+    """Whether every segment is there, at the size that the log says. `files` were listed before `state` was read."""
+    missing = []
+    for segment in state.all_segments():
+        found = files.data.get(unquote(segment.path))
+        if found is None:
+            missing.append(segment)
+        elif found.size != segment.size:
+            what = f"The file has {found.size} bytes, but the log says {segment.size}: it was cut or replaced."
+            yield Finding(Kind.SEGMENT_SIZE_WRONG, topic, segment.path, what, _give_up(topic, segment))
+    gone = [s for s in missing if not is_there(storage, f"{topic}/{unquote(s.path)}")]
+    removed = removed_since(storage, topic, state.version) if gone else set()
+    for segment in gone:
+        if segment.path not in removed:
+            lost = f"offsets {segment.base_offset} to {segment.end} of partition {segment.partition}"
+            what = f"The file is missing: {lost} are lost."
+            yield Finding(Kind.SEGMENT_MISSING, topic, segment.path, what, _give_up(topic, segment))
+
+
+def _give_up(topic: str, segment: Segment) -> str:
+    return (
+        "check can't bring records back: restore the file from a copy, or give up every offset of the partition before"
+        f" {segment.end}: delete_records('{topic}', {{{segment.partition}: {segment.end}}})."
+    )
+
+
+def is_there(storage: Storage, path: str) -> bool:
+    """Whether an object can be opened."""
+    try:
+        storage.open(path).close()
+    except StorageUnavailableError:
+        raise
+    except StorageError:
+        return False
+    return True
+
+
+def removed_since(storage: Storage, topic: str, version: int) -> set[str]:
+    """The files that entries after `version` removed: a purge may have deleted them during the check."""
+    removed: set[str] = set()
+    while True:
+        version += 1
+        path = f"{topic}/{layout.entry_path(version)}"
+        try:
+            entry = decode_entry(version, storage.get(path), path)
+        except StorageUnavailableError:
+            raise
+        except (StorageError, CorruptLogError):
+            return removed
+        removed.update(a.path for a in entry.actions if isinstance(a, Remove))
+
+
+def check_leftovers(topic: str, files: TopicFiles, named: Iterable[str], now_ms: int) -> Iterator[Finding]:
+    """Files that no entry names. `now_ms` is compared with the store's clock."""
+    known = {unquote(path) for path in named}
+    loose = [info for path, info in files.data.items() if path not in known]
+    old = [o for o in loose if o.modified_ms <= now_ms - IN_FLIGHT_MS]
+    young = [o for o in loose if o.modified_ms > now_ms - IN_FLIGHT_MS]
+    for kind, found, what, todo in (
+        (
+            Kind.ORPHANS,
+            old,
+            "in the topic's folder that no entry names: appends that were never committed, or another tool's",
+            "Nothing: they only take space until a purge deletes them. Don't delete by hand what a writer may commit.",
+        ),
+        (
+            Kind.IN_FLIGHT,
+            young,
+            "younger than an hour that no entry names: a writer may be about to commit them",
+            "Nothing.",
+        ),
+    ):
+        if found:
+            size = sum(o.size for o in found)
+            example = min(o.path for o in found).removeprefix(f"{topic}/")
+            text = f"{len(found)} files ({size} bytes) {what}. One of them: {example}."
+            yield Finding(kind, topic, "folder", text, todo)
+
+
+def old_temporary_files(unfinished: Iterable[ObjectInfo], now_ms: int) -> list[ObjectInfo]:
+    """Unfinished files that no writer can still be writing."""
+    return [o for o in unfinished if o.modified_ms <= now_ms - IN_FLIGHT_MS]
+
+
+def check_temporary_files(topic: str, unfinished: Iterable[ObjectInfo], now_ms: int) -> Iterator[Finding]:
+    """Unfinished files older than an hour."""
+    old = old_temporary_files(unfinished, now_ms)
+    if old:
+        size = sum(o.size for o in old)
+        what = f"{len(old)} unfinished files ({size} bytes) that a crash left behind. One of them: {old[0].path}."
+        yield Finding(Kind.TEMPORARY_FILES, topic, "folder", what, "'tidelog check --repair' deletes them.")

@@ -1,0 +1,69 @@
+"""What lies in a topic's log folder, sorted by kind, for `check`."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelog.log import layout
+from tidelog.log.checkpoints import Checkpoint, whole_checkpoints
+from tidelog.log.storage.port import ObjectInfo, Storage
+
+_ENTRY = re.compile(r"\d{20}\.json")
+_CHECKPOINT = re.compile(r"\d{20}\.checkpoint(\.\d{10}\.\d{10})?\.parquet")
+# How object_store, below deltalake, names a file that it has not finished on a local disk.
+_STAGED = re.compile(r".+#\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """A topic's log folder at one moment.
+
+    `entries`: by version. `checkpoints`: the whole ones, by version. `parts`: files of checkpoints that are not
+    whole. `staged`: unfinished files of deltalake. `floor`: the newest floor, -1 for none.
+    """
+
+    entries: Mapping[int, ObjectInfo]
+    checkpoints: tuple[Checkpoint, ...]
+    parts: tuple[ObjectInfo, ...]
+    staged: tuple[ObjectInfo, ...]
+    floor: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever committed here."""
+        return not (self.entries or self.checkpoints or self.parts or self.floor >= 0)
+
+    @property
+    def usable(self) -> list[Checkpoint]:
+        """The checkpoints that a log may be read from: those past the floor."""
+        return [c for c in self.checkpoints if c.version > self.floor]
+
+    @property
+    def newest(self) -> int:
+        """The newest version that a file's name holds, -1 for none."""
+        return max([*self.entries, *(c.version for c in self.checkpoints)], default=-1)
+
+
+def list_log(storage: Storage, topic: str) -> LogFiles:
+    """List a log folder, and after it the floors, so that what a trim removed meanwhile is known to be removed."""
+    entries: dict[int, ObjectInfo] = {}
+    checkpoints: list[ObjectInfo] = []
+    staged = []
+    for found in storage.list_after(f"{topic}/{layout.LOG_FOLDER}"):
+        name = found.path.rpartition("/")[2]
+        if _ENTRY.fullmatch(name):
+            entries[int(name[:20])] = found
+        elif _CHECKPOINT.fullmatch(name):
+            checkpoints.append(found)
+        elif _STAGED.fullmatch(name):
+            staged.append(found)
+    whole = whole_checkpoints(checkpoints)
+    covered = {c.version for c in whole}
+    parts = tuple(o for o in checkpoints if layout.version_of(o.path) not in covered)
+    return LogFiles(entries, tuple(whole), parts, tuple(staged), newest_floor(storage, topic))
+
+
+def newest_floor(storage: Storage, topic: str) -> int:
+    """The newest floor: every entry up to it may be gone. -1 when there is none."""
+    floors = [layout.version_of(o.path) for o in storage.list_after(f"{topic}/{layout.FLOOR_FOLDER}")]
+    return max((f for f in floors if f is not None), default=-1)

@@ -1,0 +1,104 @@
+"""Repair, carried out: steps are tried on an overlay first, and taken on the store only if asked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidelog.log.check_files import old_temporary_files, unfinished_in
+from tidelog.log.check_overlay import Overlay
+from tidelog.log.check_repair import Operation, Plan, Refusal, Scene, Step, plan_topic
+from tidelog.log.check_report import Report
+from tidelog.log.check_topic import read_log
+from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.storage.port import LeavesUnfinished, Storage
+
+# Each round of steps lets the next one see further into the log; no lake needs more.
+_ROUNDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did, or would do.
+
+    `report`: the check after the steps, as it would be when they were not taken (`executed` False). `skipped`:
+    steps that were not taken because what they were to change had changed meanwhile.
+    """
+
+    uri: str
+    executed: bool
+    steps: tuple[Step, ...]
+    skipped: tuple[Step, ...]
+    refusals: tuple[Refusal, ...]
+    report: Report
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "lake": self.uri,
+            "executed": self.executed,
+            "steps": [s.to_dict() for s in self.steps],
+            "skipped": [s.to_dict() for s in self.skipped],
+            "refusals": [r.to_dict() for r in self.refusals],
+            "report": self.report.to_dict(),
+        }
+
+
+def mend(
+    storage: Storage, topics: Sequence[str], execute: bool, now_ms: int, check: Callable[[Storage], Report]
+) -> Repair:
+    """Plan and take steps until none is left. `check` gives the report of the store as it then is."""
+    target: Storage = storage if execute else Overlay(storage, now_ms)
+    taken: list[Step] = []
+    skipped: list[Step] = []
+    refusals: list[Refusal] = []
+    for topic in ["", *topics]:
+        for _ in range(_ROUNDS):
+            plan = _plan(target, topic, now_ms)
+            steps = [p for p in plan if isinstance(p, Step) and p not in taken and p not in skipped]
+            if not steps:
+                refusals.extend(p for p in plan if isinstance(p, Refusal))
+                break
+            for step in steps:
+                (taken if _take(target, step) else skipped).append(step)
+    return Repair(storage.uri, execute, tuple(taken), tuple(skipped), tuple(refusals), check(target))
+
+
+def _plan(storage: Storage, topic: str, now_ms: int) -> Plan:
+    if topic:
+        return plan_topic(Scene(storage, topic, *read_log(storage, topic), now_ms))
+    old = old_temporary_files(unfinished_in(storage, ""), now_ms)
+    what = f"Delete {len(old)} unfinished files that a crash left behind more than an hour ago."
+    return [Step("", "folder", what, "", tuple(Operation("discard", o.path) for o in old))] if old else []
+
+
+def _take(storage: Storage, step: Step) -> bool:
+    """Take a step; False when something that it was to change is not what it was any more."""
+    return all(_operate(storage, operation) for operation in step.operations)
+
+
+def _operate(storage: Storage, operation: Operation) -> bool:
+    path = operation.path
+    if operation.what == "copy":
+        try:
+            storage.put_if_absent(operation.to, storage.get(path))
+        except ObjectNotFoundError:
+            return False
+    elif operation.what == "replace":
+        try:
+            if storage.get(path) != operation.seen:
+                return False
+        except ObjectNotFoundError:
+            return False
+        _put(storage, path, operation.data)
+    elif operation.what == "write":
+        _put(storage, path, operation.data)
+    elif operation.what == "delete":
+        storage.delete(path)
+    elif isinstance(storage, LeavesUnfinished):
+        storage.discard_unfinished(path)
+    return True
+
+
+def _put(storage: Storage, path: str, data: bytes) -> None:
+    storage.put(path, data)
+    storage.sync([path])

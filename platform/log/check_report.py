@@ -1,0 +1,213 @@
+"""What `check` says: findings as values, and the report that holds them. All of it turns into JSON."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Severity(StrEnum):
+    """`error`: an invariant is broken. `warning`: it holds, but something is wrong. `info`: worth knowing."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Kind(StrEnum):
+    """What can be found. The value is the finding's name in JSON."""
+
+    # the lake
+    LAKE_FILE_MISSING = "lake-file-missing"
+    LAKE_FILE_BROKEN = "lake-file-broken"
+    LAKE_FORMAT_UNKNOWN = "lake-format-unknown"
+    LAKE_CONFIG_INVALID = "lake-config-invalid"
+    TOPIC_NAME_INVALID = "topic-name-invalid"
+    TOPIC_NAMES_COLLIDE = "topic-names-collide"
+    NOT_A_TOPIC = "not-a-topic"
+    LOG_MISSING = "log-missing"
+    # the log's entries
+    LOG_START_MISSING = "log-start-missing"
+    FLOOR_WITHOUT_CHECKPOINT = "floor-without-checkpoint"
+    TRIMMED_WITHOUT_FLOOR = "trimmed-without-floor"
+    ENTRY_GAP = "entry-gap"
+    ENTRY_GAP_PASSED = "entry-gap-passed"
+    ENTRY_TORN = "entry-torn"
+    ENTRY_BROKEN = "entry-broken"
+    ENTRY_UNREADABLE = "entry-unreadable"
+    FORMAT_UNSUPPORTED = "format-unsupported"
+    LOG_OF_ANOTHER_TOPIC = "log-of-another-topic"
+    STRAY_ENTRIES = "stray-entries"
+    # checkpoints
+    CHECKPOINT_UNREADABLE = "checkpoint-unreadable"
+    CHECKPOINT_FOREIGN = "checkpoint-foreign"
+    CHECKPOINT_DIFFERS = "checkpoint-differs"
+    CHECKPOINT_INCOMPLETE = "checkpoint-incomplete"
+    CHECKPOINT_OVERDUE = "checkpoint-overdue"
+    HINT_MISSING = "last-checkpoint-missing"
+    HINT_BROKEN = "last-checkpoint-broken"
+    HINT_DANGLING = "last-checkpoint-dangling"
+    # what the log says
+    SEGMENTS_OVERLAP = "segments-overlap"
+    COVERAGE_GAP = "coverage-gap"
+    END_BELOW_SEGMENTS = "end-below-segments"
+    START_PAST_END = "start-past-end"
+    OFFSETS_FELL = "offsets-fell"
+    CLEAN_PAST_END = "clean-past-end"
+    SEGMENT_BELOW_START = "segment-below-start"
+    SEGMENT_EMPTY = "segment-empty"
+    SEGMENT_STATS_WRONG = "segment-stats-wrong"
+    FILE_TWICE = "file-twice"
+    PARTITION_UNKNOWN = "partition-unknown"
+    DELETED_WITH_SEGMENTS = "deleted-with-segments"
+    UNPROVEN = "unproven"
+    # configuration
+    FACT_INVALID = "fact-invalid"
+    SCHEMA_WRONG = "schema-wrong"
+    CONFIG_INVALID = "config-invalid"
+    PROPERTY_WRONG = "property-wrong"
+    # files
+    SEGMENT_MISSING = "segment-missing"
+    SEGMENT_SIZE_WRONG = "segment-size-wrong"
+    ORPHANS = "orphans"
+    IN_FLIGHT = "in-flight"
+    TEMPORARY_FILES = "temporary-files"
+    # records (deep)
+    SEGMENT_UNREADABLE = "segment-unreadable"
+    SEGMENT_SCHEMA_WRONG = "segment-schema-wrong"
+    SEGMENT_ROWS_WRONG = "segment-rows-wrong"
+    POSITIONS_WRONG = "positions-wrong"
+    OFFSET_TWICE = "offset-twice"
+    TIMESTAMPS_OUTSIDE_STATS = "timestamps-outside-stats"
+    APPEND_TIME_FELL = "append-time-fell"
+    NULLS_WRONG = "nulls-wrong"
+    KEY_MISSING = "key-missing"
+
+
+_WARNINGS = frozenset(
+    {
+        Kind.LAKE_CONFIG_INVALID,
+        Kind.TOPIC_NAME_INVALID,
+        Kind.TOPIC_NAMES_COLLIDE,
+        Kind.NOT_A_TOPIC,
+        Kind.TRIMMED_WITHOUT_FLOOR,
+        Kind.ENTRY_GAP_PASSED,
+        Kind.CHECKPOINT_INCOMPLETE,
+        Kind.CHECKPOINT_OVERDUE,
+        Kind.HINT_MISSING,
+        Kind.HINT_BROKEN,
+        Kind.HINT_DANGLING,
+        Kind.SEGMENT_BELOW_START,
+        Kind.CONFIG_INVALID,
+        Kind.PROPERTY_WRONG,
+        Kind.KEY_MISSING,
+    }
+)
+_INFOS = frozenset({Kind.STRAY_ENTRIES, Kind.UNPROVEN, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES})
+
+
+def severity_of(kind: Kind) -> Severity:
+    """How much a finding of this kind matters."""
+    if kind in _INFOS:
+        return Severity.INFO
+    return Severity.WARNING if kind in _WARNINGS else Severity.ERROR
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found.
+
+    `topic` is "" for the lake itself; `where` names the entry, checkpoint, partition or file; `what` says what
+    happened and which rule it breaks, `todo` what to do about it.
+    """
+
+    kind: Kind
+    topic: str
+    where: str
+    what: str
+    todo: str
+
+    @property
+    def severity(self) -> Severity:
+        """How much it matters."""
+        return severity_of(self.kind)
+
+    def to_dict(self) -> dict[str, str]:
+        """For JSON."""
+        return {
+            "severity": self.severity.value,
+            "kind": self.kind.value,
+            "topic": self.topic,
+            "where": self.where,
+            "what": self.what,
+            "todo": self.todo,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """What was looked at in one topic.
+
+    `version`: the last entry that could be read, -1 for none. `entries`: how many were read. `checkpoint`: the
+    newest readable one's version, or None. `records` counts rows read, so it is 0 unless the check was deep.
+    """
+
+    topic: str
+    version: int
+    entries: int
+    checkpoint: int | None
+    partitions: int
+    segments: int
+    bytes: int
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a check found, in the order lake, topic by topic, and most severe first within each."""
+
+    uri: str
+    deep: bool
+    topics: tuple[TopicSummary, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def green(self) -> bool:
+        """Whether there is neither an error nor a warning."""
+        return all(f.severity is Severity.INFO for f in self.findings)
+
+    def of(self, severity: Severity) -> list[Finding]:
+        """The findings of one severity."""
+        return [f for f in self.findings if f.severity is severity]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "lake": self.uri,
+            "deep": self.deep,
+            "green": self.green,
+            "counts": {s.value: len(self.of(s)) for s in Severity},
+            "topics": [asdict(t) for t in self.topics],
+            "findings": [f.to_dict() for f in self.findings],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a deep check is in a topic: segments and bytes read so far, and of how many."""
+
+    topic: str
+    segments: int
+    of_segments: int
+    bytes: int
+    of_bytes: int
+
+
+OnProgress = Callable[[Progress], None]
+
+_ORDER = list(Severity)
+
+
+def most_severe_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then warnings, then infos; otherwise in the order they came."""
+    return sorted(findings, key=lambda f: _ORDER.index(f.severity))

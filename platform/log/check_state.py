@@ -1,0 +1,161 @@
+"""The invariants of what a topic's log says: pure, over its state (docs/format.md, "Invariants")."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from tidelog.log.check_checkpoints import has_stats
+from tidelog.log.check_report import Finding, Kind
+from tidelog.log.state import Segment, TopicState
+
+_FROM_A_COPY = "Stop the writers and restore the log folder from a copy; send the report of this check with a question."
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """What other engines did to a topic: the entries that added files, by path, and the ranges they removed."""
+
+    added: Mapping[str, int]
+    holes: frozenset[tuple[int, int, int]]
+
+
+def check_state(state: TopicState, topic: str, partitions: int, foreign: Foreign) -> Iterator[Finding]:
+    """Every broken invariant of a topic's state. `partitions` is how many it has."""
+    yield from _files_once(state, topic)
+    if not state.exists:
+        live = sum(1 for _ in state.all_segments())
+        if live:
+            what = f"The topic is deleted, but {live} of its segments are still in the table."
+            yield Finding(Kind.DELETED_WITH_SEGMENTS, topic, "topic", what, _FROM_A_COPY)
+        return
+    known = range(partitions)
+    used = {p for p, live in state.segments.items() if live} | {p for p, end in state.ends.items() if end}
+    for p in sorted(used - set(known)):
+        what = f"The log has records or offsets of partition {p}, but the topic has {partitions}, numbered from 0."
+        yield Finding(Kind.PARTITION_UNKNOWN, topic, f"partition {p}", what, _FROM_A_COPY)
+    for p in known:
+        yield from _offsets(state, topic, p)
+        yield from _coverage(state, topic, p, foreign)
+        yield from _segments(state.live(p), topic, state.start(p))
+        yield from _unproven(state.live(p), topic, p, foreign)
+
+
+def _files_once(state: TopicState, topic: str) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for segment in state.all_segments():
+        if segment.path in seen:
+            what = f"The file is in the table twice, once for partition {segment.partition} from {segment.base_offset}."
+            yield Finding(Kind.FILE_TWICE, topic, segment.path, what, _FROM_A_COPY)
+        seen.add(segment.path)
+
+
+def _offsets(state: TopicState, topic: str, p: int) -> Iterator[Finding]:
+    """0 <= start <= end, and nothing past the end is compacted."""
+    start, end, clean = state.start(p), state.end(p), state.cleans.get(p, 0)
+    if not 0 <= start <= end:
+        what = f"Its log start offset {start} lies past its log end offset {end}, or below 0."
+        yield Finding(Kind.START_PAST_END, topic, f"partition {p}", what, _FROM_A_COPY)
+    if not 0 <= clean <= max(end, 0):
+        what = f"It is compacted up to offset {clean}, but it ends at {end}."
+        yield Finding(Kind.CLEAN_PAST_END, topic, f"partition {p}", what, _FROM_A_COPY)
+
+
+def _coverage(state: TopicState, topic: str, p: int, foreign: Foreign) -> Iterator[Finding]:
+    """Segments lie end to end and cover [start, end)."""
+    start, end = state.start(p), state.end(p)
+    covered: int | None = None  # segments so far reach up to here
+    live = sorted(state.live(p), key=lambda s: (s.base_offset, s.path))
+    for base, group in groupby(live, key=lambda s: s.base_offset):
+        segments = list(group)
+        shared = len(segments) > 1 and any(s.proven for s in segments)  # other engines may split a file
+        until = max(s.end for s in segments) if shared else covered
+        if until is not None and base < until:
+            what = (
+                f"Offsets {base} to {until} are given twice: {segments[0].path} covers them, and so does the segment"
+                " before or beside it."
+            )
+            yield Finding(Kind.SEGMENTS_OVERLAP, topic, f"partition {p}, offset {base}", what, _FROM_A_COPY)
+        reached = start if covered is None else max(start, covered)
+        if base > reached:
+            yield from _gap(topic, p, reached, base, foreign)
+        covered = max(s.end for s in segments) if covered is None else max(covered, *(s.end for s in segments))
+    reached = start if covered is None else max(start, covered)
+    if reached < end:
+        yield from _gap(topic, p, reached, end, foreign)
+    if covered is not None and covered > end:
+        what = f"The log end offset is {end}, but segments reach {covered}: the next records would get offsets again."
+        yield Finding(Kind.END_BELOW_SEGMENTS, topic, f"partition {p}", what, _FROM_A_COPY)
+
+
+def _gap(topic: str, p: int, start: int, end: int, foreign: Foreign) -> Iterator[Finding]:
+    where = f"partition {p}, offsets {start} to {end}"
+    left = uncovered((start, end), [(b, e) for q, b, e in foreign.holes if q == p])
+    if not left:
+        what = "Another engine deleted the whole segments that covered these offsets; they are empty now."
+        yield Finding(Kind.UNPROVEN, topic, where, what, "Nothing, if that was meant.")
+        return
+    what = (
+        f"No segment covers offsets {', '.join(f'{a} to {b}' for a, b in left)} between the log start and the log end"
+        " offset: their records are lost, or another engine deleted them and the entry is trimmed by now."
+    )
+    todo = f"Restore the log folder from a copy, or give the offsets up: delete_records('{topic}', {{{p}: {end}}})."
+    yield Finding(Kind.COVERAGE_GAP, topic, where, what, todo)
+
+
+def uncovered(wanted: tuple[int, int], covers: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The parts of `wanted` that no range covers: ((0, 9), [(2, 4)]) -> [(0, 2), (4, 9)]."""
+    at, end = wanted
+    left = []
+    for low, high in sorted(covers):
+        if low > at:
+            left.append((at, min(low, end)))
+        at = max(at, high)
+        if at >= end:
+            break
+    if at < end:
+        left.append((at, end))
+    return [(a, b) for a, b in left if a < b]
+
+
+def _segments(live: Iterable[Segment], topic: str, start: int) -> Iterator[Finding]:
+    """Rules of single segments."""
+    for segment in live:
+        covers = f"{segment.base_offset} to {segment.end} of partition {segment.partition}"
+        if segment.end <= segment.base_offset or segment.base_offset < 0:
+            what = f"It is to cover offsets {covers}, which is nothing."
+            yield Finding(Kind.SEGMENT_EMPTY, topic, segment.path, what, _FROM_A_COPY)
+        elif segment.end <= start:
+            what = f"It covers offsets {covers}, all below the log start offset {start}, and nobody reads it."
+            todo = "Nothing: the next retention or delete_records past it takes it out of the table."
+            yield Finding(Kind.SEGMENT_BELOW_START, topic, segment.path, what, todo)
+        yield from _stats(segment, topic, covers)
+
+
+def _stats(segment: Segment, topic: str, covers: str) -> Iterator[Finding]:
+    wrong = None
+    if not has_stats(segment):
+        wrong = f"Its statistics can't be read: {str(segment.raw_stats)[:80]}"
+    else:
+        records = segment.stats.records
+        room = segment.end - segment.base_offset
+        if records is None:
+            wrong = "Its statistics don't say how many records it holds" if segment.proven else None
+        elif not isinstance(records, int) or records < 0 or (segment.proven and records > max(room, 0)):
+            wrong = f"Its statistics say {records} records, but it covers offsets {covers}"
+    if wrong:
+        todo = "Readers by time may skip it. 'tidelog check --deep' says what the file holds."
+        yield Finding(Kind.SEGMENT_STATS_WRONG, topic, segment.path, f"{wrong}.", todo)
+
+
+def _unproven(live: Iterable[Segment], topic: str, p: int, foreign: Foreign) -> Iterator[Finding]:
+    rewritten = [s for s in live if not s.proven]
+    if not rewritten:
+        return
+    entries = sorted({foreign.added[s.path] for s in rewritten if s.path in foreign.added})
+    by = f" (entries {', '.join(map(str, entries))})" if entries else ""
+    what = (
+        f"{len(rewritten)} segments were rewritten by another engine{by}: they don't say which offsets they cover,"
+        " so that no record of theirs is missing is unproven. They are read up to the next segment's base."
+    )
+    where = f"partition {p}, offsets {rewritten[0].base_offset} to {max(s.end for s in rewritten)}"
+    yield Finding(Kind.UNPROVEN, topic, where, what, "Nothing, if that DELETE or UPDATE was meant.")
