@@ -187,16 +187,27 @@ def encode_entry(actions: Sequence[Action], info: CommitInfo) -> bytes:
 # --- from bytes --------------------------------------------------------------------------------------------
 
 
+def _int(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{value!r} is no whole number")
+    return value
+
+
+def partition_value(text: str | None) -> int:
+    """A partition value; -1, which no topic has, where it is missing or no number."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else -1
+
+
 def parse_add(body: Mapping[str, Any]) -> Add:
-    """An `add` of an entry or of a checkpoint's row."""
-    values = body["partitionValues"]
+    """An `add` of an entry."""
+    values = body.get("partitionValues") or {}
     end = (body.get("tags") or {}).get("tidelog.end")
     return Add(
         body["path"],
-        int(values["partition"]),
-        int(values["base_offset"]),
-        body["size"],
-        body["modificationTime"],
+        partition_value(values.get("partition")),
+        partition_value(values.get("base_offset")),
+        _int(body["size"]),
+        _int(body["modificationTime"]),
         body["dataChange"],
         body.get("stats"),
         None if end is None else int(end),
@@ -207,8 +218,8 @@ def _parse_remove(body: Mapping[str, Any]) -> Remove:
     values = body.get("partitionValues") or {}
     return Remove(
         body["path"],
-        int(values.get("partition", -1)),
-        int(values.get("base_offset", -1)),
+        partition_value(values.get("partition")),
+        partition_value(values.get("base_offset")),
         body.get("size") or 0,
         body.get("deletionTimestamp") or 0,
         body.get("dataChange", True),
@@ -216,7 +227,7 @@ def _parse_remove(body: Mapping[str, Any]) -> Remove:
 
 
 def _parse_txn(body: Mapping[str, Any]) -> Txn:
-    return Txn(body["appId"], body["version"], body.get("lastUpdated"))
+    return Txn(body["appId"], _int(body["version"]), body.get("lastUpdated"))
 
 
 def parse_metadata(body: Mapping[str, Any]) -> Metadata:
@@ -234,7 +245,7 @@ def parse_metadata(body: Mapping[str, Any]) -> Metadata:
 def parse_protocol(body: Mapping[str, Any]) -> Protocol:
     """A `protocol` of an entry or of a checkpoint's row."""
     features = [*(body.get("readerFeatures") or ()), *(body.get("writerFeatures") or ())]
-    return Protocol(body["minReaderVersion"], body["minWriterVersion"], tuple(sorted(set(features))))
+    return Protocol(_int(body["minReaderVersion"]), _int(body["minWriterVersion"]), tuple(sorted(set(features))))
 
 
 _FROM_JSON: dict[str, Callable[[Mapping[str, Any]], Action]] = {
@@ -269,8 +280,9 @@ def decode_entry(version: int, data: bytes, where: str) -> Entry:
     actions: list[Action] = []
     info: CommitInfo | None = None
     own_count: int | None = None
+    number = 0
     try:
-        for line in lines:
+        for number, line in enumerate(lines, 1):  # noqa: B007 - the errors below name the line
             ((kind, body),) = orjson.loads(line).items()
             parse = _FROM_JSON.get(kind)
             if parse is not None:
@@ -281,11 +293,9 @@ def decode_entry(version: int, data: bytes, where: str) -> Entry:
             elif kind not in _IGNORED:
                 raise CorruptLogError(f"Log entry {where} holds an action '{kind}' that is not known.", version=version)
     except orjson.JSONDecodeError as e:
-        raise _torn(version, where, f"line {len(actions) + 1} is not whole ({e})") from e
+        raise _torn(version, where, f"line {number} is not whole ({e})") from e
     except (KeyError, ValueError, TypeError, AttributeError) as e:
-        raise CorruptLogError(
-            f"Log entry {where} breaks the format: {e!r} in line {len(actions) + 1}.", version=version
-        ) from e
+        raise CorruptLogError(f"Log entry {where} breaks the format: {e!r} in line {number}.", version=version) from e
     if info is None:
         raise _torn(version, where, "it has no commitInfo")
     if own_count is not None and own_count != len(lines) - 1:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol
+from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol, partition_value
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
 from tidelog.log.storage.port import ObjectInfo, Storage
 
@@ -150,8 +150,8 @@ def _adds(rows: pa.StructArray) -> list[Action]:
     return [
         Add(
             path,
-            int(partition or ""),
-            int(base or ""),
+            partition_value(partition),
+            partition_value(base),
             size,
             modified,
             data_change,

@@ -8,7 +8,7 @@ are the only truth: state changes only by `apply`, live and at start-up alike.
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, decode_entry, encode_entry
@@ -23,6 +23,7 @@ from tidelog.log.errors import (
     StorageError,
     StorageUnavailableError,
 )
+from tidelog.log.machine import Committed, LogState, Machine, Patience
 from tidelog.log.storage.port import Storage
 
 # The smallest `log.min.age.ms`. A writer or reader that has not seen the head for half of it looks at the
@@ -32,53 +33,8 @@ SMALLEST_MIN_AGE_S = 10.0
 MANY_UNSYNCED = 512
 
 
-class LogState(Protocol):
-    """What a door asks of the state behind it."""
-
-    version: int
-
-    def apply(self, entry: Entry) -> None:
-        """Move on by one verified entry."""
-        ...
-
-    def restore(self, version: int, actions: list[Action]) -> None:
-        """Become what the checkpoint of `version` says."""
-        ...
-
-
 S = TypeVar("S", bound=LogState)
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class Machine(Generic[S]):
-    """The kind of log behind a door: its empty state, what may follow a state, and what a state shows.
-
-    `holds` says whether a state proves that an entry came before it, when the entry itself is trimmed away.
-    """
-
-    empty: Callable[[], S]
-    verify: Callable[[S, Entry], None]
-    verify_checkpoint: Callable[[S, int], None]
-    holds: Callable[[S, Entry], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Committed(Generic[R]):
-    """A commit's answer. `version` is the entry's, or the head's when nothing had to be written."""
-
-    version: int
-    response: R
-    written: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a commit goes on. Seconds on the elapsed clock."""
-
-    timeout_s: float = 30.0
-    first_backoff_s: float = 0.001
-    last_backoff_s: float = 1.0
 
 
 @dataclass(slots=True)
@@ -134,6 +90,7 @@ class Door(Generic[S]):
         """Tail the log to its head and return the state."""
         with self.lock:
             self._tail()
+            self._machine.verify_head(self._state)
             return self._state
 
     def oldest_version(self) -> int:
@@ -167,8 +124,7 @@ class Door(Generic[S]):
     def _is_late(self) -> bool:
         """Whether entries may have come and gone since the head was last seen.
 
-        Then one that is not there may have been deleted, and one that is there may be a stray of a writer from
-        the past, us included.
+        Then what is not there may have been deleted, and what is there may be a stray of a writer from the past.
         """
         return self._clock.elapsed_s() - self._head_seen_s > SMALLEST_MIN_AGE_S / 2
 
@@ -216,10 +172,14 @@ class Door(Generic[S]):
     def _load(self) -> S:
         while True:
             floor = self._look_at_floors()
+            torn: CorruptLogError | None = None
             for checkpoint in checkpoints_from(self.storage, self.folder, floor + 1):
                 try:
                     actions = read_checkpoint(self.storage, self.folder, checkpoint)
                 except ObjectNotFoundError:  # named by a stale `_last_checkpoint`, or trimmed by now
+                    continue
+                except CorruptLogError as e:  # a power loss tore one that was just written: nothing rests on it
+                    torn = torn or e
                     continue
                 state = self._machine.empty()
                 state.restore(checkpoint.version, actions)
@@ -229,6 +189,8 @@ class Door(Generic[S]):
             if floor < 0:
                 return self._machine.empty()
             if self._look_at_floors() == floor:
+                if torn is not None:
+                    raise torn
                 raise CorruptLogError(
                     f"The log in {self.folder} has a floor {floor} but no checkpoint past it: the checkpoint was"
                     " removed by somebody else's tool. Restore it from a copy; 'tidelog check' says what is left."
@@ -264,6 +226,7 @@ class Door(Generic[S]):
                 pending = self._pending.get(request)
                 again = pending is not None
                 if pending is None:
+                    self._machine.verify_head(self._state)
                     outcome = decide(self._state)
                     if not outcome.actions:
                         return Committed(self._state.version, outcome.response, written=False)
@@ -318,8 +281,8 @@ class Door(Generic[S]):
             del self._pending[request]
             return False
         if self._is_late() and self._was_trimmed(request, found.version):
-            # A writer from the past: cleanup had removed the entry that was here, and what we put is a stray that
-            # nobody reads. Unless it came in time and cleanup removed ours, which the state still shows.
+            # A writer from the past: the entry that was here is gone, and ours a stray that nobody reads. Unless
+            # ours came in time and was trimmed since, which the state still shows.
             del self._pending[request]
             return self._machine.holds(self._state, found)
         self._apply(found)

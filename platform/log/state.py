@@ -1,8 +1,7 @@
 """A topic's state: what its log says up to a version. It changes in `apply`, live and at start-up alike."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -48,25 +47,26 @@ class Segment:
 
     @cached_property
     def stats(self) -> SegmentStats:
-        """The statistics of the log entry, read when first asked for."""
-        if self.raw_stats is None:
+        """The statistics of the log entry, read when first asked for; what another engine garbled is unknown."""
+        try:
+            body = orjson.loads(self.raw_stats or "{}")
+            low, high = body.get("minValues") or {}, body.get("maxValues") or {}
+            return SegmentStats(body.get("numRecords"), _time(low), _time(high))
+        except (ValueError, AttributeError, TypeError):
             return SegmentStats(None, None, None)
-        body = orjson.loads(self.raw_stats)
-        low = (body.get("minValues") or {}).get("timestamp")
-        high = (body.get("maxValues") or {}).get("timestamp")
-        return SegmentStats(
-            body.get("numRecords"),
-            None if low is None else parse_utc_ms(low),
-            None if high is None else parse_utc_ms(high),
-        )
+
+
+def _time(bounds: Mapping[str, str]) -> int | None:
+    text = bounds.get("timestamp")
+    return None if text is None else parse_utc_ms(text)
 
 
 @dataclass
 class TopicState:
     """What a topic's log says after entry `version` (-1: no entry yet).
 
-    Only `apply` and `restore` change it. The segment lists are replaced when segments leave, and only ever
-    appended to otherwise, so a reader that holds a list and an end offset sees a consistent past.
+    Only `apply` and `restore` change it. A segment list is replaced as a whole when segments leave, and only ever
+    appended to otherwise, so whoever holds one goes on seeing the past.
     """
 
     version: int = -1
@@ -143,30 +143,26 @@ class TopicState:
 
     def apply(self, entry: Entry) -> None:
         """Move on by one entry, which `tidelog.log.verify` has passed."""
-        removed = {a.path: a for a in entry.actions if isinstance(a, Remove)}
-        ends_of_removed = self._drop(removed) if removed else {}
+        adds: dict[int, list[Add]] = {}
+        for add in (a for a in entry.actions if isinstance(a, Add)):
+            adds.setdefault(add.partition, []).append(add)
+        removed = {a.path: a.partition for a in entry.actions if isinstance(a, Remove)}
+        left = set(removed.values())
+        for partition in adds.keys() | (self.segments.keys() if -1 in left else left):
+            self._change(partition, adds.get(partition, []), removed.keys() if left & {partition, -1} else ())
         for action in entry.actions:
-            if isinstance(action, Add):
-                self._insert(action, ends_of_removed)
-            else:
-                self._apply_other(action)
+            self._apply_other(action)
         self.version = entry.version
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become what a checkpoint of `version` says. Its rows come in no order."""
-        untagged: list[Add] = []
         for action in actions:
-            if not isinstance(action, Add):
-                self._apply_other(action)
-            elif action.end is None:
-                untagged.append(action)
+            if isinstance(action, Add):
+                self.segments.setdefault(action.partition, []).append(self._segment(action))
             else:
-                self._note(self.segments.setdefault(action.partition, []), action, action.end)
-        for action in untagged:
-            self._note(self.segments.setdefault(action.partition, []), action, -1)
+                self._apply_other(action)
         for partition, live in self.segments.items():
-            live.sort(key=lambda s: (s.base_offset, s.path))
-            self.segments[partition] = _with_ends(live, self.end(partition))
+            self.segments[partition] = _in_order(live, self.end(partition))
         self.version = version
 
     def _apply_other(self, action: Action) -> None:
@@ -188,68 +184,42 @@ class TopicState:
                 return
         self.txns[txn.app_id] = txn
 
-    def _drop(self, removed: Mapping[str, Remove]) -> dict[tuple[int, int], int]:
-        """Take segments out; returns {(partition, base offset): end} of those that left."""
-        ends: dict[tuple[int, int], int] = {}
-        touched = {r.partition for r in removed.values()}
-        for partition in touched if -1 not in touched else set(self.segments):
-            kept = []
-            for segment in self.live(partition):
-                if segment.path in removed:
-                    at = (partition, segment.base_offset)
-                    ends[at] = max(segment.end, ends.get(at, 0))
-                else:
-                    kept.append(segment)
-            self.segments[partition] = kept
-        return ends
+    def _change(self, partition: int, adds: list[Add], removed: Container[str]) -> None:
+        live = self.segments.setdefault(partition, [])
+        new = [self._segment(a) for a in adds]
+        if not removed and all(s.proven and (not live or s.base_offset >= live[-1].end) for s in new):
+            live.extend(new)
+            return
+        left = _in_order([*(s for s in live if s.path not in removed), *new], self.end(partition))
+        if left:
+            self.segments[partition] = left
+        else:
+            del self.segments[partition]
 
-    def _insert(self, add: Add, ends_of_removed: Mapping[tuple[int, int], int]) -> None:
-        end = add.end if add.end is not None else ends_of_removed[(add.partition, add.base_offset)]
-        self._note(self.segments.setdefault(add.partition, []), add, end)
-        live = self.segments[add.partition]
-        if len(live) > 1 and live[-2].base_offset > add.base_offset:
-            at = bisect_right(live, add.base_offset, hi=len(live) - 1, key=lambda s: s.base_offset)
-            self.segments[add.partition] = [*live[:at], live[-1], *live[at:-1]]
-
-    def _note(self, live: list[Segment], add: Add, end: int) -> None:
-        live.append(
-            Segment(
-                add.path,
-                add.partition,
-                add.base_offset,
-                end,
-                add.size,
-                add.modification_ms,
-                add.stats,
-                add.end is not None,
-            )
-        )
+    def _segment(self, add: Add) -> Segment:
         self.last_modification_ms = max(self.last_modification_ms, add.modification_ms)
+        return Segment(
+            add.path,
+            add.partition,
+            add.base_offset,
+            -1 if add.end is None else add.end,
+            add.size,
+            add.modification_ms,
+            add.stats,
+            add.end is not None,
+        )
 
 
-def _with_ends(live: list[Segment], log_end: int) -> list[Segment]:
-    """Give each unproven segment (end -1) the next base as its end; `live` is sorted by base."""
-    if all(s.proven for s in live):
-        return live
-    result: list[Segment] = []
-    next_base = log_end
-    last_base = log_end
-    for segment in reversed(live):
+def _in_order(segments: list[Segment], log_end: int) -> list[Segment]:
+    """Sorted by base, and each unproven segment's end at the next base: the same from entries and checkpoints."""
+    ordered = sorted(segments, key=lambda s: (s.base_offset, s.path))
+    if all(s.proven for s in ordered):
+        return ordered
+    next_base = last_base = log_end
+    for at in range(len(ordered) - 1, -1, -1):
+        segment = ordered[at]
         if segment.base_offset != last_base:
             next_base, last_base = last_base, segment.base_offset
-        result.append(
-            segment
-            if segment.proven
-            else Segment(
-                segment.path,
-                segment.partition,
-                segment.base_offset,
-                next_base,
-                segment.size,
-                segment.modification_ms,
-                segment.raw_stats,
-                proven=False,
-            )
-        )
-    result.reverse()
-    return result
+        if not segment.proven:
+            ordered[at] = replace(segment, end=next_base)
+    return ordered

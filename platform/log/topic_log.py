@@ -1,12 +1,12 @@
 """A topic's log: the door to it, what a checkpoint of it must say, and its table properties."""
 
 from tidelog.log import names
-from tidelog.log.actions import Entry
+from tidelog.log.actions import Entry, Metadata
 from tidelog.log.config import TopicConfig
-from tidelog.log.door import Machine
 from tidelog.log.errors import CorruptLogError, NotATopicError
+from tidelog.log.machine import Machine
 from tidelog.log.state import FORMAT, TopicState
-from tidelog.log.verify import verify_entry, verify_metadata, verify_protocol
+from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
 
 _HOUR_MS = 3_600_000
 # Producers are forgotten after twice Kafka's `transactional.id.expiration.ms` (7 days).
@@ -24,16 +24,24 @@ def topic_machine(topic: str) -> Machine[TopicState]:
     def verify_checkpoint(state: TopicState, version: int) -> None:
         verify_restored(state, version, topic)
 
-    return Machine(TopicState, verify, verify_checkpoint, TopicState.holds)
+    def verify_head(state: TopicState) -> None:
+        if state.metadata is not None:
+            verify_table(state.metadata, topic)
+
+    return Machine(TopicState, verify, verify_checkpoint, verify_head, TopicState.holds)
 
 
 def require_format(entry: Entry, topic: str) -> None:
     """Refuse a table whose first entry does not make it a topic."""
-    if entry.info.request_id is None:
-        raise NotATopicError(
-            f"'{topic}' is a Delta table but not a topic: its first entry has no property {FORMAT}. Give the lake"
-            " another folder, or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
-        )
+    if not any(isinstance(a, Metadata) and FORMAT in a.configuration for a in entry.actions):
+        raise _not_a_topic(topic)
+
+
+def _not_a_topic(topic: str) -> NotATopicError:
+    return NotATopicError(
+        f"'{topic}' is a Delta table but not a topic: it has no property {FORMAT}. Give the lake another folder,"
+        " or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
+    )
 
 
 def verify_restored(state: TopicState, version: int, topic: str) -> None:
@@ -46,18 +54,19 @@ def verify_restored(state: TopicState, version: int, topic: str) -> None:
             version=version,
         )
     if FORMAT not in metadata.configuration:
-        raise NotATopicError(
-            f"'{topic}' is a Delta table but not a topic: it has no property {FORMAT}. Give the lake another folder,"
-            " or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
-        )
-    if metadata.name != topic:
+        raise _not_a_topic(topic)
+    verify_protocol(state.protocol, topic)
+    verify_format(metadata, topic)
+    problems = [*fact_problems(metadata, topic)]
+    if any(p < 0 or live[0].base_offset < 0 for p, live in state.segments.items()):
+        problems.append("it has a segment without partition or base_offset")
+    if problems:
         raise CorruptLogError(
-            f"Topic '{topic}': the checkpoint of version {version} belongs to topic '{metadata.name}'. Somebody"
-            " copied it here; delete it and _delta_log/_last_checkpoint, and the topic is opened without it.",
+            f"Topic '{topic}': the checkpoint of version {version} can't be this topic's: {'; '.join(problems)}. Delete"
+            " it and _delta_log/_last_checkpoint, and the topic is opened without it; or give a copied folder back its"
+            " name.",
             version=version,
         )
-    verify_protocol(state.protocol, topic)
-    verify_metadata(metadata, topic)
 
 
 def table_properties(config: TopicConfig) -> dict[str, str]:

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from tidelog.log import layout
 from tidelog.log.actions import Add, Entry, Metadata, Protocol, Remove, Txn
 from tidelog.log.errors import CorruptLogError, UnsupportedFormatError
-from tidelog.log.state import DELETED, FORMAT, TOPIC_ID, Segment, TopicState
+from tidelog.log.state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, Segment, TopicState
+from tidelog.log.table_schema import schema_problems
 
 FORMAT_VERSION = 1
 READER_VERSION = 1
 WRITER_VERSION = 2
+_OFFSET_PREFIXES = (layout.END_PREFIX, layout.START_PREFIX, layout.CLEAN_PREFIX)
 IMPLEMENTED_PROPERTIES = frozenset(
     {
         "delta.enableExpiredLogCleanup",
@@ -34,19 +36,19 @@ IMPLEMENTED_PROPERTIES = frozenset(
 
 
 def verify_entry(state: TopicState, entry: Entry, topic: str) -> None:
-    """Raise unless `entry` may follow `state`. `topic` is for messages."""
-    for problem in _problems(state, entry):
+    """Raise unless `entry` may follow `state`. `topic` is the topic's name."""
+    for action in entry.actions:
+        if isinstance(action, Metadata):
+            verify_format(action, topic)
+        elif isinstance(action, Protocol):
+            verify_protocol(action, topic)
+    for problem in _problems(state, entry, topic):
         raise CorruptLogError(
             f"Topic '{topic}': log entry {entry.version} ({entry.info.operation or 'no operation'}) breaks the"
             f" format: {problem}. It was not written by tidelog, or not whole. Run 'tidelog check' to see what"
             " it holds.",
             version=entry.version,
         )
-    for action in entry.actions:
-        if isinstance(action, Metadata):
-            verify_metadata(action, topic)
-        elif isinstance(action, Protocol):
-            verify_protocol(action, topic)
 
 
 def verify_protocol(protocol: Protocol, topic: str) -> None:
@@ -60,46 +62,106 @@ def verify_protocol(protocol: Protocol, topic: str) -> None:
         )
 
 
-def verify_metadata(metadata: Metadata, topic: str) -> None:
-    """Refuse a format version or a table property that is not implemented, by name."""
-    configuration = metadata.configuration
-    version = configuration.get(FORMAT, "")
-    if version.isdigit() and int(version) > FORMAT_VERSION:
+def verify_format(metadata: Metadata, topic: str) -> None:
+    """Refuse a newer format version: what comes after it may mean anything."""
+    version = metadata.configuration.get(FORMAT, "")
+    if _is_number(version) and int(version) > FORMAT_VERSION:
         raise UnsupportedFormatError(
             f"Topic '{topic}' has format version {version}; this tidelog knows versions up to {FORMAT_VERSION}."
             " Upgrade tidelog to read or write it."
         )
-    unknown = sorted(k for k in configuration if k.startswith("delta.") and k not in IMPLEMENTED_PROPERTIES)
+
+
+def verify_table(metadata: Metadata, topic: str) -> None:
+    """Refuse table properties and a schema that are not implemented, by name.
+
+    They are judged at the head of the log, so that another engine can undo what it did by another entry.
+    """
+    unknown = sorted(k for k in metadata.configuration if k.startswith("delta.") and k not in IMPLEMENTED_PROPERTIES)
     if unknown:
         raise UnsupportedFormatError(
             f"Topic '{topic}' has table properties that this tidelog does not implement: {', '.join(unknown)}."
             " Unset them (ALTER TABLE ... UNSET TBLPROPERTIES), or use a tidelog that knows them."
         )
+    problems = list(schema_problems(metadata.schema, metadata.partition_columns))
+    if problems:
+        raise UnsupportedFormatError(
+            f"Topic '{topic}': another engine changed the table's schema: {'; '.join(problems)}. A topic's own columns"
+            " stay as they are; others may stand beside them when they take null. Change the schema back with that"
+            " engine (ALTER TABLE): the topic then goes on."
+        )
 
 
-def _problems(state: TopicState, entry: Entry) -> Iterator[str]:
+def fact_problems(metadata: Metadata, topic: str) -> Iterator[str]:
+    """What is wrong with the facts that a topic's metaData states."""
+    facts = metadata.configuration
+    if not facts.get(TOPIC_ID):
+        yield f"its metaData has no {TOPIC_ID}"
+    for fact in (FORMAT, PARTITIONS):
+        if not _is_number(facts.get(fact, "")) or int(facts[fact]) < 1:
+            yield f"its metaData has {fact} '{facts.get(fact, '')}', which is no number above 0"
+    if metadata.name != topic:
+        yield f"its metaData belongs to topic '{metadata.name}', so the folder was copied or renamed"
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
     adds = [a for a in entry.actions if isinstance(a, Add)]
     removes = [a for a in entry.actions if isinstance(a, Remove)]
     txns = [a for a in entry.actions if isinstance(a, Txn)]
-    metadata = next((a for a in entry.actions if isinstance(a, Metadata)), None)
-    if state.metadata is None and metadata is None:
+    changes = [a for a in entry.actions if isinstance(a, Metadata)]
+    metadata = changes[0] if changes else state.metadata
+    if metadata is None:
         yield "the first entry has no metaData"
         return
-    new_life = metadata is not None and metadata.configuration.get(TOPIC_ID, "") != state.topic_id
-    ends = {int(t.app_id[len(layout.END_PREFIX) :]): t.version for t in txns if t.app_id.startswith(layout.END_PREFIX)}
+    if len(changes) > 1:
+        yield "it has two metaData"
+    yield from fact_problems(metadata, topic) if changes else ()
     yield from _repeated(adds, txns)
-    if new_life:
-        yield from _new_life(state, adds, ends)
+    yield from _offset_ids(txns)
+    ends = _offsets(txns, layout.END_PREFIX)
+    starts = _offsets(txns, layout.START_PREFIX)
+    cleans = _offsets(txns, layout.CLEAN_PREFIX)
+    if metadata.configuration[TOPIC_ID] != state.topic_id:
+        yield from _new_life(state, [*adds, *removes], ends, starts, cleans)
         return
-    if metadata is not None and not metadata.configuration.get(TOPIC_ID):
-        yield "its metaData has no tidelog.topic.id"
-    if metadata is not None and metadata.configuration.get(DELETED) == "true":
+    if not state.exists:
+        if changes or adds or ends or starts or cleans:
+            yield "it changes a deleted topic, which only a creation brings back"
         return
+    if metadata.configuration.get(DELETED) == "true":
+        yield from _deleted(state, adds, removes)
+        return
+    if int(metadata.configuration[PARTITIONS]) < state.partitions:
+        yield f"it leaves {metadata.configuration[PARTITIONS]} of {state.partitions} partitions"
     appended = [a for a in adds if a.base_offset >= state.end(a.partition)]
     yield from _appends(state, appended, ends)
+    if appended and (removes or changes):
+        yield "it appends, and changes more than that"
     if len(appended) < len(adds) or removes:
-        yield from _rewrites(state, entry, [a for a in adds if a.base_offset < state.end(a.partition)], removes)
-    yield from _starts(state, txns, ends)
+        others = [a for a in adds if a.base_offset < state.end(a.partition)]
+        yield from _rewrites(state, entry, others, removes, starts)
+    yield from _starts(state, starts, ends)
+    for partition, clean in cleans.items():
+        if clean > ends.get(partition, state.end(partition)):
+            yield f"it says that partition {partition} is compacted up to {clean}, past its end"
+
+
+def _offset_ids(txns: list[Txn]) -> Iterator[str]:
+    for txn in txns:
+        for prefix in _OFFSET_PREFIXES:
+            name = txn.app_id.removeprefix(prefix)
+            if name != txn.app_id and not (_is_number(name) and str(int(name)) == name and txn.version >= 0):
+                yield f"its transaction id {txn.app_id} ({txn.version}) names no partition, or no offset"
+                return
+
+
+def _offsets(txns: list[Txn], prefix: str) -> dict[int, int]:
+    """{partition: offset} of the transaction ids under a prefix."""
+    return {int(t.app_id[len(prefix) :]): t.version for t in txns if t.app_id.startswith(prefix)}
 
 
 def _repeated(adds: list[Add], txns: list[Txn]) -> Iterator[str]:
@@ -109,12 +171,23 @@ def _repeated(adds: list[Add], txns: list[Txn]) -> Iterator[str]:
         yield "it has one transaction id twice"
 
 
-def _new_life(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterator[str]:
-    if adds:
-        yield "it creates the topic and appends to it at once"
-    for partition, end in sorted(state.ends.items()):
-        if end and ends.get(partition) != 0:
-            yield f"it creates the topic again but leaves partition {partition} to end at {end}"
+def _new_life(
+    state: TopicState, files: list[Add | Remove], ends: dict[int, int], starts: dict[int, int], cleans: dict[int, int]
+) -> Iterator[str]:
+    if state.exists:
+        yield "it creates the topic again, which was not deleted"
+    if files:
+        yield "it creates the topic, and changes its segments at once"
+    for word, old, new in (("end", state.ends, ends), ("start", state.starts, starts), ("clean", state.cleans, cleans)):
+        for partition in sorted(old.keys() | new.keys()):
+            if new.get(partition, old.get(partition)) != 0:
+                yield f"it creates the topic, but the {word} of partition {partition} is not 0"
+
+
+def _deleted(state: TopicState, adds: list[Add], removes: list[Remove]) -> Iterator[str]:
+    gone = {r.path for r in removes}
+    if adds or any(s.path not in gone for s in state.all_segments()):
+        yield "it deletes the topic, but not all of its segments"
 
 
 def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterator[str]:
@@ -142,7 +215,9 @@ def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterat
             )
 
 
-def _rewrites(state: TopicState, entry: Entry, adds: list[Add], removes: list[Remove]) -> Iterator[str]:
+def _rewrites(
+    state: TopicState, entry: Entry, adds: list[Add], removes: list[Remove], starts: dict[int, int]
+) -> Iterator[str]:
     """What comes in covers what went out: range for range by tidelog, base for base by another engine."""
     gone = {r.path for r in removes}
     out = [s for s in _candidates(state, removes) if s.path in gone]
@@ -152,14 +227,13 @@ def _rewrites(state: TopicState, entry: Entry, adds: list[Add], removes: list[Re
             if (add.partition, add.base_offset) not in bases:
                 yield f"its file {add.path} replaces none of partition {add.partition} at {add.base_offset}"
         return
-    starts = {
-        int(t.app_id[len(layout.START_PREFIX) :]): t.version
-        for t in entry.actions
-        if isinstance(t, Txn) and t.app_id.startswith(layout.START_PREFIX)
-    }
     for partition in sorted({a.partition for a in adds} | {s.partition for s in out}):
         covered = _union([(s.base_offset, s.end) for s in out if s.partition == partition])
-        new = _union([(a.base_offset, a.end or 0) for a in adds if a.partition == partition])
+        ranges = [(a.base_offset, a.end or 0) for a in adds if a.partition == partition]
+        new = _union(ranges)
+        if sum(end - base for base, end in ranges) != sum(end - base for base, end in new):
+            yield f"its files of partition {partition} overlap, or don't say which offsets they cover"
+            continue
         start = starts.get(partition, state.start(partition))
         if _above(new, start) != _above(covered, start):
             yield f"it replaces offsets {covered} of partition {partition} by {new}"
@@ -186,12 +260,9 @@ def _above(ranges: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
     return [(max(low, start), high) for low, high in ranges if high > start]
 
 
-def _starts(state: TopicState, txns: list[Txn], ends: dict[int, int]) -> Iterator[str]:
-    for txn in txns:
-        if not txn.app_id.startswith(layout.START_PREFIX):
-            continue
-        partition = int(txn.app_id[len(layout.START_PREFIX) :])
-        if txn.version < state.start(partition):
-            yield f"it moves the start of partition {partition} back to {txn.version}"
-        if txn.version > ends.get(partition, state.end(partition)):
-            yield f"it moves the start of partition {partition} past its end to {txn.version}"
+def _starts(state: TopicState, starts: dict[int, int], ends: dict[int, int]) -> Iterator[str]:
+    for partition, start in starts.items():
+        if start < state.start(partition):
+            yield f"it moves the start of partition {partition} back to {start}"
+        if start > ends.get(partition, state.end(partition)):
+            yield f"it moves the start of partition {partition} past its end to {start}"

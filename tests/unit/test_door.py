@@ -20,7 +20,7 @@ from support.logs import (
 
 from tidelog.log.actions import Action, Txn, encode_entry
 from tidelog.log.decisions import Outcome
-from tidelog.log.door import Door, Patience
+from tidelog.log.door import Door
 from tidelog.log.errors import (
     ContendedLogError,
     OutcomeUnknownError,
@@ -29,6 +29,7 @@ from tidelog.log.errors import (
     StorageUnavailableError,
     UnknownTopicError,
 )
+from tidelog.log.machine import Patience
 from tidelog.log.state import TopicState
 from tidelog.log.storage import MemoryStorage
 from tidelog.log.topic_log import topic_machine
