@@ -15,6 +15,7 @@ from tidelog.log.checkpoints import Checkpointer, deltalake_checkpointer
 from tidelog.log.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import (
+    Outcome,
     decide_alter,
     decide_create,
     decide_delete,
@@ -237,12 +238,14 @@ class Lake:
 
         Raises `UnknownTopicError`, `InvalidPartitionsError` (partitions only grow), `InvalidConfigError`.
         """
-        overrides: dict[str, str | None] = {**self._state(name).overrides, **(config or {})}
-        wanted = {k: v for k, v in overrides.items() if v is not None}
-        parsed = TopicConfig.parse(wanted, defaults=self._config)
-        self._log(name).door.commit(
-            lambda state: decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed))
-        )
+        self._state(name)
+
+        def decide(state: TopicState) -> Outcome[None]:
+            """Change what is there now, so that two changes at once both count."""
+            parsed = TopicConfig.stored(state.overrides, defaults=self._config).merged(config or {})
+            return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed))
+
+        self._log(name).door.commit(decide)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str) -> None:
