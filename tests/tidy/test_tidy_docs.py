@@ -1,0 +1,150 @@
+"""The documents agree with the code: examples, names, configuration keys, links."""
+
+import ast
+import json
+import re
+from pathlib import PurePosixPath
+
+import pytest
+from tidy_docs import CONFIGURATION, WAITING, configuration_page, constants, json_examples, undocumented, unnamed
+from tidy_repository import ROOT, package_sources, texts
+
+from tidelog.log import layout, state
+from tidelog.log.actions import decode_entry
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.config_settings import keys_of
+from tidelog.log.schema import DELTA_SCHEMA
+from tidelog.log.state import TopicState
+from tidelog.log.topic_log import topic_machine
+from tidelog.log.verify import IMPLEMENTED_PROPERTIES
+
+FORMAT = (ROOT / "docs/format.md").read_text(encoding="utf-8")
+EXAMPLES = dict(json_examples(FORMAT))
+ENTRIES = sorted(name for name in EXAMPLES if layout.version_of(name) is not None)
+DOCUMENTS = sorted(path for path in texts() if path.endswith(".md"))
+
+
+def entry_bytes(name):
+    """The entry as it lies in the log: an object a line, the schema's text put back for its ellipsis."""
+    actions = EXAMPLES[name]
+    for action in actions:
+        if action.get("metaData", {}).get("schemaString") == "…":
+            action["metaData"]["schemaString"] = DELTA_SCHEMA
+    return "".join(f"{json.dumps(action)}\n" for action in actions).encode()
+
+
+# --- docs/format.md ----------------------------------------------------------------------------------------
+
+
+def test_the_example_entries_are_one_log_that_the_code_takes():
+    assert [layout.version_of(name) for name in ENTRIES] == list(range(len(ENTRIES)))
+    topic, machine = TopicState(), topic_machine("orders")
+    for version, name in enumerate(ENTRIES):
+        entry = decode_entry(version, entry_bytes(name), name)
+        machine.verify(topic, entry)
+        topic.apply(entry)
+    (segment,) = topic.live(0)
+    assert (topic.partitions, topic.start(0), topic.end(0)) == (1, 0, 3)
+    assert (segment.base_offset, segment.end, segment.proven) == (0, 3, False)
+    assert "After these ten entries the topic has one partition with offsets `[0, 3)`" in FORMAT
+
+
+def test_the_example_of_a_rewrite_keeps_its_rule():
+    inputs = [a["add"]["modificationTime"] for name in ENTRIES[1:3] for a in EXAMPLES[name] if "add" in a]
+    (rewritten,) = [a["add"] for a in EXAMPLES[ENTRIES[3]] if "add" in a]
+    assert rewritten["modificationTime"] == min(inputs)
+
+
+def test_the_schema_is_the_codes():
+    assert EXAMPLES["schema"] == [json.loads(DELTA_SCHEMA)]
+
+
+@pytest.mark.parametrize("module", [layout, state], ids=lambda module: module.__name__)
+def test_every_name_on_disk_is_in_the_format(module):
+    assert unnamed(constants(module), FORMAT) == []
+
+
+def test_every_table_property_is_in_the_format():
+    assert [name for name in sorted(IMPLEMENTED_PROPERTIES) if f"`{name}`" not in FORMAT] == []
+
+
+def test_every_rule_has_its_own_number_and_its_failure():
+    rules = re.findall(r"^- \*\*([A-Z]\d+)\.\*\* (.*?)(?=\n- |\n\n)", FORMAT, re.MULTILINE | re.DOTALL)
+    numbers = [number for number, _ in rules]
+    assert sorted(set(numbers)) == sorted(numbers)
+    assert [number for number, text in rules if "*Else*" not in re.sub(r"\s+", " ", text)] == []
+    named = re.findall(r"\brules? ([A-Z]\d+)\b", FORMAT)
+    assert set(named) <= set(numbers)
+
+
+# --- docs/configuration.md ---------------------------------------------------------------------------------
+
+
+def test_the_page_of_keys_is_up_to_date():
+    page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
+    assert page == configuration_page(), f"run .venv/bin/python tests/tidy/tidy_docs.py to write {CONFIGURATION}"
+
+
+@pytest.mark.parametrize("settings", [TopicConfig, LakeConfig])
+def test_every_key_is_on_its_page(settings):
+    assert undocumented(settings, (ROOT / CONFIGURATION).read_text(encoding="utf-8")) == []
+
+
+def test_the_keys_that_wait_for_maintenance_are_those_that_nothing_reads():
+    read = {
+        node.attr
+        for source in package_sources()
+        if not source.module.startswith("tidelog.log.config")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute)
+    }
+    keys = {
+        key.name: attribute
+        for settings in (TopicConfig, LakeConfig)
+        for attribute, key in vars(settings).items()
+        if key in keys_of(settings).values()
+    }
+    by_codec = {name for name in keys if name.startswith("compression.")}  # read in TopicConfig.codec
+    assert {name for name, attribute in keys.items() if attribute not in read} - by_codec == WAITING
+
+
+# --- every document ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_json_examples_parse(path):
+    json_examples(texts()[path])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+def test_links_inside_the_repository_lead_somewhere(path):
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", texts()[path])
+    folder = (ROOT / path).parent
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_decisions_are_numbered_without_a_gap():
+    pages = [PurePosixPath(path).name for path in DOCUMENTS if path.startswith("decisions/")]
+    assert [int(name[:4]) for name in pages if name[:4].isdigit()] == list(range(1, len(pages) + 1))
+
+
+# --- the rules themselves ----------------------------------------------------------------------------------
+
+
+def test_an_example_that_does_not_parse_is_found():
+    with pytest.raises(ValueError, match="Expecting"):
+        json_examples('```json\n{"a": }\n```')
+
+
+def test_objects_one_after_another_are_read():
+    assert json_examples('```json x.json\n{"a": 1}\n{"b": {\n  "c": 2\n}}\n```') == [
+        ("x.json", [{"a": 1}, {"b": {"c": 2}}])
+    ]
+
+
+def test_a_name_that_is_not_there_is_found():
+    assert unnamed({"END_TAG": "tidelog.end", "PURGE": "tidelog/purge"}, "the tag `tidelog.end`") == ["PURGE"]
+
+
+def test_a_key_that_is_not_there_is_found():
+    assert "retention.ms" in undocumented(TopicConfig, "`retention.bytes`")

@@ -1,0 +1,135 @@
+"""What the documents must agree with the code in: examples, names, and the page of configuration keys.
+
+Run as a file it writes docs/configuration.md.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import Any
+
+from tidy_repository import ROOT
+
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.config_refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
+from tidelog.log.config_settings import Settings, keys_of
+
+CONFIGURATION = "docs/configuration.md"
+
+_FENCE = re.compile(r"^```json(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Keys that are checked and kept, and that nothing reads before there is maintenance, or before there are groups.
+WAITING = frozenset(
+    {
+        "delete.retention.ms",
+        "max.compaction.lag.ms",
+        "merge.compression.level",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "offsets.topic.num.partitions",
+        "retention.bytes",
+        "retention.ms",
+        "segment.ms",
+    }
+)
+
+_PAGE = """\
+# Configuration
+
+The keys of topics and of lakes: Kafka's names, types and checks, and Kafka 4's defaults. This page is made from the
+code by `.venv/bin/python tests/tidy/tidy_docs.py`; a test compares the two.
+
+A key is stored only where somebody set it. A topic takes what it does not set from its lake, under the name in the
+last column, and what nobody sets from the defaults below. Values are texts and are trimmed. A key that is unknown is
+refused with the nearest known one, and a key of Kafka's that would do nothing here with the reason.
+
+Keys marked * are checked and kept, and take effect with the maintenance jobs or the consumer groups of a later
+version. Until then `cleanup.policy=compact` refuses records without a key, and by itself refuses to delete records by
+offset; nothing is deleted by age or size.
+
+## A topic
+
+`lake.create_topic(name, config={{...}})`, `lake.alter_topic(name, config={{...}})`, `tidelog topic alter`.
+
+{topic}
+
+## A lake
+
+`lake.alter_config({{...}})`, `tidelog lake alter`. These are the lake's own; besides, it takes each topic key's
+default under its name in the last column above.
+
+{lake}
+
+## Refused
+
+{refused}
+"""
+
+
+def json_examples(text: str) -> list[tuple[str, list[Any]]]:
+    """The JSON blocks of a document: (the name after the fence's `json`, its objects one after another).
+
+    Raises ValueError where one does not parse.
+    """
+    return [(name, list(_objects(body))) for name, body in _FENCE.findall(text)]
+
+
+def _objects(body: str) -> Iterable[Any]:
+    decoder, at = json.JSONDecoder(), 0
+    while body[at:].strip():
+        at += len(body[at:]) - len(body[at:].lstrip())
+        found, at = decoder.raw_decode(body, at)
+        yield found
+
+
+def constants(module: ModuleType) -> dict[str, str]:
+    """The public text constants of a module."""
+    return {n: v for n, v in vars(module).items() if n.isupper() and not n.startswith("_") and isinstance(v, str)}
+
+
+def unnamed(wanted: Mapping[str, str], text: str) -> list[str]:
+    """The constants whose value a text does not name."""
+    return sorted(name for name, value in wanted.items() if value not in text)
+
+
+def configuration_page() -> str:
+    """docs/configuration.md as the code would have it."""
+    topic = [
+        (_marked(row.name), f"`{row.value}`", TopicConfig.KEYS[row.name].kind.allowed, row.doc, f"`{lake_name}`")
+        for row in TopicConfig.parse({}).describe()
+        for lake_name in [TopicConfig.KEYS[row.name].lake_name]
+    ]
+    lake = [
+        (_marked(row.name), f"`{row.value}`", LakeConfig.KEYS[row.name].kind.allowed, row.doc)
+        for row in LakeConfig.parse({}).describe()
+        if row.name in keys_of(LakeConfig)
+    ]
+    refused = [
+        (f"`{key}`", level, why)
+        for level, keys in (("topic", REFUSED_FOR_TOPICS), ("lake", REFUSED_FOR_LAKES))
+        for key, why in sorted(keys.items())
+    ]
+    return _PAGE.format(
+        topic=_table(("key", "default", "takes", "meaning", "the lake's name for the default"), topic),
+        lake=_table(("key", "default", "takes", "meaning"), lake),
+        refused=_table(("key", "of a", "why it would do nothing"), refused),
+    )
+
+
+def undocumented(settings: type[Settings], page: str) -> list[str]:
+    """The keys that a page does not list."""
+    return [name for name in settings.KEYS if f"`{name}`" not in page]
+
+
+def _marked(key: str) -> str:
+    return f"`{key}`{' *' if key in WAITING else ''}"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+if __name__ == "__main__":
+    (ROOT / CONFIGURATION).write_text(configuration_page(), encoding="utf-8")
