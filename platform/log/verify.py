@@ -231,8 +231,8 @@ def _rewrites(
         covered = _union([(s.base_offset, s.end) for s in out if s.partition == partition])
         ranges = [(a.base_offset, a.end or 0) for a in adds if a.partition == partition]
         new = _union(ranges)
-        if sum(end - base for base, end in ranges) != sum(end - base for base, end in new):
-            yield f"its files of partition {partition} overlap, or don't say which offsets they cover"
+        if any(end <= base for base, end in ranges) or _length(ranges) != _length(new):
+            yield f"its files of partition {partition} overlap, or don't say (tag {layout.END_TAG}) what they cover"
             continue
         start = starts.get(partition, state.start(partition))
         if _above(new, start) != _above(covered, start):
@@ -254,6 +254,10 @@ def _union(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             merged.append((start, end))
     return merged
+
+
+def _length(ranges: list[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in ranges)
 
 
 def _above(ranges: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:

@@ -1,0 +1,166 @@
+"""Log entries as bytes: the round trip, and that an entry is whole or refused."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.logs import START_MS, add, end_txn, metadata
+
+from tidelog.log.actions import (
+    Action,
+    Add,
+    CommitInfo,
+    Entry,
+    Metadata,
+    Protocol,
+    Remove,
+    Txn,
+    decode_entry,
+    encode_entry,
+)
+from tidelog.log.errors import CorruptLogError, TornEntryError
+
+# Control characters, line ends of every kind and other alphabets have to survive; lone surrogates are no text.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+LONG = st.integers(-(2**63), 2**63 - 1)
+COUNT = st.integers(0, 2**63 - 1)
+MAYBE = st.none() | COUNT
+TEXTS = st.dictionaries(TEXT, TEXT, max_size=3)
+
+ACTIONS = st.one_of(
+    st.builds(Add, TEXT, COUNT, COUNT, COUNT, LONG, st.booleans(), st.none() | TEXT, MAYBE),
+    st.builds(Remove, TEXT, COUNT, COUNT, COUNT, COUNT, st.booleans()),
+    st.builds(Txn, TEXT, LONG, MAYBE),
+    st.builds(Metadata, TEXT, TEXT, TEXT, st.lists(TEXT, max_size=2).map(tuple), TEXTS, COUNT),
+    st.builds(Protocol, st.integers(1, 3), st.integers(1, 7)),
+)
+INFOS = st.builds(CommitInfo, COUNT, TEXT, TEXT, st.booleans(), st.booleans(), TEXTS)
+
+
+@given(st.lists(ACTIONS, max_size=5), INFOS)
+def test_an_entry_reads_as_it_was_written(actions: list[Action], info: CommitInfo) -> None:
+    data = encode_entry(actions, info)
+    assert decode_entry(7, data, "here") == Entry(7, tuple(actions), info)
+
+
+@given(st.lists(ACTIONS, max_size=3), INFOS, st.data())
+def test_any_part_of_an_entry_from_its_beginning_is_refused(
+    actions: list[Action], info: CommitInfo, data: st.DataObject
+) -> None:
+    whole = encode_entry(actions, info)
+    size = data.draw(st.integers(0, len(whole) - 2))  # without its last line end it still says everything
+    with pytest.raises(CorruptLogError, match="here"):
+        decode_entry(7, whole[:size], "here")
+
+
+def test_every_truncation_of_an_append_is_torn() -> None:
+    whole = encode_entry([add(0, 0, 5), end_txn(0, 5)], CommitInfo(START_MS, "WRITE", "id"))
+    for size in range(len(whole) - 1):
+        with pytest.raises(TornEntryError) as torn:
+            decode_entry(3, whole[:size], "here")
+        assert torn.value.version == 3
+    assert decode_entry(3, whole[:-1], "here") == decode_entry(3, whole, "here")
+
+
+def test_a_tail_of_zeros_is_torn() -> None:
+    """What a file system may leave of the last block after a power failure."""
+    whole = encode_entry([add(0, 0, 5)], CommitInfo(START_MS, "WRITE", "id"))
+    with pytest.raises(TornEntryError):
+        decode_entry(3, whole[:-40] + b"\0" * 40, "here")
+
+
+def test_a_lost_line_in_the_middle_is_torn() -> None:
+    lines = encode_entry([add(0, 0, 5), end_txn(0, 5)], CommitInfo(START_MS, "WRITE", "id")).splitlines(keepends=True)
+    with pytest.raises(TornEntryError, match="1 actions of 2"):
+        decode_entry(3, b"".join([lines[0], lines[2]]), "here")
+
+
+FOREIGN_ADD = {
+    "path": "partition=0/base_offset=0/part-0.parquet",
+    "partitionValues": {"partition": "0", "base_offset": "10"},
+    "size": 5,
+    "modificationTime": START_MS,
+    "dataChange": True,
+}
+
+
+def lines(*bodies: dict[str, Any]) -> bytes:
+    return b"\n".join(orjson.dumps(b) for b in bodies)
+
+
+def test_another_engines_entry_has_its_commit_info_anywhere_and_more_fields() -> None:
+    data = lines(
+        {"commitInfo": {"timestamp": 5, "operation": "DELETE", "engineInfo": "Apache-Spark", "txnId": "x"}},
+        {"remove": {"path": "a.parquet", "deletionTimestamp": 5, "dataChange": True}},
+        {"add": {**FOREIGN_ADD, "clusteringProvider": None, "tags": None}},
+        {"cdc": {"path": "c"}},
+        {"domainMetadata": {"domain": "d"}},
+    )
+    entry = decode_entry(4, data, "here")
+    assert entry.info.request_id is None
+    assert entry.actions == (
+        Remove("a.parquet", -1, -1, 0, 5, True),
+        Add("partition=0/base_offset=0/part-0.parquet", 0, 10, 5, START_MS, True),
+    )
+
+
+# An entry's lines -> what the error says.
+BROKEN: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "an action nobody knows": ([{"teleport": {}}], "action 'teleport'"),
+    "two actions in a line": ([{"txn": {}, "add": {}}], "line 1"),
+    "an add without a path": ([{"add": {"size": 1}}], "'path'"),
+    "a size in words": ([{"add": {**FOREIGN_ADD, "size": "five"}}], "'five' is no whole number"),
+    "a txn version in words": ([{"txn": {"appId": "a", "version": "1"}}], "'1' is no whole number"),
+    "a txn version that is a truth": ([{"txn": {"appId": "a", "version": True}}], "no whole number"),
+    "a list": ([[]], "line 1"),  # type: ignore[list-item]
+    "a text for an action": ([{"add": "x"}], "line 1"),
+    "the second line": ([{"txn": {"appId": "a", "version": 1}}, {"txn": {}}], "line 2"),
+    "a protocol without versions": ([{"protocol": {}}], "minReaderVersion"),
+    "a tag that is no number": ([{"add": {**FOREIGN_ADD, "tags": {"tidelog.end": "soon"}}}], "soon"),
+}
+
+
+@pytest.mark.parametrize(("bodies", "says"), BROKEN.values(), ids=BROKEN)
+def test_what_is_no_entry_is_refused_by_line(bodies: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(CorruptLogError, match=says) as broken:
+        decode_entry(9, lines(*bodies, {"commitInfo": {}}), "the/path.json")
+    assert "the/path.json" in str(broken.value)
+    assert broken.value.version == 9
+    assert not isinstance(broken.value, TornEntryError)
+
+
+@pytest.mark.parametrize(
+    "values", [None, {}, {"partition": None, "base_offset": None}, {"partition": "²", "base_offset": "x"}]
+)
+def test_a_file_of_a_table_that_is_no_topic_is_in_no_partition(values: dict[str, str] | None) -> None:
+    data = lines({"add": {**FOREIGN_ADD, "partitionValues": values}}, {"commitInfo": {}})
+    (found,) = decode_entry(0, data, "here").actions
+    assert isinstance(found, Add)
+    assert (found.partition, found.base_offset) == (-1, -1)
+
+
+def test_features_of_a_protocol_come_together() -> None:
+    data = lines(
+        {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["b"],
+                "writerFeatures": ["a", "b"],
+            }
+        },
+        {"commitInfo": {}},
+    )
+    assert decode_entry(0, data, "here").actions == (Protocol(3, 7, ("a", "b")),)
+
+
+def test_an_entrys_last_line_counts_what_is_before_it() -> None:
+    data = encode_entry([metadata(), end_txn(0, 1)], CommitInfo(START_MS, "WRITE", "id", durable=True))
+    assert orjson.loads(data.splitlines()[-1])["commitInfo"]["tidelog"] == {
+        "request": "id",
+        "actions": 2,
+        "durable": True,
+    }
+    assert data.endswith(b"\n")

@@ -1,0 +1,298 @@
+"""A topic's state: the same from its entries one by one as from a checkpoint and the entries after it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
+
+from tidelog.log import layout
+from tidelog.log.actions import Action, Add, Entry, Metadata, Remove, Txn, encode_entry
+from tidelog.log.checkpoint_files import port_checkpointer
+from tidelog.log.checkpoints import Checkpointer, deltalake_checkpointer, find_checkpoint, read_checkpoint
+from tidelog.log.config import TopicConfig
+from tidelog.log.decisions import decide_create, decide_delete
+from tidelog.log.state import Segment, TopicState
+from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
+from tidelog.log.topic_log import table_properties, verify_restored
+from tidelog.log.verify import verify_entry
+
+PARTITIONS = 3
+DAY_MS = 86_400_000
+
+
+class History:
+    """A random history of a topic that the rules allow: entries, and the state after them."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.now_ms = START_MS
+        self.state = TopicState()
+        self.entries: list[Entry] = []
+        self.create()
+        self.put(add(0, 0, 4, "first"), end_txn(0, 4))
+
+    def put(self, *actions: Action, own: bool = True) -> None:
+        one = entry(self.state.version + 1, *actions, request="r" if own else None)
+        verify_entry(self.state, one, "t")
+        self.state.apply(one)
+        self.entries.append(one)
+
+    def path(self) -> str:
+        return f"f{self.state.version}-{self.draw(st.integers(0, 9))}"
+
+    def number(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def create(self) -> None:
+        n = self.state.version + 2
+        properties = table_properties(TopicConfig.parse({}))
+        made = decide_create(
+            self.state,
+            "t",
+            self.number(1, PARTITIONS),
+            {},
+            properties,
+            topic_id=f"id{n}",
+            table_id="x",
+            now_ms=START_MS,
+        )
+        self.put(*made.actions)
+
+    def append(self) -> None:
+        self.now_ms += self.number(0, 3)
+        actions: list[Action] = []
+        for p in range(self.state.partitions):
+            end = self.state.end(p)
+            for i in range(self.number(0, 2)):
+                more = end + self.number(1, 4)
+                actions.append(add(p, end, more, f"{self.path()}-{p}-{i}", modification_ms=self.now_ms))
+                end = more
+            if end > self.state.end(p):
+                actions.append(end_txn(p, end))
+        if self.number(0, 3) == 0:
+            actions.append(Txn("tidelog/sink/q", len(self.entries)))
+        if self.number(0, 3) == 0:
+            # Delta forgets a producer after `delta.setTransactionRetentionDuration`; a fresh one stays.
+            actions.append(Txn("tidelog/producer/7/0", len(self.entries), 9_999_999_999_999))
+        self.put(*actions)
+
+    def some(self) -> tuple[int, list[Segment]]:
+        p = self.number(0, self.state.partitions - 1)
+        live = self.state.live(p)
+        low = self.number(0, len(live))
+        return p, live[low : low + self.number(1, 3)]
+
+    def merge(self) -> None:
+        p, old = self.some()
+        if old:
+            made = add(p, old[0].base_offset, old[-1].end, self.path(), modification_ms=old[0].modification_ms)
+            clean = [Txn(f"tidelog/clean/{p}", old[-1].end)] if self.number(0, 1) else []
+            self.put(*map(gone, old), made, *clean)
+
+    def retain(self) -> None:
+        p = self.number(0, self.state.partitions - 1)
+        start = self.number(self.state.start(p), self.state.end(p))
+        self.put(*(gone(s) for s in self.state.live(p) if s.end <= start), start_txn(p, start))
+
+    def rewrite_by_another_engine(self) -> None:
+        """A DELETE: some files vanish, some come back as one or two without tags."""
+        p, old = self.some()
+        made = [
+            add(p, s.base_offset, None, f"{self.path()}-{i}-{part}", modification_ms=s.modification_ms)
+            for i, s in enumerate(old)
+            for part in range(self.number(0, 2))
+        ]
+        self.put(*map(gone, old), *made, own=False)
+
+    def configure(self) -> None:
+        now = self.state.metadata
+        assert now is not None
+        more = min(PARTITIONS, self.state.partitions + self.number(0, 1))
+        facts = {"tidelog.partitions": str(more), "tidelog.retention.ms": str(len(self.entries))}
+        self.put(
+            Metadata(now.table_id, "t", now.schema, now.partition_columns, {**now.configuration, **facts}, START_MS)
+        )
+
+    def delete_and_maybe_create(self) -> None:
+        self.put(*decide_delete(self.state, "t", now_ms=START_MS).actions)
+        if self.number(0, 2):
+            self.create()
+
+    def step(self) -> None:
+        if not self.state.exists:
+            self.create()
+            return
+        weighted: list[Callable[[], None]] = [
+            *[self.append] * 4,
+            *[self.merge] * 2,
+            self.retain,
+            self.rewrite_by_another_engine,
+            self.configure,
+            self.delete_and_maybe_create,
+        ]
+        weighted[self.number(0, len(weighted) - 1)]()
+
+
+def gone(segment: Segment) -> Remove:
+    return Remove(segment.path, segment.partition, segment.base_offset, segment.size, START_MS, False)
+
+
+@st.composite
+def histories(draw: st.DrawFn, most: int = 14) -> list[Entry]:
+    history = History(draw)
+    for _ in range(draw(st.integers(1, most))):
+        history.step()
+    return history.entries
+
+
+def says(state: TopicState) -> dict[str, Any]:
+    """All that a state says, but for the largest modification time, which forgets files that left."""
+    found = {k: v for k, v in vars(state).items() if k != "last_modification_ms"}
+    newest = max((s.modification_ms for s in state.all_segments()), default=0)
+    return {**found, "modification times never fall": state.last_modification_ms >= newest}
+
+
+def store(storage: Storage, entries: list[Entry]) -> None:
+    for one in entries:
+        body = one if one.info.request_id else None
+        data = encode_entry(one.actions, one.info)
+        if body is None:  # another engine's entry does not carry tidelog's own fields
+            *lines, last = data.splitlines(keepends=True)
+            info = orjson.loads(last)["commitInfo"]
+            data = b"".join(lines) + orjson.dumps({"commitInfo": {k: v for k, v in info.items() if k != "tidelog"}})
+        assert storage.put_if_absent(f"t/{layout.entry_path(one.version)}", data)
+
+
+def from_checkpoint(storage: Storage, entries: list[Entry], version: int) -> TopicState:
+    found = find_checkpoint(storage, "t", 0)
+    assert found is not None
+    assert found.version == version
+    state = TopicState()
+    state.restore(version, read_checkpoint(storage, "t", found))
+    verify_restored(state, version, "t")
+    for one in entries[version + 1 :]:
+        verify_entry(state, one, "t")
+        state.apply(one)
+    return state
+
+
+def check(storage: Storage, checkpointer: Checkpointer, entries: list[Entry], version: int) -> None:
+    store(storage, entries)
+    checkpointer(f"{storage.uri}/t", version)
+    live = apply_all(TopicState(), entries)
+    assert says(from_checkpoint(storage, entries, version)) == says(live)
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories(), st.data())
+def test_checkpoint_and_tail_say_what_the_entries_say_in_memory(entries: list[Entry], data: st.DataObject) -> None:
+    storage = MemoryStorage("m")
+    check(storage, port_checkpointer(storage), entries, data.draw(st.integers(0, len(entries) - 1)))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories(8), st.data())
+def test_checkpoint_and_tail_say_what_the_entries_say_by_deltalake(
+    tmp_path_factory: pytest.TempPathFactory, entries: list[Entry], data: st.DataObject
+) -> None:
+    storage = LocalStorage(tmp_path_factory.mktemp("lake"))
+    check(storage, deltalake_checkpointer(), entries, data.draw(st.integers(0, len(entries) - 1)))
+
+
+def test_a_checkpoint_forgets_producers_of_long_ago_and_nothing_else(tmp_path: Path) -> None:
+    """What must never expire has no lastUpdated: Delta keeps it, whatever its retention."""
+    long_ago = START_MS - 400 * DAY_MS
+    properties = metadata(delta_setTransactionRetentionDuration="interval 14 days")
+    storage = LocalStorage(tmp_path)
+    entries = [
+        entry(0, *created().actions[:1], properties),
+        entry(1, add(0, 0, 4), end_txn(0, 4)),
+        entry(
+            2,
+            Txn("tidelog/producer/1/0", 5, long_ago),
+            Txn("tidelog/producer/2/0", 6, 9_999_999_999_999),
+            Txn("tidelog/sink/q", 7),
+            Txn("tidelog/purge", 1),
+            start_txn(0, 2),
+            Txn("tidelog/clean/0", 3),
+        ),
+    ]
+    store(storage, entries)
+    deltalake_checkpointer()(f"{storage.uri}/t", 2)
+    state = from_checkpoint(storage, entries, 2)
+    assert sorted(state.txns) == ["tidelog/producer/2/0", "tidelog/purge", "tidelog/sink/q"]
+    assert (state.ends, state.starts, state.cleans) == ({0: 4}, {0: 2}, {0: 3})
+
+
+# --- what a state says -------------------------------------------------------------------------------------
+
+
+def test_an_empty_state_is_no_topic() -> None:
+    state = TopicState()
+    assert (state.exists, state.topic_id, state.partitions, state.overrides) == (False, "", 0, {})
+    assert (state.start(0), state.end(0), state.live(0), state.txn("a")) == (0, 0, [], None)
+
+
+def test_facts_are_no_overrides() -> None:
+    state = apply_all(TopicState(), [entry(0, metadata(tidelog_retention_ms="5", delta_checkpointInterval="9"))])
+    assert state.overrides == {"retention.ms": "5"}
+    assert (state.topic_id, state.partitions) == ("id-1", 2)
+
+
+def test_a_list_of_segments_that_somebody_holds_stays_as_it_was_when_segments_leave() -> None:
+    old, more = add(0, 0, 5), add(0, 5, 8)
+    state = apply_all(TopicState(), [created(), entry(1, old, more, end_txn(0, 8))])
+    held = state.live(0)
+    state.apply(entry(2, remove(old), remove(more), add(0, 0, 8)))
+    assert [(s.base_offset, s.end) for s in held] == [(0, 5), (5, 8)]
+    assert [(s.base_offset, s.end) for s in state.live(0)] == [(0, 8)]
+
+
+def test_a_rewrite_takes_its_place_among_the_others() -> None:
+    parts = [add(0, i, i + 1) for i in range(5)]
+    state = apply_all(TopicState(), [created(), entry(1, *parts, end_txn(0, 5))])
+    state.apply(entry(2, remove(parts[1]), remove(parts[2]), add(0, 1, 3)))
+    assert [(s.base_offset, s.end) for s in state.live(0)] == [(0, 1), (1, 3), (3, 4), (4, 5)]
+
+
+def test_a_removal_that_names_no_partition_is_found_by_its_path() -> None:
+    old, other = add(0, 0, 5), add(1, 0, 2)
+    state = apply_all(TopicState(), [created(), entry(1, old, other, end_txn(0, 5), end_txn(1, 2))])
+    state.apply(entry(2, Remove(old.path, -1, -1, 0, 0, True), request=None))
+    assert [s.path for s in state.all_segments()] == [other.path]
+
+
+STATS: dict[str, tuple[str | None, tuple[int | None, int | None, int | None]]] = {
+    "none": (None, (None, None, None)),
+    "tidelog's": (
+        '{"numRecords":3,"minValues":{"timestamp":"1970-01-01T00:00:00.001Z"},'
+        '"maxValues":{"timestamp":"1970-01-01T00:00:01.002Z"}}',
+        (3, 1, 1002),
+    ),
+    "with an offset of hours": ('{"minValues":{"timestamp":"1970-01-01T01:00:00.000+01:00"}}', (None, 0, None)),
+    "count only": ('{"numRecords":3}', (3, None, None)),
+    "no bounds": ('{"numRecords":3,"minValues":null}', (3, None, None)),
+    "a time of no calendar": ('{"numRecords":3,"maxValues":{"timestamp":"+12345-01-01"}}', (None, None, None)),
+    "no JSON": ("{", (None, None, None)),
+    "a list": ("[]", (None, None, None)),
+}
+
+
+@pytest.mark.parametrize(("text", "says_"), STATS.values(), ids=STATS)
+def test_statistics(text: str | None, says_: tuple[int | None, ...]) -> None:
+    state = apply_all(TopicState(), [created(), entry(1, add(0, 0, 3, stats=text), end_txn(0, 3))])
+    assert tuple(state.live(0)[0].stats) == says_
+    assert state.last_timestamp_ms(0) == (says_[2] or 0)
+
+
+def test_a_segment_that_is_live_proves_its_entry() -> None:
+    mine: Add = add(0, 0, 5)
+    state = apply_all(TopicState(), [created(), entry(1, mine, end_txn(0, 5))])
+    assert state.holds(entry(1, mine, end_txn(0, 5)))
+    assert not state.holds(entry(1, add(0, 0, 5, "other")))
+    assert not state.holds(entry(1, Txn("a", 1)))
