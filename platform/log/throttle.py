@@ -16,21 +16,18 @@ class Throttle:
 
     rate: float = ENTRIES_PER_SECOND
     burst: float = BURST_ENTRIES
-    _tokens: float = -1.0
+    _tokens: float | None = None
     _version: int = 0
     _at_s: float = 0.0
 
     def wait_s(self, version: int, now_s: float) -> float:
         """How long to wait before the next entry, when the log's head is at `version`."""
-        if self._tokens < 0 or version < self._version:
-            self._tokens = self.burst
+        if self._tokens is None or version < self._version:
+            tokens = self.burst
         else:
             gained = (now_s - self._at_s) * self.rate
-            spent = version - self._version
-            self._tokens = min(self.burst, max(self._tokens + gained, 0.0)) - spent
+            tokens = min(self.burst, self._tokens + gained) - (version - self._version)
+        # Debt beyond a second is forgiven: others may have made it.
+        self._tokens = max(tokens, -self.rate)
         self._version, self._at_s = version, now_s
-        if self._tokens >= 0:
-            return 0.0
-        wait = -self._tokens / self.rate
-        self._tokens = max(self._tokens, -self.rate)
-        return min(wait, 1.0)
+        return max(0.0, -self._tokens / self.rate)

@@ -1,0 +1,61 @@
+"""The ceiling on entries per second, with writers that do as they are told."""
+
+import heapq
+
+import pytest
+
+from tidelog.log.throttle import BURST_ENTRIES, ENTRIES_PER_SECOND, Throttle
+
+COMMIT_S = 0.001  # 1,000 entries a second each, left alone
+
+
+def entries_after(writers: int, seconds: float) -> int:
+    """How many entries `writers` write to one log in `seconds`."""
+    version = 0
+    turns = [(i * COMMIT_S / writers, i, Throttle()) for i in range(writers)]
+    heapq.heapify(turns)
+    while turns[0][0] < seconds:
+        now, i, one = heapq.heappop(turns)
+        wait = one.wait_s(version, now)
+        version += 1
+        heapq.heappush(turns, (now + wait + COMMIT_S, i, one))
+    return version
+
+
+@pytest.mark.parametrize("writers", [1, 2, 8])
+@pytest.mark.parametrize("seconds", [30, 120])
+def test_the_log_grows_by_the_ceiling_in_the_long_run(writers: int, seconds: int) -> None:
+    ceiling = BURST_ENTRIES + ENTRIES_PER_SECOND * seconds
+    entries = entries_after(writers, seconds)
+    assert entries <= ceiling * 1.05
+    assert entries >= ENTRIES_PER_SECOND * seconds * 0.8
+
+
+def test_a_burst_goes_through_at_once() -> None:
+    assert entries_after(1, 2.5) >= 2_400
+
+
+def test_a_writer_below_the_ceiling_never_waits() -> None:
+    throttle = Throttle()
+    assert [throttle.wait_s(v, v / 200) for v in range(10_000)] == [0.0] * 10_000
+
+
+def test_others_entries_count() -> None:
+    """One that writes once a second backs off when somebody else fills the log."""
+    throttle = Throttle()
+    waits = [throttle.wait_s(second * 2_000, float(second)) for second in range(10)]
+    assert waits[0] == 0.0
+    assert waits[-1] == 1.0
+
+
+def test_nobody_waits_longer_than_a_second() -> None:
+    throttle = Throttle()
+    throttle.wait_s(0, 0.0)
+    assert throttle.wait_s(1_000_000, 1.0) == 1.0
+
+
+def test_a_rest_pays_the_debt_off() -> None:
+    throttle = Throttle()
+    throttle.wait_s(0, 0.0)
+    throttle.wait_s(100_000, 1.0)
+    assert throttle.wait_s(100_000, 5.0) == 0.0
