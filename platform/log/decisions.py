@@ -5,7 +5,7 @@ Nothing here does I/O or asks the clock; `now_ms` comes with the request. A refu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from tidelog.log import layout
@@ -23,6 +23,8 @@ from tidelog.log.state import CONFIG_PREFIX, DELETED, FORMAT, PARTITIONS, TOPIC_
 from tidelog.log.verify import FORMAT_VERSION, READER_VERSION, WRITER_VERSION
 
 R = TypeVar("R")
+
+MOST_PARTITIONS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,14 @@ def require_partition(state: TopicState, topic: str, partition: int) -> None:
         )
 
 
+def _check_count(partitions: int) -> None:
+    if isinstance(partitions, bool) or not isinstance(partitions, int) or not 0 < partitions <= MOST_PARTITIONS:
+        raise InvalidPartitionsError(
+            f"Number of partitions must be larger than 0, not {partitions!r}: a topic has at least one, and a"
+            f" partition's number is an INT. Give a whole number from 1 to {MOST_PARTITIONS}."
+        )
+
+
 def decide_create(
     state: TopicState,
     topic: str,
@@ -72,8 +82,7 @@ def decide_create(
     """Create the topic, or create it again after a delete; the response is its id."""
     if state.exists:
         raise TopicExistsError(f"Topic '{topic}' already exists.")
-    if partitions < 1:
-        raise InvalidPartitionsError(f"Number of partitions must be larger than 0, not {partitions}.")
+    _check_count(partitions)
     configuration = {
         **properties,
         FORMAT: str(FORMAT_VERSION),
@@ -98,6 +107,12 @@ def decide_create(
         (layout.CLEAN_PREFIX, state.cleans),
     ):
         actions.extend(Txn(f"{prefix}{p}", 0) for p, offset in sorted(offsets.items()) if offset)
+    # What writers noted in an earlier life says nothing about this one: a batch of the same number is not here.
+    actions.extend(
+        replace(txn, version=-1)
+        for app_id, txn in sorted(state.txns.items())
+        if txn.version >= 0 and app_id != layout.PURGE_TXN
+    )
     return Outcome(tuple(actions), topic_id, "CREATE TABLE", parameters={"partitions": str(partitions)})
 
 
@@ -108,20 +123,27 @@ def decide_alter(
     overrides: Mapping[str, str],
     properties: Mapping[str, str],
 ) -> Outcome[None]:
-    """Set the topic's whole configuration, and its number of partitions unless that is None."""
+    """Set the topic's whole configuration, and its number of partitions unless that is None.
+
+    Table properties that somebody else set stay.
+    """
     require_topic(state, topic)
     metadata = state.metadata
     if metadata is None:
         raise UnknownTopicError(f"Topic '{topic}' does not exist.")
+    if partitions is not None:
+        _check_count(partitions)
     if partitions is not None and partitions < state.partitions:
         raise InvalidPartitionsError(
             f"Topic '{topic}' currently has {state.partitions} partitions, which is higher than the requested"
             f" {partitions}. Partitions only grow: a key's records would change places."
         )
-    facts = {FORMAT: str(FORMAT_VERSION), TOPIC_ID: state.topic_id}
+    others = {k: v for k, v in metadata.configuration.items() if not k.startswith(CONFIG_PREFIX)}
     configuration = {
+        **others,
         **properties,
-        **facts,
+        FORMAT: str(FORMAT_VERSION),
+        TOPIC_ID: state.topic_id,
         PARTITIONS: str(partitions or state.partitions),
         **{CONFIG_PREFIX + k: v for k, v in sorted(overrides.items())},
     }
@@ -180,6 +202,9 @@ def decide_delete_records(
         if target <= start:
             continue
         actions.append(Txn(f"{layout.START_PREFIX}{partition}", target))
+        if target == end:
+            # The newest record leaves, and LogAppendTime still must not fall below it.
+            actions.append(Txn(f"{layout.TIMESTAMP_PREFIX}{partition}", state.last_timestamp_ms(partition)))
         actions.extend(
             Remove(s.path, s.partition, s.base_offset, s.size, now_ms, False)
             for s in state.live(partition)

@@ -74,6 +74,8 @@ class Door(Generic[S]):
         self._head_seen_s = float("-inf")
         self._head = -1
         self._looked_s = float("-inf")
+        # When the last put of an entry began.
+        self._put_s = float("-inf")
         self._unsynced: list[tuple[int, str]] = []
         self._pending: dict[str, _Pending] = {}
         self._landed: dict[str, int] = {}
@@ -156,7 +158,8 @@ class Door(Generic[S]):
         """The newest floor: every entry up to it may be gone."""
         folder = self.path(layout.FLOOR_FOLDER)
         for found in self.storage.list_after(folder, f"{self._floor:020d}" if self._floor >= 0 else ""):
-            self._floor = max(self._floor, layout.version_of(found.path) or -1)
+            version = layout.version_of(found.path)
+            self._floor = max(self._floor, -1 if version is None else version)
         return self._floor
 
     def _restart(self) -> None:
@@ -282,9 +285,12 @@ class Door(Generic[S]):
             return False
         if self._is_late() and self._was_trimmed(request, found.version):
             # A writer from the past: the entry that was here is gone, and ours a stray that nobody reads. Unless
-            # ours came in time and was trimmed since, which the state still shows.
+            # ours came in time and was trimmed since: the state may show it, and the time of the put rules it out.
+            held = self._machine.holds(self._state, found)
+            if not held and self._clock.elapsed_s() - self._put_s > SMALLEST_MIN_AGE_S / 2:
+                raise self._unknown(request, found.version, "the log was trimmed past it")
             del self._pending[request]
-            return self._machine.holds(self._state, found)
+            return held
         self._apply(found)
         self._landed.pop(request, None)
         del self._pending[request]
@@ -311,6 +317,7 @@ class Door(Generic[S]):
         open_ended = again
         while True:
             last_try = self._clock.elapsed_s() > deadline
+            self._put_s = self._clock.elapsed_s()
             try:
                 if self.storage.put_if_absent(path, pending.data):
                     return pending.entry

@@ -13,6 +13,7 @@ START_PREFIX = "tidelog/start/"
 CLEAN_PREFIX = "tidelog/clean/"
 PRODUCER_PREFIX = "tidelog/producer/"
 SINK_PREFIX = "tidelog/sink/"
+TIMESTAMP_PREFIX = "tidelog/timestamp/"
 PURGE_TXN = "tidelog/purge"
 
 END_TAG = "tidelog.end"

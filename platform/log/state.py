@@ -116,9 +116,9 @@ class TopicState:
         return self.ends.get(partition, 0)
 
     def txn(self, app_id: str) -> int | None:
-        """The newest version of an application id, or None."""
+        """The newest version of an application id, None when there is none in this life of the topic."""
         found = self.txns.get(app_id)
-        return None if found is None else found.version
+        return None if found is None or found.version < 0 else found.version
 
     def live(self, partition: int) -> list[Segment]:
         """The partition's segments by offset. Not to be changed."""
@@ -130,9 +130,10 @@ class TopicState:
             yield from self.segments[partition]
 
     def last_timestamp_ms(self, partition: int) -> int:
-        """The newest segment's largest timestamp, 0 when there is none."""
+        """The newest segment's largest timestamp, or that of the newest one that left; 0 when there was none."""
         live = self.live(partition)
-        return (live[-1].stats.max_timestamp_ms or 0) if live else 0
+        left = self.txn(f"{layout.TIMESTAMP_PREFIX}{partition}") or 0
+        return max(left, (live[-1].stats.max_timestamp_ms or 0) if live else 0)
 
     def holds(self, entry: Entry) -> bool:
         """Whether a segment that `entry` added is live, which proves that the entry was committed."""
@@ -152,6 +153,8 @@ class TopicState:
             self._change(partition, adds.get(partition, []), removed.keys() if left & {partition, -1} else ())
         for action in entry.actions:
             self._apply_other(action)
+        if removed:
+            self.last_modification_ms = max((s.modification_ms for s in self.all_segments()), default=0)
         self.version = entry.version
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:

@@ -1,9 +1,13 @@
 """A topic's log: the door to it, what a checkpoint of it must say, and its table properties."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tidelog.log import names
 from tidelog.log.actions import Entry, Metadata
-from tidelog.log.config import TopicConfig
-from tidelog.log.errors import CorruptLogError, NotATopicError
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.config_keys import Key
+from tidelog.log.errors import CorruptLogError, InvalidConfigError, NotATopicError
 from tidelog.log.machine import Machine
 from tidelog.log.state import FORMAT, TopicState
 from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
@@ -69,6 +73,21 @@ def verify_restored(state: TopicState, version: int, topic: str) -> None:
         )
 
 
+def stored_config(topic: str, overrides: Mapping[str, str], lake: LakeConfig, *keys: Key[Any]) -> TopicConfig:
+    """The configuration that a topic's log holds, over the lake's defaults; with `keys`, only these are looked at.
+
+    Raises `InvalidConfigError` for what another engine set wrong. Whatever does not need it goes on.
+    """
+    asked = {k.name for k in keys} or overrides.keys()
+    try:
+        return TopicConfig.stored({k: v for k, v in overrides.items() if k in asked}, defaults=lake)
+    except InvalidConfigError as e:
+        raise InvalidConfigError(
+            f"Topic '{topic}' holds a configuration that another engine set wrong. {e} Set it right or reset it:"
+            f" lake.alter_topic('{topic}', config={{key: None}}), 'tidelog topic alter'."
+        ) from e
+
+
 def table_properties(config: TopicConfig) -> dict[str, str]:
     """Delta's properties of a topic's table.
 
@@ -78,6 +97,8 @@ def table_properties(config: TopicConfig) -> dict[str, str]:
     kept_ms = max(config.file_delete_delay_ms, config.log_min_age_ms)
     return {
         "delta.enableExpiredLogCleanup": "false",
+        # Another engine that deletes rows must not write checkpoints: it would not sync segments first.
+        "delta.checkpointInterval": "1000000000",
         "delta.deletedFileRetentionDuration": f"interval {max(1, -(-kept_ms // _HOUR_MS))} hours",
         "delta.setTransactionRetentionDuration": f"interval {_PRODUCERS_DAYS} days",
     }
