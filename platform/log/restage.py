@@ -23,8 +23,9 @@ def restage(
     ids: Ids,
     timestamp_ms: int | None = None,
 ) -> list[Staged]:
-    """The same records in new segments, known at `version`; the old files are deleted.
+    """The same records in new segments, known at `version`.
 
+    The old files stay until they are purged: whoever staged them may commit them again after an unknown outcome.
     `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
     row group. Raises `ObjectNotFoundError` when a segment is already purged.
     """
@@ -48,8 +49,6 @@ def restage(
                 max_timestamp_ms=writer.max_timestamp_ms,
             )
         )
-    for old in staged:
-        storage.delete(f"{folder}/{old.path}")
     return again
 
 

@@ -4,7 +4,7 @@ Memory stays bounded whatever comes in: rows wait by partition until a row group
 segments go to storage as they are written.
 """
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from tidelog.log import layout, partitioners
 from tidelog.log.clock import Ids
 from tidelog.log.config import Codec, TopicConfig
+from tidelog.log.errors import StorageError
 from tidelog.log.records import to_records
 from tidelog.log.segments import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter, Staged, write_small_segment
 from tidelog.log.storage.port import Storage
@@ -138,12 +139,16 @@ class Stager:
         return self._staged
 
     def abort(self) -> None:
-        """Delete what was staged; segments half written vanish."""
+        """Delete what was staged; segments half written vanish.
+
+        What can't be deleted now is nobody's, and is purged later: the caller has a worse error to tell of.
+        """
         for opened in self._open.values():
             opened.context.__exit__(_Aborted, _Aborted(), None)
         self._open.clear()
-        for staged in self._staged:
-            self._storage.delete(f"{self._target.folder}/{staged.path}")
+        with suppress(StorageError):
+            for staged in self._staged:
+                self._storage.delete(f"{self._target.folder}/{staged.path}")
         self._staged.clear()
 
     def _take(self, partition: int) -> pa.Table:

@@ -14,7 +14,14 @@ from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import Outcome, require_partition, require_topic
 from tidelog.log.door import Door
-from tidelog.log.errors import InvalidConfigError, InvalidRecordError, OutcomeUnknownError, SegmentTooOldError
+from tidelog.log.errors import (
+    InvalidConfigError,
+    InvalidRecordError,
+    OutcomeUnknownError,
+    SegmentTooOldError,
+    TidelogError,
+)
+from tidelog.log.machine import Committed
 from tidelog.log.restage import restage
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
@@ -150,14 +157,22 @@ class Topic:
             try:
                 now_ms = self._lake.clock.now_ms()
                 stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
-                return self._commit(stager.finish(), level, marker, None, metadata)
-            except _ConfigurationChanged:
-                stager.abort()
-            except OutcomeUnknownError:
-                raise  # the entry may be there, and then it needs its segments
+                staged = stager.finish()
             except BaseException:
                 stager.abort()
                 raise
+            try:
+                committed = self._commit(staged, level, marker, None, metadata)
+            except _ConfigurationChanged:
+                stager.abort()
+            except OutcomeUnknownError:
+                raise
+            except TidelogError:
+                stager.abort()
+                raise
+            # Any other exception, as of Ctrl-C, leaves open whether the entry is there: then it needs its segments.
+            else:
+                return self._after(committed)
 
     def stager(self, compression: str | None = None) -> Stager:
         """A stager for this topic as of now; `compression` is the producer's codec."""
@@ -187,7 +202,7 @@ class Topic:
 
         A repeat of `marker` changes nothing and returns {}. The same `request_id` is committed at most once.
         """
-        return self._commit(staged, parse_acks(acks), marker, request_id, None)
+        return self._after(self._commit(staged, parse_acks(acks), marker, request_id, None))
 
     def _commit(
         self,
@@ -196,10 +211,10 @@ class Topic:
         marker: Marker | None,
         request_id: str | None,
         metadata: Metadata | None,
-    ) -> Ranges:
+    ) -> Committed[Ranges]:
         """Commit; `metadata` is the topic's as of staging, when the caller can stage again if it has changed."""
         if not staged and marker is None:
-            return {}
+            return Committed(self._door.state.version, {}, written=False)
         door, clock = self._door, self._lake.clock
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
         if wait_s:
@@ -221,12 +236,13 @@ class Topic:
 
         while True:
             try:
-                committed = door.commit(decide, durable=level == -1, request_id=request_id)
-                break
+                return door.commit(decide, durable=level == -1, request_id=request_id)
             except LogAppendTimeError as e:
                 staged = self._restage(staged, max(clock.now_ms(), e.at_least_ms))
             except SegmentTooOldError:
                 staged = self._restage(staged, None)
+
+    def _after(self, committed: Committed[Ranges]) -> Ranges:
         if committed.written:
             self._upkeep.after_commit(committed.version)
         return committed.response
