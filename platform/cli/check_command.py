@@ -1,0 +1,83 @@
+"""`tidelog check`: the invariants of a lake, and their repair."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidelog.cli import check_views as views
+from tidelog.cli.failures import CHECK_FOUND_ERRORS, UsageProblemError
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.terminal import console, print_json, size
+
+if TYPE_CHECKING:
+    from tidelog.log.check import OnProgress, Progress
+
+
+def check(
+    context: typer.Context,
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.", show_default=False)
+    ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every record, too.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Say how to mend what can be mended; changes nothing without --execute.")
+    ] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="With --repair: do it.")] = False,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Check a lake's invariants: no offset twice, no hole, no lost segment. Runs while others write.
+
+    The exit code is 3 when an error is found (with --repair: when one remains). Warnings and notes leave it at 0.
+    A lake that does not open can be checked, too.
+    """
+    call = session(context, lake, output, debug)
+    if execute and not repair:
+        raise UsageProblemError("--execute goes with --repair: a check alone changes nothing.")
+    if deep and repair:
+        raise UsageProblemError("--repair looks at no records: leave out --deep, and check with --deep afterwards.")
+    address = call.named_lake()
+    # The log and Arrow: heavy, and not needed for --help.
+    from tidelog.log.check import Severity, check_lake
+    from tidelog.log.check import repair as mend
+    from tidelog.log.storage import open_storage
+
+    storage = open_storage(address)
+    if repair:
+        mended = mend(storage, topics or None, execute)
+        report = mended.report
+        if call.as_json:
+            print_json(mended.to_dict())
+        else:
+            views.print_repair(mended)
+    else:
+        with _progress_bar(deep) as progress:
+            report = check_lake(storage, topics or None, deep, progress=progress)
+        if call.as_json:
+            print_json(report.to_dict())
+        else:
+            views.print_report(report)
+    if report.of(Severity.ERROR):
+        raise typer.Exit(CHECK_FOUND_ERRORS)
+
+
+@contextmanager
+def _progress_bar(deep: bool) -> "Iterator[OnProgress | None]":
+    """A bar on stderr for a person who waits; it is gone when the check is done."""
+    out = console(stderr=True)
+    if not deep or not out.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress as Bar  # only here
+
+    with Bar(console=out, transient=True) as bar:
+        task = bar.add_task("")
+
+        def show(now: "Progress") -> None:
+            what = f"{now.topic}: {now.segments} of {now.of_segments} segments, {size(now.bytes)}"
+            bar.update(task, description=what, completed=now.bytes, total=now.of_bytes)
+
+        yield show

@@ -1,0 +1,112 @@
+"""How a command fails: one message on stderr, and an exit code that scripts can rely on."""
+
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.text import Text
+from typer.core import TyperGroup
+
+from tidelog.cli.terminal import say
+from tidelog.log.errors import TidelogError
+
+FAILED = 1
+WRONG_USAGE = 2
+CHECK_FOUND_ERRORS = 3
+INTERRUPTED = 130
+
+EXIT_CODES = (
+    f"Exit codes: 0 done; {FAILED} the operation failed; {WRONG_USAGE} wrong usage; {CHECK_FOUND_ERRORS} 'check' found"
+    f" errors; {INTERRUPTED} interrupted by Ctrl-C (143 by SIGTERM). A reader that closes the pipe early, as head does,"
+    " is no failure."
+)
+
+
+class UsageProblemError(Exception):
+    """The command line can't be carried out as it stands; typer's own errors cover the rest."""
+
+
+class CommandGroup(TyperGroup):
+    """The group of all commands: turns errors into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises `typer.Exit` with the code of a failure."""
+        with _logging_to_stderr(lambda: _debug(ctx)):
+            try:
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
+            except BrokenPipeError:
+                silence_stdout()
+                raise typer.Exit(0) from None
+            except KeyboardInterrupt:
+                raise typer.Exit(INTERRUPTED) from None
+            except (UsageProblemError, TidelogError, OSError) as e:
+                complain(message_of(e), debug=_debug(ctx))
+                code = WRONG_USAGE if isinstance(e, UsageProblemError) else FAILED
+                raise typer.Exit(code) from e
+
+
+def _debug(ctx: Any) -> bool:
+    return bool(getattr(ctx.obj, "debug", False))
+
+
+def message_of(error: Exception) -> str:
+    """What a person is told about an error."""
+    if isinstance(error, OSError):
+        about = f"{error.filename}: " if error.filename else ""
+        return f"{about}{error.strerror or error}. The operating system refused; correct that and try again."
+    if isinstance(error, TidelogError | UsageProblemError):
+        return str(error)
+    return (
+        f"Unexpected {type(error).__name__}: {error}. This is a mistake in tidelog, not yours: run the command again"
+        " with --debug to see where it happened, and report that."
+    )
+
+
+def complain(message: str, *, debug: bool = False) -> None:
+    """Print an error to stderr; with `debug`, where the one being handled happened, too."""
+    if debug:
+        traceback.print_exc()
+    say(Text.assemble(("error: ", "bold red"), message), stderr=True)
+
+
+def silence_stdout() -> None:
+    """Let what is still buffered go nowhere: nobody reads it any more."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):  # a stream without a descriptor, as tests put in place
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+class _Notes(logging.Handler):
+    """Prints what the log says in the background; tracebacks only where they were asked for."""
+
+    def __init__(self, debug: Any) -> None:
+        super().__init__(logging.WARNING)
+        self._debug = debug
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line to stderr."""
+        if self._debug() and record.exc_info:
+            traceback.print_exception(*record.exc_info)
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1]:
+            text = f"{text} {record.exc_info[1]}"
+        say(Text.assemble(("warning: ", "bold yellow"), text), stderr=True)
+
+
+@contextmanager
+def _logging_to_stderr(debug: Any) -> Iterator[None]:
+    logger, handler = logging.getLogger("tidelog"), _Notes(debug)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

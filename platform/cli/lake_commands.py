@@ -1,0 +1,71 @@
+"""`tidelog lake …`: describe, alter."""
+
+from typing import Annotated
+
+import typer
+
+from tidelog.cli import views
+from tidelog.cli.failures import UsageProblemError
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, remember, session
+from tidelog.cli.terminal import console, print_json, say
+from tidelog.cli.topic_commands import Config, changes_of
+
+lakes = typer.Typer(
+    callback=remember, no_args_is_help=True, help="Show and change a lake's configuration, the defaults of its topics."
+)
+
+
+@lakes.command("describe", epilog="Example: tidelog lake describe --all")
+def describe(
+    context: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show every configuration key in force, its source and its meaning.")
+    ] = False,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Show a lake's address, the number of its topics, and its configuration."""
+    call = session(context, lake, output, debug)
+    with call.open_lake() as opened:
+        uri, config, count = opened.uri, opened.config(), len(opened.topics())
+    if call.as_json:
+        shown = {"uri": uri, "topics": count, "config": config.overrides}
+        print_json(shown | ({"settings": views.settings_json(config.describe())} if everything else {}))
+        return
+    out = console()
+    say(f"{uri}  {views.counted(count, 'topic')}")
+    if everything or config.overrides:
+        out.print()
+        out.print(views.all_settings(config.describe()) if everything else views.settings(config.overrides))
+    else:
+        say("Its configuration is all defaults; --all shows them.")
+
+
+@lakes.command("alter", epilog="Example: tidelog lake alter --config auto.create.topics.enable=false")
+def alter(
+    context: typer.Context,
+    config: Config,
+    delete_config: Annotated[
+        list[str],
+        typer.Option(
+            "--delete-config", metavar="KEY", help="Reset a key to its default. Repeatable.", default_factory=list
+        ),
+    ],
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Change a lake's configuration."""
+    call = session(context, lake, output, debug)
+    changes = changes_of(config, delete_config)
+    if not changes:
+        raise UsageProblemError("Nothing to change: give --config or --delete-config.")
+    with call.open_lake() as opened:
+        changed = opened.alter_config(changes)
+        uri = opened.uri
+    if call.as_json:
+        print_json({"uri": uri, "config": changed.overrides})
+        return
+    own = ", ".join(f"{k}={v}" for k, v in changed.overrides.items()) or "all defaults"
+    say(f"Altered lake {uri}: {own}.")

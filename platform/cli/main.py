@@ -1,0 +1,77 @@
+"""The command `tidelog`: all its commands, and the entry point `run`."""
+
+import sys
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from tidelog.cli.check_command import check
+from tidelog.cli.consume_command import consume
+from tidelog.cli.demo_command import demo
+from tidelog.cli.failures import EXIT_CODES, FAILED, CommandGroup, complain, message_of, silence_stdout
+from tidelog.cli.lake_commands import lakes
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.produce_command import produce
+from tidelog.cli.topic_commands import topics
+
+app = typer.Typer(
+    name="tidelog",
+    cls=CommandGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: tidelog --lake ./lake topic create orders --partitions 8\n\n" + EXIT_CODES,
+)
+app.add_typer(topics, name="topic")
+app.add_typer(lakes, name="lake")
+app.command("produce", epilog=r"Example: seq 1000 | tidelog produce orders -H source=seq")(produce)
+app.command("consume", epilog=r"Example: tidelog consume orders -o -10 -f '%p:%o %k=%s\n'")(consume)
+app.command("check", epilog="Example: tidelog check --deep")(check)
+if find_spec("tidelog.cli.demo"):
+    app.command("demo", epilog="Example: tidelog demo")(demo)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tidelog {version('tidelog')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    show_version: Annotated[  # noqa: ARG001 - its callback prints
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Topics as Delta tables: Kafka's semantics without a broker."""
+    session(context, lake, output, debug)
+
+
+def run() -> None:
+    """Carry out the command line and end the process with its exit code (`EXIT_CODES`)."""
+    code: object = 0
+    try:
+        app(prog_name="tidelog")
+    except SystemExit as e:
+        code = e.code
+    except Exception as e:
+        complain(message_of(e), debug="--debug" in sys.argv)
+        code = FAILED
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+    except OSError as e:
+        silence_stdout()
+        if code == 0:
+            complain(message_of(e))
+            code = FAILED
+    sys.exit(code)  # type: ignore[arg-type]

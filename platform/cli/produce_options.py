@@ -1,0 +1,81 @@
+"""The options of `tidelog produce`: kcat's letters, each with a long name."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Codec(StrEnum):
+    """What `-z` takes."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+class Acks(StrEnum):
+    """What `--acks` takes."""
+
+    NONE = "0"
+    COMMITTED = "1"
+    DURABLE = "all"
+    DURABLE_AS_NUMBER = "-1"
+
+
+class PartitionerName(StrEnum):
+    """What `--partitioner` takes."""
+
+    MURMUR2 = "murmur2"
+    MURMUR3 = "murmur3"
+    ROUND_ROBIN = "round_robin"
+    RANDOM = "random"
+
+
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Where to produce to.", show_default=False)]
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILE]...", help="What to read; without any, or for -, stdin.", show_default=False),
+]
+KeyDelimiter = Annotated[
+    str | None, typer.Option("-K", "--key-delimiter", metavar="DELIM", help="Divides key and value in a line.")
+]
+FixedKey = Annotated[
+    str | None, typer.Option("-k", "--key", metavar="KEY", help="The key of records that come without one.")
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option("-H", "--header", metavar="NAME=VALUE", help="A header for each record. Repeatable."),
+]
+Partition = Annotated[
+    int | None, typer.Option("-p", "--partition", metavar="N", min=0, help="The partition for all records.")
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "-D", "--delimiter", metavar="DELIM", help=r"Divides records: \n (the default), \t, \0, \x1e, or any text."
+    ),
+]
+Nulls = Annotated[
+    bool, typer.Option("-Z", "--nulls", help="An empty value, or an empty key before the delimiter, is null.")
+]
+JsonInput = Annotated[
+    bool, typer.Option("-J", "--json", help="Lines are JSON, as 'consume --format json' writes them.")
+]
+Repartition = Annotated[
+    bool, typer.Option("--repartition", help="With --json: choose partitions anew, whatever the lines say.")
+]
+Compression = Annotated[Codec | None, typer.Option("-z", "--compression", help="Codec of the segments.")]
+AcksOption = Annotated[
+    Acks, typer.Option("--acks", help="When a batch counts: 0 at once, 1 committed, all (or -1) also safe on disk.")
+]
+Partitioner = Annotated[PartitionerName, typer.Option("--partitioner", help="Chooses partitions; murmur2 as Kafka's.")]
+BatchRecords = Annotated[
+    int, typer.Option("--batch-records", metavar="N", min=1, help="Records in one append at most.")
+]
+LingerMs = Annotated[
+    int, typer.Option("--linger-ms", metavar="MS", min=0, help="How long a record waits for others at most.")
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No report on stderr.")]

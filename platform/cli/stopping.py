@@ -1,0 +1,52 @@
+"""Stopping when asked: SIGINT and SIGTERM set a flag, so that a batch is never cut in two."""
+
+import os
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+
+class Stop:
+    """Whether somebody asked this process to stop. A second request does not wait: it ends the process.
+
+    A log survives a process that ends at any moment; a pipe that nobody empties would hold back anything gentler.
+
+    `wakeup` is a descriptor that becomes readable with the first request, for whoever waits in `select`.
+    """
+
+    def __init__(self) -> None:
+        self.signal = 0
+        self.wakeup = -1
+        self._write = -1
+        self._before: dict[int, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether to stop."""
+        return self.signal != 0
+
+    @property
+    def exit_code(self) -> int:
+        """The shell's code of a process that a signal ended: 130 for SIGINT, 143 for SIGTERM; 0 when none came."""
+        return 128 + self.signal if self.signal else 0
+
+    def __enter__(self) -> Self:
+        self.wakeup, self._write = os.pipe()
+        # Only the main thread may handle signals; elsewhere nobody can ask.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self.wakeup)
+        os.close(self._write)
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if self.signal:
+            os._exit(128 + number)
+        self.signal = number
+        os.write(self._write, b"!")

@@ -1,0 +1,102 @@
+"""What people read: tables, notes, questions; and JSON for programs."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+# Where nobody looks at the width, a row is a line, however long.
+_NO_TERMINAL_WIDTH = 100_000
+
+_SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DURATIONS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the caller see it: rich would end the program with an error's code."""
+        raise
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console for stdout or stderr as they are now; without a terminal it neither colours nor wraps."""
+    found = _Console(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not found.is_terminal:
+        found.width = _NO_TERMINAL_WIDTH
+    return found
+
+
+def interactive() -> bool:
+    """Whether a person sits at stdin, who can be asked."""
+    return sys.stdin.isatty()
+
+
+def note(text: str) -> None:
+    """Tell the person something that is no data: a line on stderr, marked with % as kcat does."""
+    sys.stderr.write(f"% {text}\n")
+    sys.stderr.flush()
+
+
+def say(text: str | Text, *, stderr: bool = False) -> None:
+    """Print a sentence: wrapped at words for a person, one line for a program."""
+    out = console(stderr=stderr)
+    out.print(text if isinstance(text, Text) else Text(text), soft_wrap=not out.is_terminal)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document to stdout."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """A table; a column whose header starts with '>' is set flush right (numbers)."""
+    plain = not console().is_terminal
+    found = Table(
+        box=None if plain else box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        header_style="" if plain else "bold",
+        padding=(0, 2, 0, 0) if plain else (0, 1),
+    )
+    for column in columns:
+        right = column.startswith(">")
+        found.add_column(column.removeprefix(">"), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        found.add_row(*row)
+    return found
+
+
+def number(count: int) -> str:
+    """1234567 -> "1,234,567"."""
+    return f"{count:,}"
+
+
+def size(count: int) -> str:
+    """Bytes in a unit that reads well: 1536 -> "1.5 KiB"."""
+    amount, unit = float(count), 0
+    while round(amount, 1) >= 1024 and unit < len(_SIZES) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{amount:,.1f} {_SIZES[unit]}"
+
+
+def duration(ms: int) -> str:
+    """Milliseconds in the largest unit that divides them: 604800000 -> "7 d"."""
+    for length, unit in _DURATIONS:
+        if ms and ms % length == 0:
+            return f"{ms // length} {unit}"
+    return f"{ms} ms"
+
+
+def in_words(name: str, value: str) -> str:
+    """What a configuration's number means, "" where the number says it itself: retention.ms 60000 -> "1 min"."""
+    if not value.isdigit():
+        return ""
+    words = duration(int(value)) if name.endswith(".ms") else size(int(value)) if name.endswith(".bytes") else ""
+    if int(value) == (1 << 63) - 1:
+        return "no limit"
+    return "" if words == f"{value} {words.rpartition(' ')[2]}" else words

@@ -1,0 +1,72 @@
+"""Calls of the command line in this process, on lakes in memory."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from tidelog.cli.main import app
+from tidelog.log.lake import Lake
+
+_names = iter(range(1 << 30))
+
+
+def lake_address() -> str:
+    """A lake of its own for a test; it is not created yet."""
+    return f"memory://cli-{next(_names)}"
+
+
+def cli(*args: str, stdin: str | bytes = b"", env: Mapping[str, str | None] | None = None) -> Result:
+    """Run `tidelog ARGS`, in an environment without TIDELOG_LAKE unless `env` has it."""
+    return CliRunner().invoke(
+        app, list(args), input=stdin, env={"TIDELOG_LAKE": None, **(env or {})}, catch_exceptions=False
+    )
+
+
+def done(*args: str, stdin: str | bytes = b"", env: Mapping[str, str | None] | None = None) -> Result:
+    """Run a command that must succeed."""
+    result = cli(*args, stdin=stdin, env=env)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def refused(code: int, *args: str, stdin: str | bytes = b"", env: Mapping[str, str | None] | None = None) -> str:
+    """Run a command that must fail with `code` and print nothing to stdout; what it says, on one line."""
+    result = cli(*args, stdin=stdin, env=env)
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+def answer(*args: str, stdin: str | bytes = b"") -> Any:
+    """The one JSON document that a command prints with --format json."""
+    return json.loads(done(*args, "--format", "json", stdin=stdin).stdout)
+
+
+def open_lake(address: str) -> Lake:
+    """The lake, opened by this test itself."""
+    return Lake(address)
+
+
+def consumed(address: str, topic: str, *args: str) -> list[dict[str, Any]]:
+    """The topic's records as `consume -J` prints them."""
+    out = done("consume", topic, "-e", "-q", "-J", "--lake", address, *args).stdout
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def process(*args: str, **more: Any) -> "subprocess.Popen[bytes]":
+    """`python -m tidelog ARGS` as a process of its own, its streams in pipes unless `more` says otherwise."""
+    env = {k: v for k, v in os.environ.items() if k != "TIDELOG_LAKE"}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-m", "tidelog", *args], env=env, **{**streams, **more})
+
+
+def lines_of(stream: Any) -> Iterator[str]:
+    """Lines of a process's output as they come."""
+    for line in iter(stream.readline, b""):
+        yield line.decode().rstrip("\n")

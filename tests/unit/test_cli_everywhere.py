@@ -1,0 +1,181 @@
+"""What holds for every command: options before and after its name, errors, help."""
+
+import json
+
+import pytest
+from support.cli_calls import answer, cli, done, lake_address, open_lake, refused
+from typer.main import get_command
+
+from tidelog.cli.main import app
+
+# Each command with arguments that make it read from, or write to, a lake.
+COMMANDS = [
+    ["topic", "create", "new"],
+    ["topic", "list"],
+    ["topic", "describe", "orders"],
+    ["topic", "alter", "orders", "--partitions", "2"],
+    ["topic", "delete", "orders", "--yes"],
+    ["topic", "delete-records", "orders", "--offset", "0:-1"],
+    ["lake", "describe"],
+    ["lake", "alter", "--config", "num.partitions=2"],
+    ["produce", "orders"],
+    ["consume", "orders", "-e"],
+    ["check"],
+]
+by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
+
+
+def places(command, *options):
+    """The command with options before, amid and after its words."""
+    return [
+        [*options, *command],
+        [*command, *options],
+        *([[command[0], *options, *command[1:]]] if command[0] in ("topic", "lake") else []),
+    ]
+
+
+@pytest.fixture
+def lake():
+    address = lake_address()
+    with open_lake(address) as opened:
+        opened.create_topic("orders")
+    return address
+
+
+def test_all_commands_are_covered():
+    words = {tuple(c[:2]) if c[0] in ("topic", "lake") else (c[0],) for c in COMMANDS}
+    found = {
+        (name, *sub)
+        for name, command in get_command(app).commands.items()
+        for sub in ([(s,) for s in command.commands] if hasattr(command, "commands") else [()])
+    }
+    assert found - {("demo",)} == words
+
+
+@by_name
+def test_the_lake_is_taken_before_and_after_the_command(command):
+    for args in places(command, "--lake", "LAKE"):
+        address = lake_address()
+        open_lake(address).create_topic("orders")
+        done(*(address if a == "LAKE" else a for a in args))
+
+
+@by_name
+def test_the_lake_of_the_environment(command, lake):
+    done(*command, env={"TIDELOG_LAKE": lake})
+
+
+@by_name
+def test_without_a_lake(command):
+    said = refused(2, *command)
+    assert said.startswith("error: No lake is given")
+    assert "--lake" in said
+    assert "TIDELOG_LAKE" in said
+
+
+def test_which_lake_counts(lake):
+    other = lake_address()
+    open_lake(other)
+    for args in (
+        ["topic", "list", "--lake", lake],
+        ["--lake", other, "topic", "list", "--lake", lake],
+        ["--lake", other, "topic", "--lake", lake, "list"],
+    ):
+        assert done(*args, env={"TIDELOG_LAKE": other}).stdout == "orders\n"
+    assert done("--lake", lake, "topic", "list", env={"TIDELOG_LAKE": other}).stdout == "orders\n"
+
+
+@by_name
+def test_json_is_taken_before_and_after_the_command(command):
+    for args in places(command, "--format", "json"):
+        address = lake_address()
+        open_lake(address).create_topic("orders")
+        out = done("--lake", address, *args).stdout
+        assert (
+            all(json.loads(line) for line in out.splitlines())
+            if command[0] == "consume"
+            else json.loads(out) is not None
+        )
+
+
+def test_the_later_format_counts(lake):
+    assert done("--format", "json", "topic", "list", "--format", "text", "--lake", lake).stdout == "orders\n"
+
+
+@by_name
+def test_a_lake_that_is_not_there(command):
+    if command[:2] != ["topic", "create"]:
+        assert "There is no lake at memory://" in refused(1, *command, "--lake", lake_address())
+
+
+@by_name
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("ftp://x/y", "The address scheme 'ftp://' is unknown"),
+        ("file://host/x", "names the host 'host'"),
+        ("", "No lake is given"),
+    ],
+)
+def test_an_address_that_is_none(command, address, why):
+    assert why in refused(2 if not address else 1, *command, "--lake", address)
+
+
+def test_debug_shows_where_an_error_happened(lake):
+    for args in places(["topic", "describe", "nope"], "--debug"):
+        result = cli(*args, "--lake", lake)
+        assert result.exit_code == 1
+        assert "Traceback" in result.stderr
+        assert result.stderr.rstrip().splitlines()[-1].startswith("error: Topic 'nope' does not exist.")
+
+
+@pytest.mark.parametrize(
+    "args", [["topik"], ["topic", "liszt"], ["--format", "xml", "topic", "list"], ["topic", "list", "--frmat", "json"]]
+)
+def test_wrong_usage(args):
+    assert "Usage: tidelog" in refused(2, *args) or args == ["--format", "xml", "topic", "list"]
+
+
+def test_version():
+    assert done("--version").stdout.startswith("tidelog 0.")
+
+
+@pytest.mark.parametrize("words", [[], *(c[: 2 if c[0] in ("topic", "lake") else 1] for c in COMMANDS)])
+def test_help_has_an_example(words):
+    text = done(*words, "--help").stdout
+    assert "Example: " in text
+    assert "--lake" in text
+    assert done(*words, "-h").stdout == text
+
+
+def test_help_names_the_exit_codes():
+    text = " ".join(done("--help").stdout.split())
+    assert "0 done; 1 the operation failed; 2 wrong usage; 3 'check' found errors; 130 interrupted" in text
+
+
+def test_commands_without_words_show_help():
+    for words in ([], ["topic"], ["lake"]):
+        result = cli(*words)
+        assert result.exit_code == 2
+        assert "Usage: " in result.output
+
+
+def test_a_folder_that_is_a_table_is_no_lake(tmp_path):
+    open_lake(str(tmp_path)).create_topic("orders")
+    said = refused(1, "topic", "list", "--lake", str(tmp_path / "orders"))
+    assert "is a Delta table, not a lake" in said
+
+
+def test_a_folder_that_is_a_table_is_no_topic(tmp_path):
+    open_lake(str(tmp_path))
+    log = tmp_path / "plain" / "_delta_log"
+    log.mkdir(parents=True)
+    lines = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {"id": "x", "format": {}, "schemaString": "{}", "partitionColumns": [], "configuration": {}}},
+        {"commitInfo": {"timestamp": 1, "operation": "CREATE TABLE"}},
+    ]
+    (log / f"{0:020d}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for command in (["topic", "describe", "plain"], ["consume", "plain", "-e"], ["produce", "plain"]):
+        assert "is a Delta table but not a topic" in refused(1, *command, "--lake", str(tmp_path))
+    assert answer("topic", "list", "--lake", str(tmp_path)) == []
