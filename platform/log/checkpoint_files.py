@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Metadata, Protocol, Remove, Txn, decode_entry
-from tidelog.log.checkpoints import Checkpointer, find_checkpoint, read_checkpoint
+from tidelog.log.checkpoints import Checkpointer, checkpoints_from, read_checkpoint
+from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
 from tidelog.log.storage.port import Storage
 
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -62,11 +63,17 @@ def port_checkpointer(storage: Storage) -> Checkpointer:
 
 
 def _actions_up_to(storage: Storage, folder: str, version: int) -> Iterable[Action]:
-    base = find_checkpoint(storage, folder, 0)
     first = 0
-    if base is not None and base.version <= version:
-        yield from read_checkpoint(storage, folder, base)
+    for base in checkpoints_from(storage, folder, 0):
+        if base.version > version:
+            continue
+        try:
+            actions = read_checkpoint(storage, folder, base)
+        except (ObjectNotFoundError, CorruptLogError):  # a stale `_last_checkpoint`, or torn by a power loss
+            continue
+        yield from actions
         first = base.version + 1
+        break
     for v in range(first, version + 1):
         path = f"{folder}/{layout.entry_path(v)}"
         yield from decode_entry(v, storage.get(path), path).actions

@@ -11,6 +11,9 @@ from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpoint, read_checkpoint, whole_checkpoints
 from tidelog.log.storage.port import ObjectInfo, Storage
 
+# A gap between two entries counts at most for this part of the least age.
+GAPS_IN_AN_AGE = 10
+
 
 @dataclass(frozen=True, slots=True)
 class TrimPlan:
@@ -29,11 +32,12 @@ def plan_trim(
 ) -> TrimPlan:
     """Decide the floor and the deletions. All times are the store's own clock, ms since the epoch.
 
+    What the floor passes is old by `counted_ages_ms`, and below it the order of deletions matters to nobody.
     The newest checkpoint older than `min_age_ms` stays, with every entry from it on: whoever reads the table
     as it was within that age finds what it needs. `floor` is the newest one published so far.
     """
-    modified = {layout.version_of(o.path): o.modified_ms for o in listing if o.path.endswith(".json")}
-    old = [c.version for c in checkpoints if modified.get(c.version, store_now_ms) <= store_now_ms - min_age_ms]
+    ages = counted_ages_ms(listing, floor, min_age_ms // GAPS_IN_AN_AGE)
+    old = [c.version for c in checkpoints if ages.get(c.version, -1) >= min_age_ms]
     new_floor = max(floor, max(old, default=0) - 1)
     paths = tuple(
         o.path
@@ -45,10 +49,31 @@ def plan_trim(
     return TrimPlan(new_floor, paths)
 
 
+def counted_ages_ms(listing: Sequence[ObjectInfo], floor: int, longest_gap_ms: int) -> dict[int, int]:
+    """{version: age} of the entries past the floor, in ms up to the newest entry, as their times prove it.
+
+    The clock of a local disk may jump. So a gap between two entries counts for `longest_gap_ms` at most, and a
+    time that an earlier entry has already reached counts for nothing: no jump makes an entry much older than it is.
+
+    >>> entries = [(1, 100), (2, 103), (3, 9000), (4, 8990), (5, 9002)]
+    >>> counted_ages_ms([ObjectInfo(f"t/{v:020}.json", 1, ms) for v, ms in entries], 1, 50)
+    {2: 52, 3: 2, 4: 2, 5: 0}
+    """
+    modified = {layout.version_of(o.path) or 0: o.modified_ms for o in listing if o.path.endswith(".json")}
+    counted_at: dict[int, int] = {}
+    counted, reached = 0, None
+    for version in sorted(v for v in modified if v > floor):
+        if reached is not None:
+            counted += min(max(modified[version] - reached, 0), longest_gap_ms)
+        reached = modified[version] if reached is None else max(modified[version], reached)
+        counted_at[version] = counted
+    return {version: counted - at for version, at in counted_at.items()}
+
+
 def trim(storage: Storage, folder: str, min_age_ms: int) -> TrimPlan:
     """Carry a trim out; safe to run twice at once and to kill anywhere. Returns what was done.
 
-    The newest object of the log folder stands for the store's clock: never ahead of it, so nothing goes early.
+    The newest object of the log folder stands for the store's clock.
     """
     floors = [o.path for o in storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}")]
     floor = max((layout.version_of(p) or 0 for p in floors), default=-1)
@@ -58,7 +83,9 @@ def trim(storage: Storage, folder: str, min_age_ms: int) -> TrimPlan:
     plan = plan_trim(listing, checkpoints, floor, store_now_ms, min_age_ms)
     if plan.floor > floor:
         kept = next(c for c in checkpoints if c.version > plan.floor)
-        read_checkpoint(storage, folder, kept)  # what is deleted can only be had from it, so it must be readable
+        # What is deleted can only be had from this checkpoint, so it must be readable, and outlast a power loss.
+        storage.sync(f"{folder}/{layout.LOG_FOLDER}/{name}" for name in kept.files)
+        read_checkpoint(storage, folder, kept)
         storage.put_if_absent(f"{folder}/{layout.floor_path(plan.floor)}", b"")
     for path in plan.paths:
         storage.delete(path)

@@ -11,6 +11,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
+from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpointer, newest_checkpoint_version
 from tidelog.log.clock import Clock
 from tidelog.log.door import Door
@@ -104,6 +105,8 @@ class Upkeep:
         unsynced = door.unsynced()
         door.storage.sync(door.path(p) for p in unsynced)
         self._checkpointer(f"{door.storage.uri}/{door.folder}", version)
+        # A power loss may leave an unsynced one torn, and then other engines can't open the table.
+        door.storage.sync([door.path(layout.checkpoint_path(version))])
         door.drop_synced(version)
         door.checkpoint_version = max(door.checkpoint_version, version)
         self._newest, self._newest_seen_s = version, self._clock.elapsed_s()

@@ -17,6 +17,7 @@ from tidelog.log.trim import trim
 
 MIN_AGE_MS = 10_000
 ENTRIES = 12
+LATE = 10  # as many gaps as make an entry old, however long they are
 
 
 def others_go_on(storage: FaultyStorage, clock: FakeClock, *, keep: str = "o") -> None:
@@ -27,8 +28,9 @@ def others_go_on(storage: FaultyStorage, clock: FakeClock, *, keep: str = "o") -
             lake.topic("t").append(values(f"{keep}{i}"))
             clock.pass_s(1)
         head = lake.topic("t").state().version
-        clock.pass_s(60)
-        lake.topic("t").append(values(f"{keep}-late"))
+        for i in range(LATE):
+            clock.pass_s(6)
+            lake.topic("t").append(values(f"{keep}-late{i}"))
         port_checkpointer(inner)(f"{inner.uri}/t", head)
         assert trim(inner, "t", MIN_AGE_MS).floor == head - 1
         assert not any(o.path.endswith(layout.entry_name(head - 1)) for o in inner.list_after("t/_delta_log"))
@@ -58,20 +60,20 @@ def started() -> tuple[Lake, FaultyStorage, FakeClock]:
 
 def whole(lake: Lake, storage: FaultyStorage, clock: FakeClock, *own: str) -> None:
     """Everybody reads all of it once, at dense offsets: the start, the others' records, and one's own."""
-    wanted = sorted(["a", "b", *(f"o{i}" for i in range(ENTRIES)), "o-late", *own])
+    wanted = sorted(["a", "b", *(f"o{i}" for i in range(ENTRIES)), *(f"o-late{i}" for i in range(LATE)), *own])
     fresh = open_lake(storage.inner, clock)
     for seen in (read_offsets(lake, "t"), read_offsets(fresh, "t")):
         assert sorted(v for _, v in seen) == wanted
         assert [o for o, _ in seen] == list(range(len(wanted)))
 
 
-# Every call that an append makes, as a place to freeze.
+# Every call that an append makes, as a place to freeze; but for one, see below.
 PLACES = [
     ("get", "before"),
     ("put", "before"),
     ("put", "after"),
+    ("sync", "before"),
     ("sync", "after"),
-    ("put_if_absent", "before"),
     ("put_if_absent", "after"),
 ]
 
@@ -87,22 +89,31 @@ def test_a_writer_frozen_anywhere_in_an_append_neither_loses_nor_doubles_it(meth
     assert read(lake, "t", 0, first, end) == ["mine"]
 
 
+def test_a_writer_frozen_inside_its_put_does_not_know() -> None:
+    """Whether its entry came in time, and was compacted away and trimmed since, or came too late: nobody can tell."""
+    lake, storage, clock = started()
+    frozen_at(storage, clock, "put_if_absent", "before")
+    with pytest.raises(OutcomeUnknownError, match="trimmed past"):
+        lake.topic("t").append(values("mine"))
+    whole(lake, storage, clock)
+
+
 def test_a_writer_from_the_past_whose_put_succeeded_is_not_believed() -> None:
     """The place of its entry had become free again: cleanup deleted who was there."""
     lake, storage, clock = started()
     before = lake.topic("t").state().version
-    frozen_at(storage, clock, "put_if_absent", "before")
+    frozen_at(storage, clock, "sync", "after", on="parquet")
     lake.topic("t").append(values("mine"))
     stray = storage.inner.get(f"t/{layout.entry_path(before + 1)}")
     assert b"commitInfo" in stray
-    assert lake.topic("t").state().version == before + ENTRIES + 2
+    assert lake.topic("t").state().version == before + ENTRIES + LATE + 1
     whole(lake, storage, clock, "mine")
 
 
 def test_the_next_trim_sweeps_the_stray_away() -> None:
     lake, storage, clock = started()
     before = lake.topic("t").state().version
-    frozen_at(storage, clock, "put_if_absent", "before")
+    frozen_at(storage, clock, "sync", "after", on="parquet")
     lake.topic("t").append(values("mine"))
     clock.pass_s(60)
     lake.topic("t").append(values("later"))
@@ -116,7 +127,7 @@ def test_an_idle_reader_does_not_take_a_stray_for_the_next_entry() -> None:
     lake, storage, clock = started()
     idle = open_lake(storage.inner, clock)
     assert read(idle, "t") == ["a", "b"]
-    frozen_at(storage, clock, "put_if_absent", "before")
+    frozen_at(storage, clock, "sync", "after", on="parquet")
     lake.topic("t").append(values("mine"))
     whole(idle, storage, clock, "mine")
 
@@ -146,7 +157,7 @@ def test_a_reader_frozen_between_two_entries_does_not_take_the_gap_for_the_head(
                 others_go_on(storage, clock)
 
     storage.hook = hook
-    assert idle.offsets() == {0: (0, 2 + nth_get + ENTRIES + 1)}
+    assert idle.offsets() == {0: (0, 2 + nth_get + ENTRIES + LATE)}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +181,7 @@ def test_opening_while_cleanup_runs(method: str, phase: str, on: str) -> None:
     got = opening.topic("t").append(values("mine"))
     assert done
     seen = read_offsets(open_lake(storage.inner, clock), "t")
-    assert [o for o, _ in seen] == list(range(2 + 2 * (ENTRIES + 1) + 1))
+    assert [o for o, _ in seen] == list(range(2 + 2 * (ENTRIES + LATE) + 1))
     assert (got[0][0], "mine") in seen
 
 
