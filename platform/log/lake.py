@@ -1,11 +1,11 @@
 """A lake: a root that holds topics. Where a program begins: `tidelog.Lake("/data/lake")`."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import orjson
 
@@ -24,6 +24,8 @@ from tidelog.log.decisions import (
 )
 from tidelog.log.door import Door
 from tidelog.log.errors import (
+    CorruptLogError,
+    InvalidConfigError,
     LakeNotFoundError,
     NotATopicError,
     ObjectNotFoundError,
@@ -32,14 +34,17 @@ from tidelog.log.errors import (
     UnknownTopicError,
     UnsupportedFormatError,
 )
+from tidelog.log.machine import Committed
 from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.port import Storage
 from tidelog.log.topic import Topic
-from tidelog.log.topic_log import check_name, table_properties, topic_machine
+from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_machine
 from tidelog.log.upkeep import Upkeep, UpkeepRules
 
 LAKE_FORMAT = 1
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +141,24 @@ class Lake:
         return self._read_config()
 
     def _read_config(self) -> LakeConfig:
-        body = orjson.loads(self.storage.get(layout.LAKE_FILE))
-        if body.get("format", 0) > LAKE_FORMAT:
+        where = f"{self.uri}/{layout.LAKE_FILE}"
+        try:
+            body = orjson.loads(self.storage.get(layout.LAKE_FILE))
+            version, config = int(body["format"]), dict(body.get("config") or {})
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
             raise UnsupportedFormatError(
-                f"The lake at {self.uri} has format version {body['format']}; this tidelog knows versions up to"
+                f"{where} is not what tidelog writes there ({e!r}). Restore it from a copy, or write"
+                f' {{"format": {LAKE_FORMAT}, "config": {{}}}} into it and set the lake\'s configuration again.'
+            ) from e
+        if version > LAKE_FORMAT:
+            raise UnsupportedFormatError(
+                f"The lake at {self.uri} has format version {version}; this tidelog knows versions up to"
                 f" {LAKE_FORMAT}. Upgrade tidelog to use it."
             )
-        return LakeConfig.parse(body.get("config") or {})
+        try:
+            return LakeConfig.parse(config)
+        except InvalidConfigError as e:
+            raise InvalidConfigError(f"{where}: {e} Correct it in that file.") from e
 
     def config(self) -> LakeConfig:
         """The lake's configuration, as of opening it or the last `alter_config` here."""
@@ -167,10 +183,13 @@ class Lake:
         ]
 
     def _exists(self, name: str) -> bool:
+        """Whether a topic has the name, even one that can't be opened: it must not hide, nor hide the others."""
         try:
             return self._log(name).door.refresh().exists
         except NotATopicError:
             return False
+        except (CorruptLogError, UnsupportedFormatError):
+            return True
 
     def _is_table(self, folder: str) -> bool:
         return layout.LOG_FOLDER in self.storage.list_folders(folder)
@@ -184,15 +203,12 @@ class Lake:
         """
         check_name(name)
         parsed = TopicConfig.parse(config or {}, defaults=self._config)
-        existing = self.topics(internal=True)
-        if name in existing:
-            raise TopicExistsError(f"Topic '{name}' already exists.")
-        names.check_new(name, existing)
-        log = self._log(name)
+        names.check_new(name, [n for n in self.storage.list_folders("") if names.collides(n, name) and self._exists(n)])
         count = self._config.num_partitions if partitions is None else partitions
         topic_id, table_id = self.ids.new(), self.ids.new()
         now_ms = self.clock.now_ms()
-        log.door.commit(
+        self._commit(
+            name,
             lambda state: decide_create(
                 state,
                 name,
@@ -202,7 +218,7 @@ class Lake:
                 topic_id=topic_id,
                 table_id=table_id,
                 now_ms=now_ms,
-            )
+            ),
         )
         return self.describe_topic(name)
 
@@ -240,19 +256,27 @@ class Lake:
         """
         self._state(name)
 
+        changes = config or {}
+
         def decide(state: TopicState) -> Outcome[None]:
-            """Change what is there now, so that two changes at once both count."""
-            parsed = TopicConfig.stored(state.overrides, defaults=self._config).merged(config or {})
+            """Change what is there now, so that two changes at once both count.
+
+            What another engine set wrong may be set right or reset on the way.
+            """
+            kept = {k: v for k, v in state.overrides.items() if k not in changes}
+            strange = {k for k in changes if changes[k] is None and k in state.overrides and k not in TopicConfig.KEYS}
+            wanted = {k: v for k, v in changes.items() if k not in strange}
+            parsed = stored_config(name, kept, self._config).merged(wanted)
             return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed))
 
-        self._log(name).door.commit(decide)
+        self._commit(name, decide)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str) -> None:
         """Delete the topic and its records. Raises `UnknownTopicError`."""
         self._state(name)
         now_ms = self.clock.now_ms()
-        self._log(name).door.commit(lambda state: decide_delete(state, name, now_ms=now_ms))
+        self._commit(name, lambda state: decide_delete(state, name, now_ms=now_ms))
 
     def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete the records below an offset of each partition (-1: all); returns the new log start offsets.
@@ -260,18 +284,19 @@ class Lake:
         Raises `OffsetOutOfRangeError`, `UnknownPartitionError`, and `PolicyViolationError` for a topic that is
         only compacted.
         """
-        policy = TopicConfig.stored(self._state(name).overrides, defaults=self._config).cleanup_policy
-        if policy == {"compact"}:
-            raise PolicyViolationError(
-                f"Topic '{name}' has cleanup.policy=compact: its records are deleted by compaction only (produce"
-                " tombstones). Set cleanup.policy=compact,delete to delete by offset."
-            )
+        self._state(name)
         now_ms = self.clock.now_ms()
-        return (
-            self._log(name)
-            .door.commit(lambda state: decide_delete_records(state, name, before, now_ms=now_ms))
-            .response
-        )
+
+        def decide(state: TopicState) -> Outcome[dict[int, int]]:
+            policy = stored_config(name, state.overrides, self._config, TopicConfig.cleanup_policy).cleanup_policy
+            if policy == {"compact"}:
+                raise PolicyViolationError(
+                    f"Topic '{name}' has cleanup.policy=compact: its records are deleted by compaction only (produce"
+                    " tombstones). Set cleanup.policy=compact,delete to delete by offset."
+                )
+            return decide_delete_records(state, name, before, now_ms=now_ms)
+
+        return self._commit(name, decide).response
 
     def topic(self, name: str) -> Topic:
         """The topic to append to and read from. It need not exist yet: the first append may create it."""
@@ -289,7 +314,7 @@ class Lake:
 
     def topic_config(self, name: str) -> TopicConfig:
         """The topic's configuration over the lake's defaults. Raises `UnknownTopicError`."""
-        return TopicConfig.stored(self._state(name).overrides, defaults=self._config)
+        return stored_config(name, self._state(name).overrides, self._config)
 
     def peek(self, name: str) -> TopicState | None:
         """The topic's state at the head of its log, None when there is no such topic. Not to be changed."""
@@ -307,6 +332,13 @@ class Lake:
         require_topic(state, name)
         return state
 
+    def _commit(self, name: str, decide: Callable[[TopicState], Outcome[R]]) -> Committed[R]:
+        log = self._log(name)
+        committed = log.door.commit(decide)
+        if committed.written:
+            log.upkeep.after_commit(committed.version)
+        return committed
+
     def _log(self, name: str) -> _Log:
         with self._lock:
             log = self._logs.get(name)
@@ -318,7 +350,13 @@ class Lake:
         door = Door(self.storage, name, topic_machine(name), self.clock, self.ids)
 
         def rules() -> UpkeepRules:
-            config = TopicConfig.stored(door.state.overrides, defaults=self._config)
+            config = stored_config(
+                name,
+                door.state.overrides,
+                self._config,
+                TopicConfig.log_checkpoint_interval,
+                TopicConfig.log_min_age_ms,
+            )
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
         return _Log(door, Upkeep(door, rules, self._checkpointer, self.clock, self.background))

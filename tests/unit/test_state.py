@@ -151,10 +151,7 @@ def histories(draw: st.DrawFn, most: int = 14) -> list[Entry]:
 
 
 def says(state: TopicState) -> dict[str, Any]:
-    """All that a state says, but for the largest modification time, which forgets files that left."""
-    found = {k: v for k, v in vars(state).items() if k != "last_modification_ms"}
-    newest = max((s.modification_ms for s in state.all_segments()), default=0)
-    return {**found, "modification times never fall": state.last_modification_ms >= newest}
+    return dict(vars(state))
 
 
 def store(storage: Storage, entries: list[Entry]) -> None:
@@ -188,7 +185,7 @@ def check(storage: Storage, checkpointer: Checkpointer, entries: list[Entry], ve
     assert says(from_checkpoint(storage, entries, version)) == says(live)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(histories(), st.data())
 def test_checkpoint_and_tail_say_what_the_entries_say_in_memory(entries: list[Entry], data: st.DataObject) -> None:
     storage = MemoryStorage("m")
