@@ -15,6 +15,10 @@ from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 
 
+# No record has a later timestamp: it is kept as microseconds in a LONG.
+_LAST_MS = (2**63 - 1) // 1000
+
+
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
     """Which segments hold the offsets [start, end) of a partition, by offset."""
@@ -112,13 +116,20 @@ def _to_output(batch: pa.RecordBatch, topic: str, partition: int, base: int, out
 
 def find_by_time(storage: Storage, folder: str, state: TopicState, partition: int, timestamp_ms: int) -> int | None:
     """The first offset whose record's timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets)."""
-    wanted = pa.scalar(timestamp_ms * 1000, pa.int64())
     start, end = state.start(partition), state.end(partition)
-    for group in _by_base(overlapping(state.live(partition), start, end)):
+    live = overlapping(state.live(partition), start, end)
+    return find_in(storage, folder, FetchPlan(partition, start, end, tuple(live)), timestamp_ms)
+
+
+def find_in(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:
+    """The same among the records of a plan. Segments whose statistics rule it out are not opened."""
+    if timestamp_ms > _LAST_MS:
+        return None
+    wanted = pa.scalar(max(timestamp_ms, -_LAST_MS) * 1000, pa.int64())
+    for group in _by_base(plan.segments):
         latest = [s.stats.max_timestamp_ms for s in group]
         if all(t is not None and t < timestamp_ms for t in latest):
             continue
-        plan = FetchPlan(partition, start, end, tuple(group))
         for batch in _read_group(storage, folder, group, plan, ["timestamp"], ROW_GROUP_RECORDS):
             at = pc.index(pc.greater_equal(batch.column("timestamp").cast(pa.int64()), wanted), True).as_py()
             if at >= 0:

@@ -38,6 +38,7 @@ from tidelog.log.machine import Committed
 from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.port import Storage
+from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
 from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_machine
 from tidelog.log.upkeep import Upkeep, UpkeepRules
@@ -72,6 +73,7 @@ class TopicDescription:
 class _Log:
     door: Door[TopicState]
     upkeep: Upkeep
+    throttle: Throttle
 
 
 class Lake:
@@ -302,7 +304,7 @@ class Lake:
         """The topic to append to and read from. It need not exist yet: the first append may create it."""
         check_name(name)
         log = self._log(name)
-        return Topic(self, name, log.door, log.upkeep)
+        return Topic(self, name, log.door, log.upkeep, log.throttle)
 
     def offsets(self, name: str) -> dict[int, tuple[int, int]]:
         """{partition: (log start offset, log end offset)}."""
@@ -359,7 +361,7 @@ class Lake:
             )
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
-        return _Log(door, Upkeep(door, rules, self._checkpointer, self.clock, self.background))
+        return _Log(door, Upkeep(door, rules, self._checkpointer, self.clock, self.background), Throttle())
 
 
 def _default_checkpointer(storage: Storage, options: Mapping[str, str] | None) -> Checkpointer:

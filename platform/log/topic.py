@@ -1,6 +1,7 @@
 """A topic: append, read, offsets. The handle is bound to one life of the topic."""
 
 import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ from tidelog.log.errors import (
     TidelogError,
 )
 from tidelog.log.machine import Committed
+from tidelog.log.records import check_columns
 from tidelog.log.restage import restage
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
@@ -29,9 +31,13 @@ from tidelog.log.staging import Stager, Target, stage_records
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.throttle import Throttle
+from tidelog.log.topic_log import stored_config
 from tidelog.log.upkeep import Upkeep
 
 logger = logging.getLogger("tidelog.log")
+
+# Appends with acks=0 that may wait for the background; the next one waits with its caller.
+QUIET_APPENDS = 100
 
 _ACKS = {0: 0, "0": 0, 1: 1, "1": 1, -1: -1, "-1": -1, "all": -1}
 
@@ -68,12 +74,15 @@ class _ConfigurationChanged(Exception):  # noqa: N818 - a turn of the append loo
 class Topic:
     """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
 
-    def __init__(self, lake: Surroundings, name: str, door: Door[TopicState], upkeep: Upkeep) -> None:
+    def __init__(
+        self, lake: Surroundings, name: str, door: Door[TopicState], upkeep: Upkeep, throttle: Throttle
+    ) -> None:
         self._lake = lake
         self._name = name
         self._door = door
         self._upkeep = upkeep
-        self._throttle = Throttle()
+        self._throttle = throttle
+        self._quiet = threading.BoundedSemaphore(QUIET_APPENDS)
         self._turn = int(lake.ids.fraction() * 2**31)
         state = door.refresh()
         self._topic_id = state.topic_id if state.exists else ""
@@ -104,7 +113,7 @@ class Topic:
 
     def config(self) -> TopicConfig:
         """The topic's configuration over the lake's defaults."""
-        return TopicConfig.stored(self._door.state.overrides, defaults=self._lake.config())
+        return stored_config(self._name, self._door.state.overrides, self._lake.config())
 
     # --- append --------------------------------------------------------------------------------------------
 
@@ -120,9 +129,10 @@ class Topic:
         """Append records; returns {partition: (first offset, end offset)} of what was appended.
 
         `table`: columns `value` (binary or string, required), `key`, `headers`, `partition` (int; null: by
-        key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once and
-        reports nothing, 1 returns when the records are committed, "all" (-1) when they survive a power loss.
-        Creates the topic when it is missing and the lake's `auto.create.topics.enable` allows it.
+        key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once, unless
+        `QUIET_APPENDS` of them wait, and reports nothing; 1 returns when the records are committed, "all" (-1)
+        when they survive a power loss. No records change nothing. Creates the topic when it is missing and the
+        lake's `auto.create.topics.enable` allows it.
         Raises `InvalidRecordError`, `RecordTooLargeError`, `InvalidTimestampError`, `UnknownPartitionError`,
         `UnknownTopicError`, `TopicChangedError`, `StorageError`, `OutcomeUnknownError`.
         """
@@ -131,9 +141,17 @@ class Topic:
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             raise InvalidRecordError(f"append takes a pyarrow Table or RecordBatch, not {type(table).__name__}.")
+        if not table.num_rows and marker is None:
+            check_columns(table.schema, self._name)
+            return {}
         self._ensure_exists()
         if level == 0:
-            self._lake.background.submit(self._append_quietly, table, partitioner, compression, marker)
+            self._quiet.acquire()
+            try:
+                self._lake.background.submit(self._append_quietly, table, partitioner, compression, marker)
+            except BaseException:
+                self._quiet.release()
+                raise
             return {}
         return self._append(table, level, partitioner, compression, marker)
 
@@ -146,11 +164,14 @@ class Topic:
             logger.warning(
                 "An append with acks=0 to topic '%s' failed; its records are lost.", self._name, exc_info=True
             )
+        finally:
+            self._quiet.release()
 
     def _append(
         self, table: pa.Table, level: int, partitioner: Any, compression: str | None, marker: Marker | None
     ) -> Ranges:
         while True:
+            require_topic(self._door.state, self._name, self._topic_id)
             metadata = self._door.state.metadata
             stager = self.stager(compression)
             self._turn += 1
@@ -225,6 +246,7 @@ class Topic:
         def decide(state: TopicState) -> Outcome[Ranges]:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
                 raise _ConfigurationChanged
+            require_topic(state, self._name, self._topic_id)
             return decide_append(
                 state,
                 self._name,
@@ -281,9 +303,10 @@ class Topic:
         asked for. None means the log start and the log end offset as of this call. Compacted offsets are
         missing. Raises `UnknownPartitionError`, `OffsetOutOfRangeError`, `CorruptSegmentError`.
         """
-        state = self.state()
-        require_partition(state, self._name, partition)
-        plan = fetch.plan_fetch(state, self._name, partition, start, end)
+        with self._door.lock:  # nobody changes the state between two looks at it
+            state = self.state()
+            require_partition(state, self._name, partition)
+            plan = fetch.plan_fetch(state, self._name, partition, start, end)
         return fetch.fetch(
             self._lake.storage,
             self.folder,
@@ -295,12 +318,15 @@ class Topic:
 
     def offsets(self) -> dict[int, tuple[int, int]]:
         """{partition: (log start offset, log end offset)}."""
-        state = self.state()
-        return {p: (state.start(p), state.end(p)) for p in range(state.partitions)}
+        with self._door.lock:
+            state = self.state()
+            return {p: (state.start(p), state.end(p)) for p in range(state.partitions)}
 
     def offsets_for_times(self, times: Mapping[int, int]) -> dict[int, int | None]:
         """{partition: ms since the epoch} -> {partition: first offset at or after that time, or None}."""
-        state = self.state()
-        for partition in times:
-            require_partition(state, self._name, partition)
-        return {p: fetch.find_by_time(self._lake.storage, self.folder, state, p, ms) for p, ms in sorted(times.items())}
+        with self._door.lock:
+            state = self.state()
+            for partition in times:
+                require_partition(state, self._name, partition)
+            plans = {p: fetch.plan_fetch(state, self._name, p, None, None) for p in sorted(times)}
+        return {p: fetch.find_in(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}
