@@ -14,7 +14,6 @@ from tidelog.log.segments import ROW_GROUP_RECORDS, read_segment
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 
-
 # No record has a later timestamp: it is kept as microseconds in a LONG.
 _LAST_MS = (2**63 - 1) // 1000
 
