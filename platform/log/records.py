@@ -21,6 +21,7 @@ def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) ->
     Raises `InvalidRecordError`, `RecordTooLargeError` or `InvalidTimestampError` naming column and row.
     """
     check_columns(table.schema, topic)
+    _check_topic(table, topic)
     count = table.num_rows
     key = _binary(table, "key", topic, count)
     value = _binary(table, "value", topic, count)
@@ -59,6 +60,20 @@ def check_columns(columns: pa.Schema, topic: str) -> None:
         raise InvalidRecordError(f"The table for topic '{topic}' has column '{repeated[0]}' more than once.")
 
 
+def _check_topic(table: pa.Table, topic: str) -> None:
+    """Refuse records that say they are for another topic: they would end up where nobody looks for them."""
+    if "topic" not in table.schema.names:
+        return
+    column = table.column("topic")
+    others = pc.unique(column.drop_null())
+    names = [n for n in others.to_pylist() if n != topic]
+    if names:
+        raise InvalidRecordError(
+            f"A record for topic {names[0]!r} can't be appended to topic '{topic}': its column 'topic' says where it"
+            f" belongs. Append it to that topic, or drop the column to copy the record to '{topic}'."
+        )
+
+
 def _binary(table: pa.Table, name: str, topic: str, count: int) -> pa.ChunkedArray:
     if name not in table.schema.names:
         return pa.chunked_array([pa.nulls(count, pa.binary())])
@@ -69,7 +84,13 @@ def _binary(table: pa.Table, name: str, topic: str, count: int) -> pa.ChunkedArr
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if pa.types.is_null(kind) or _is_bytes_like(kind):
-        return column.cast(pa.binary())
+        try:
+            return column.cast(pa.binary())
+        except pa.ArrowInvalid as e:
+            raise InvalidRecordError(
+                f"Column '{name}' for topic '{topic}' can't be taken as binary: {e}. One Arrow array of binary holds"
+                " 2 GiB at most: append the table in several parts."
+            ) from e
     raise InvalidRecordError(
         f"Column '{name}' for topic '{topic}' is {kind}, but a record's {name} is binary or string."
         f" Cast it, or encode it (JSON, Avro)."
@@ -91,20 +112,29 @@ def _headers(table: pa.Table, topic: str, count: int) -> pa.ChunkedArray:
     if "headers" not in table.schema.names:
         return pa.chunked_array([pa.nulls(count, schema.HEADERS)])
     column = table.column("headers")
-    if column.type == schema.HEADERS:
-        cast = column
-    else:
-        try:
-            cast = column.cast(schema.HEADERS)
-        except (pa.ArrowException, TypeError) as e:
+    kind = column.type
+    element = getattr(kind, "value_type", None)
+    if element is not None and pa.types.is_struct(element):
+        others = [f.name for f in element if f.name not in ("key", "value")]
+        if others:
             raise InvalidRecordError(
-                f"Column 'headers' for topic '{topic}' is {column.type}, but headers are a list of structs"
-                f" (key: string, value: binary): {e}."
-            ) from e
+                f"Headers for topic '{topic}' have fields that a header does not: {', '.join(others)}. A header has key"
+                " and value; put other fields into the value."
+            )
+    try:
+        if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+            cast = pa.chunked_array([pa.array(column.to_pylist(), schema.HEADERS)])  # Arrow's own cast breaks offsets
+        else:
+            cast = column if kind == schema.HEADERS else column.cast(schema.HEADERS)
+    except (pa.ArrowException, TypeError) as e:
+        raise InvalidRecordError(
+            f"Column 'headers' for topic '{topic}' is {kind}, but headers are a list of structs (key: string, value:"
+            f" binary): {e}. Build such a list, or leave the column out."
+        ) from e
     keys = pc.struct_field(pc.list_flatten(cast), "key") if count else None
     if keys is not None and keys.null_count:
         raise InvalidRecordError(
-            f"A header for topic '{topic}' has no key: a header may lack a value, not a key. Name it."
+            f"A header for topic '{topic}' has no key: a header may lack a value, not a key. Name it, or leave it out."
         )
     return cast
 
@@ -115,7 +145,8 @@ def _check_sizes(
     """Kafka's `max.message.bytes` for each record: the bytes of key, value and headers."""
     if key.nbytes + value.nbytes + headers.nbytes <= limit:
         return
-    sizes = pc.add(pc.fill_null(pc.binary_length(key), 0), pc.fill_null(pc.binary_length(value), 0)).cast(pa.int64())
+    lengths = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in (key, value)]
+    sizes = pc.add(*lengths)
     if headers.null_count < len(headers):
         sizes = pc.add(sizes, _header_sizes(headers))
     largest = pc.max(sizes).as_py() or 0
@@ -148,7 +179,13 @@ def _timestamps(table: pa.Table, topic: str, config: TopicConfig, now_ms: int, c
     given = "timestamp" in table.schema.names and config.timestamp_type == schema.CREATE_TIME
     if not given:
         return pa.chunked_array([pa.repeat(now, count).cast(schema.TIMESTAMP)])
-    micros = _micros(table.column("timestamp"), topic)
+    try:
+        micros = _micros(table.column("timestamp"), topic)
+    except pa.ArrowInvalid as e:
+        raise InvalidTimestampError(
+            f"A timestamp of a record for topic '{topic}' is out of range: microseconds since the epoch must fit a LONG"
+            f" ({e}). Correct the producer's timestamps, or their unit."
+        ) from e
     micros = pc.fill_null(micros, now) if micros.null_count else micros
     _check_times(micros, topic, config, now_ms)
     return micros.cast(schema.TIMESTAMP)
