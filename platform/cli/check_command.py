@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def check(
     context: typer.Context,
     topics: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these topics.", show_default=False)
+        list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.", show_default=False)
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Read every record, too.")] = False,
     repair: Annotated[

@@ -31,7 +31,7 @@ def consume(
     """Consume records and print them, then wait for more: Ctrl-C ends.
 
     All partitions are followed at once, each in the order of its offsets; partitions that are added later, too.
-    Bytes are printed as they are.
+    Bytes are printed as they are; in JSON, those that are no UTF-8 become {"base64": "…"}.
     """
     call = session(context, lake, output, debug)
     if json_lines and output is Format.TEXT:

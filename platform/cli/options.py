@@ -82,7 +82,7 @@ class Session:
 def session(
     context: typer.Context, lake: LakeOption = None, output: FormatOption = None, debug: DebugOption = False
 ) -> Session:
-    """The session of this call, with what these options add to it. Also the callback of groups of commands."""
+    """The session of this call, with what these options add to it."""
     if not isinstance(context.obj, Session):
         context.obj = Session()
     found: Session = context.obj

@@ -37,7 +37,7 @@ class PartitionerName(StrEnum):
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Where to produce to.", show_default=False)]
 FilesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[FILE]...", help="What to read; without any, or for -, stdin.", show_default=False),
+    typer.Argument(metavar="FILE", help="What to read; without any, or for -, stdin.", show_default=False),
 ]
 KeyDelimiter = Annotated[
     str | None, typer.Option("-K", "--key-delimiter", metavar="DELIM", help="Divides key and value in a line.")

@@ -140,7 +140,8 @@ class Producing:
                 line += len(lines)
                 if not chunk:
                     return
-            if self._patience_s() == 0:
+            elif self._patience_s() == 0:
+                # Only when no more input is there: a fast input fills its batches, however busy the machine is.
                 self._flush()
         self.unfinished = splitter.waiting
 

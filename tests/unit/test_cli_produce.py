@@ -279,6 +279,19 @@ def test_records_lost_with_acks_0_are_told(lake):
 # --- how long records wait ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("args", "linger_s"), [([], 0.1), (["--linger-ms", "250"], 0.25)])
+def test_linger(lake, monkeypatch, args, linger_s):
+    seen = []
+
+    def rules(**given):
+        seen.append(given["linger_s"])
+        return ProduceRules(**given)
+
+    monkeypatch.setattr("tidelog.cli.producing.ProduceRules", rules)
+    produce(lake, *args, stdin="x\n")
+    assert seen == [linger_s]
+
+
 class Script:
     """An input that gives these pieces; a number is so many seconds in which nothing comes, which are waited for."""
 
@@ -322,9 +335,15 @@ def test_a_steady_trickle_does_not_hold_a_record_back():
     assert appends == [2, 2]
 
 
-def test_without_linger_each_piece_is_appended_as_it_comes():
-    appends, _ = run_script(0.0, b"1\n2\n", b"3\n")
+def test_without_linger_what_is_there_is_appended_at_once():
+    appends, waits = run_script(0.0, b"1\n2\n", 60, b"3\n")
     assert appends == [2, 1]
+    assert waits[1] == 0
+
+
+def test_input_that_is_there_fills_a_batch_however_long_that_takes():
+    appends, _ = run_script(0.0, b"1\n", b"2\n", b"3\n")
+    assert appends == [3]
 
 
 def test_a_line_that_is_not_finished_waits():
