@@ -49,7 +49,7 @@ def decide_append(
 
     A repeat of `marker` has no actions and an empty response.
     """
-    for topic_id in {s.topic_id for s in staged} or {""}:
+    for topic_id in sorted({s.topic_id for s in staged}) or [""]:
         require_topic(state, topic, topic_id)
     if marker is not None and _is_repeat(state, topic, marker):
         return Outcome((), {}, "WRITE")
