@@ -114,16 +114,8 @@ def _segment_differences(held: TopicState, replayed: TopicState) -> Iterator[str
 
 
 def _identity(s: Segment) -> tuple[Any, ...]:
-    stats = str(s.stats) if has_stats(s) else str(s.raw_stats)
-    return (s.path, s.partition, s.base_offset, s.end if s.proven else -1, s.size, s.modification_ms, stats)
-
-
-def has_stats(segment: Segment) -> bool:
-    """Whether the segment's statistics can be read at all."""
-    try:
-        return segment.stats is not None
-    except (ValueError, TypeError, AttributeError, OverflowError):
-        return False
+    end = s.end if s.proven else -1
+    return (s.path, s.partition, s.base_offset, end, s.size, s.modification_ms, str(s.stats))
 
 
 def _named(what: str, segments: Iterable[tuple[Any, ...]]) -> Iterator[str]:

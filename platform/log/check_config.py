@@ -11,9 +11,10 @@ from tidelog.log.check_report import Finding, Kind
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.errors import InvalidConfigError, ObjectNotFoundError
 from tidelog.log.lake import LAKE_FORMAT
-from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
-from tidelog.log.state import CONFIG_PREFIX, FACTS, FORMAT, PARTITIONS, TOPIC_ID
+from tidelog.log.state import CONFIG_PREFIX, FACTS
 from tidelog.log.storage.port import Storage
+from tidelog.log.table_schema import schema_problems
+from tidelog.log.verify import IMPLEMENTED_PROPERTIES
 
 # What tidelog sets and relies on; other properties follow the topic's configuration.
 _RELIED_ON = {"delta.enableExpiredLogCleanup": "false"}
@@ -63,12 +64,6 @@ def _lake_config(config: Mapping[str, Any]) -> tuple[LakeConfig, list[Finding]]:
         return LakeConfig.parse({}), findings
 
 
-def partitions_of(metadata: Metadata) -> int | None:
-    """The topic's number of partitions, None when the table does not say."""
-    text = metadata.configuration.get(PARTITIONS, "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) >= 1 else None
-
-
 def topic_config(metadata: Metadata, lake: LakeConfig) -> TopicConfig:
     """The topic's configuration without the values that can't be read."""
     overrides = {k: v for k, v in _overrides(metadata).items() if not _why_invalid(k, v)}
@@ -76,65 +71,22 @@ def topic_config(metadata: Metadata, lake: LakeConfig) -> TopicConfig:
 
 
 def check_metadata(metadata: Metadata, topic: str, lake: LakeConfig) -> Iterator[Finding]:
-    """Facts, schema, properties and configuration of a topic's table."""
-    if metadata.name != topic:
-        what = f"The log says that it is topic '{metadata.name}': somebody copied or renamed the folder."
-        todo = (
-            f"Rename the folder back to '{metadata.name}', or produce the records to a new topic and remove this one:"
-            " it can't be opened from its next checkpoint on."
-        )
-        yield Finding(Kind.LOG_OF_ANOTHER_TOPIC, topic, layout.LOG_FOLDER, what, todo)
-    yield from _facts(metadata, topic)
-    yield from _schema(metadata, topic)
+    """Schema, properties and configuration of a topic's table, as they are at the head of its log."""
+    for problem in schema_problems(metadata.schema, metadata.partition_columns):
+        what = f"Another engine changed the table's schema: {problem}. The topic can't be opened."
+        todo = "Change the schema back with that engine (ALTER TABLE), or copy the topic to a new one."
+        yield Finding(Kind.SCHEMA_WRONG, topic, layout.LOG_FOLDER, what, todo)
+    for key in sorted(metadata.configuration):
+        if key.startswith("delta.") and key not in IMPLEMENTED_PROPERTIES:
+            what = f"The table's property {key} is not implemented by this tidelog: the topic can't be opened."
+            todo = "Unset it (ALTER TABLE ... UNSET TBLPROPERTIES), or use a tidelog that knows it."
+            yield Finding(Kind.FORMAT_UNSUPPORTED, topic, key, what, todo)
     for key, value in _RELIED_ON.items():
         if metadata.configuration.get(key) != value:
             what = f"The table's property {key} is {metadata.configuration.get(key)!r}; tidelog relies on {value!r}."
             todo = "Any 'tidelog topic alter' writes the properties again; don't set them with other tools."
             yield Finding(Kind.PROPERTY_WRONG, topic, key, what, todo)
     yield from _config(metadata, topic, lake)
-
-
-def _facts(metadata: Metadata, topic: str) -> Iterator[Finding]:
-    wrong = []
-    if partitions_of(metadata) is None:
-        wrong.append(PARTITIONS)
-    wrong.extend(key for key in (TOPIC_ID, FORMAT) if not metadata.configuration.get(key))
-    if metadata.configuration.get(FORMAT) and not metadata.configuration[FORMAT].isdigit():
-        wrong.append(FORMAT)
-    for key in wrong:
-        what = f"The table's property {key} is {metadata.configuration.get(key)!r}, so the topic can't be used."
-        todo = "Another tool changed it. Stop the writers and restore the log folder from a copy."
-        yield Finding(Kind.FACT_INVALID, topic, key, what, todo)
-
-
-def _schema(metadata: Metadata, topic: str) -> Iterator[Finding]:
-    found, expected = _columns(metadata.schema), _columns(DELTA_SCHEMA)
-    if found != expected or metadata.partition_columns != PARTITION_COLUMNS:
-        what = (
-            f"The table's columns are {found}, partitioned by {', '.join(metadata.partition_columns) or 'none'};"
-            f" a topic has {expected}, partitioned by {', '.join(PARTITION_COLUMNS)}."
-        )
-        todo = "Another tool changed the schema. Undo that there (ALTER TABLE), or copy the topic to a new one."
-        yield Finding(Kind.SCHEMA_WRONG, topic, layout.LOG_FOLDER, what, todo)
-
-
-def _columns(schema: str) -> str:
-    """A Delta schema as "name type, ...", without nullability and metadata."""
-    try:
-        return ", ".join(f"{f['name']} {_type(f['type'])}" for f in orjson.loads(schema)["fields"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return f"unreadable ({schema[:60]})"
-
-
-def _type(kind: Any) -> str:
-    if isinstance(kind, str):
-        return kind
-    if kind["type"] == "array":
-        return f"array<{_type(kind['elementType'])}>"
-    if kind["type"] == "struct":
-        fields = ", ".join(f"{f['name']} {_type(f['type'])}" for f in kind["fields"])
-        return f"struct<{fields}>"
-    return str(kind["type"])
 
 
 def _overrides(metadata: Metadata) -> dict[str, str]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.log import schema
-from tidelog.log.check_checkpoints import UNREADABLE, has_stats
+from tidelog.log.check_checkpoints import UNREADABLE
 from tidelog.log.check_files import removed_since
 from tidelog.log.check_report import Finding, Kind, OnProgress, Progress
 from tidelog.log.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
@@ -114,9 +114,9 @@ class DeepCheck:
     # --- judging -------------------------------------------------------------------------------------------
 
     def _judge(self, segment: Segment, found: _Found, last_append_us: int | None) -> Iterator[Finding]:
-        stats = segment.stats if has_stats(segment) else None
-        if stats is not None and stats.records is not None and stats.records != found.rows:
-            what = f"it holds {found.rows} records, but the log says {stats.records}."
+        told = segment.stats.records
+        if told is not None and told != found.rows:
+            what = f"it holds {found.rows} records, but the log says {told}."
             yield self._finding(Kind.SEGMENT_ROWS_WRONG, segment, what)
         if found.nulls:
             what = f"null where a value is needed: {', '.join(sorted(set(found.nulls)))}."
@@ -149,7 +149,7 @@ class DeepCheck:
         yield self._finding(Kind.POSITIONS_WRONG, segment, what)
 
     def _timestamps(self, segment: Segment, found: _Found) -> Iterator[Finding]:
-        if found.low_us is None or found.high_us is None or not has_stats(segment):
+        if found.low_us is None or found.high_us is None:
             return
         low, high = segment.stats.min_timestamp_ms, segment.stats.max_timestamp_ms
         first, last = found.low_us // 1000, found.high_us // 1000
@@ -160,10 +160,11 @@ class DeepCheck:
 
 def _told(segment: Segment, column: str) -> tuple[int | None, int | None]:
     """What the statistics say of a column of numbers."""
-    if not has_stats(segment) or segment.raw_stats is None:
+    try:
+        body = orjson.loads(segment.raw_stats or "{}")
+        low, high = ((body.get(side) or {}).get(column) for side in ("minValues", "maxValues"))
+    except (ValueError, AttributeError):
         return None, None
-    body = orjson.loads(segment.raw_stats)
-    low, high = ((body.get(side) or {}).get(column) for side in ("minValues", "maxValues"))
     return low if isinstance(low, int) else None, high if isinstance(high, int) else None
 
 

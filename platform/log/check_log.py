@@ -6,10 +6,10 @@ taken the reading goes on from the next checkpoint, as a door would that starts 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Add, Entry, Remove, Txn, decode_entry
+from tidelog.log.actions import Add, Entry, Metadata, Remove, decode_entry
 from tidelog.log.check_checkpoints import BadCheckpointError, checkpoint_state, differences, removed_paths
 from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_report import Finding, Kind
@@ -27,20 +27,20 @@ from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.topic_log import topic_machine
 
-_OFFSET_PREFIXES = (layout.END_PREFIX, layout.START_PREFIX, layout.CLEAN_PREFIX)
-
 
 @dataclass(frozen=True, slots=True)
 class Break:
     """An entry that can't follow the one before: its version, how, and its bytes if there are any.
 
-    `passed`: a later checkpoint can be read, so that readers who start there don't meet it.
+    `before`: the state that it can't follow. `passed`: a later checkpoint can be read, so that readers who start
+    there don't meet it.
     """
 
     version: int
     kind: Kind
     why: str
     data: bytes | None
+    before: TopicState | None = None
     passed: bool = False
 
 
@@ -48,10 +48,10 @@ class Break:
 class LogWalk:
     """What reading the whole log came to.
 
-    `state`: as of the last entry that could be taken; None when there was no place to start, or an entry left
-    it half changed. `good`, `bad`: checkpoints by what became of them, `bad` with the reason. `named`: every file
-    that an entry or a checkpoint names. `foreign`: paths that another engine added, by its entry. `holes`:
-    (partition, base, end) that another engine removed without a replacement.
+    `state`: as of the last entry that could be taken; None when there was no place to start. `good`, `bad`:
+    checkpoints by what became of them, `bad` with the reason. `named`: every file that an entry or a checkpoint
+    names. `foreign`: paths that another engine added, by its entry. `holes`: (partition, base, end) that another
+    engine removed without a replacement.
     """
 
     topic: str
@@ -202,23 +202,24 @@ class _Walker:
             except TornEntryError as e:
                 return Break(version, Kind.ENTRY_TORN, str(e), data)
             except CorruptLogError as e:
-                return Break(version, Kind.ENTRY_BROKEN, str(e), data)
+                return Break(version, self._kind(version, data or b""), str(e), data)
             except StorageError as e:
                 return Break(version, Kind.ENTRY_UNREADABLE, str(e), None)
-            except (ValueError, KeyError, TypeError, AttributeError) as e:
-                why = f"Log entry {path} breaks the format: {e!r}. It was not written by tidelog, or not whole."
-                return Break(version, Kind.ENTRY_BROKEN, why, data)
             self._compare(state)
+
+    def _kind(self, version: int, data: bytes) -> Kind:
+        """Whether an entry that breaks the format belongs to another topic."""
+        try:
+            actions = decode_entry(version, data, "").actions
+        except CorruptLogError:
+            return Kind.ENTRY_BROKEN
+        names = {a.name for a in actions if isinstance(a, Metadata)}
+        return Kind.LOG_OF_ANOTHER_TOPIC if names - {self._topic, ""} else Kind.ENTRY_BROKEN
 
     def _take(self, state: TopicState, entry: Entry) -> None:
         self._machine.verify(state, entry)
-        _check_partition_ids(entry.actions)
         self._note_files(state, entry)
-        try:
-            state.apply(entry)
-        except Exception:
-            self._walk.state = None
-            raise
+        state.apply(entry)
         self._walk.entries += 1
 
     def _note_files(self, state: TopicState, entry: Entry) -> None:
@@ -264,7 +265,7 @@ class _Walker:
         walk, before = self._walk, self._walk.state
         state = self._next_checkpoint(broken.version)
         passed = state is not None
-        walk.breaks.append(Break(broken.version, broken.kind, broken.why, broken.data, passed))
+        walk.breaks.append(replace(broken, before=before, passed=passed))
         if state is not None:
             effect = f"Readers that start from checkpoint {state.version} don't meet it; time travel and streams do."
             if before is not None:
@@ -292,17 +293,11 @@ class _Walker:
                     )
 
 
-def _check_partition_ids(actions: tuple[Action, ...]) -> None:
-    for action in actions:
-        for prefix in _OFFSET_PREFIXES:
-            if isinstance(action, Txn) and action.app_id.startswith(prefix):
-                int(action.app_id[len(prefix) :])
-
-
 _REPAIR = "'tidelog check --repair' says what it holds, and takes it out if nothing was built on it."
 _TODO: Mapping[Kind, str] = {
     Kind.ENTRY_TORN: _REPAIR,
     Kind.ENTRY_BROKEN: f"Stop the tool that wrote it (only tidelog may append to a topic). {_REPAIR}",
+    Kind.LOG_OF_ANOTHER_TOPIC: "Give the folder its name back; a topic is copied by producing its records to another.",
     Kind.ENTRY_UNREADABLE: "Give the process the right to read it, or restore it from a copy of the log folder.",
     Kind.ENTRY_GAP: "Restore the missing entries from a copy of the log folder; write nothing before that.",
     Kind.ENTRY_GAP_PASSED: "Nothing needs it once the entries below the newest checkpoint are trimmed.",

@@ -15,14 +15,17 @@ import pyarrow.parquet as pq
 from tidelog.log import layout
 from tidelog.log.actions import decode_entry
 from tidelog.log.check_checkpoints import check_hint
+from tidelog.log.check_config import check_metadata
 from tidelog.log.check_files import TopicFiles, check_segments, old_temporary_files
 from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_log import Break, LogWalk
-from tidelog.log.check_report import Kind
+from tidelog.log.check_report import Kind, Severity
 from tidelog.log.check_state import Foreign, check_state
 from tidelog.log.check_torn import completed, emptied, read_torn
 from tidelog.log.checkpoints import Checkpoint
+from tidelog.log.config import LakeConfig
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 
 
@@ -131,8 +134,8 @@ def _break(scene: Scene, broken: Break) -> Step | Refusal:
         step = _complete(scene, broken.version, broken.data)
         if step is not None:
             return step
-    if broken.passed and not _errors(scene):
-        why = "A checkpoint past it can be read, and what it says is sound: nothing needs the entry any more."
+    if broken.passed and not (_is_consistent(scene, broken.before) and not _is_consistent(scene, scene.walk.state)):
+        why = "A checkpoint past it can be read, and may hold what the entry did: nothing needs the entry any more."
         return Refusal(scene.topic, where, f"{why} It goes when the log is trimmed.")
     return _set_aside(scene, broken)
 
@@ -244,7 +247,7 @@ def _checkpoints(scene: Scene) -> Iterator[Step | Refusal]:
     walk, topic = scene.walk, scene.topic
     stuck = any(not b.passed for b in walk.breaks)
     reads = walk.state is not None and walk.state.version >= max(scene.log.entries, default=-1)
-    sound = reads and not _errors(scene)
+    sound = reads and _is_sound(scene)
     for checkpoint, error in walk.bad.items():
         where = f"checkpoint {checkpoint.version}"
         if error.kind is Kind.FORMAT_UNSUPPORTED:
@@ -254,22 +257,32 @@ def _checkpoints(scene: Scene) -> Iterator[Step | Refusal]:
         elif not reads:
             yield Refusal(topic, where, "The topic can't be read without it. Restore it from a copy.")
         elif error.kind is Kind.CHECKPOINT_DIFFERS and not sound:
-            why = "The entries and it disagree, and what the entries say breaks an invariant: neither can be trusted."
+            why = "The entries and it disagree, and what the entries say is not sound: neither can be trusted."
             yield Refusal(topic, where, f"{why} Restore the log folder from a copy.")
         else:
             what = f"Copy the checkpoint to {layout.ASIDE_FOLDER} and delete it: the log reads whole without it."
             yield Step(topic, where, what, "", tuple(_drop_checkpoints(scene, [checkpoint])))
 
 
-def _errors(scene: Scene) -> bool:
-    """Whether what the entries say breaks an invariant."""
-    walk = scene.walk
-    state = walk.state
+def _is_consistent(scene: Scene, state: TopicState | None) -> bool:
+    """Whether what a state says breaks no invariant."""
     if state is None or state.metadata is None:
-        return True
-    foreign = Foreign(walk.foreign, frozenset(walk.holes))
-    partitions = max(state.partitions, *state.segments, 0)
-    return any(f.severity == "error" for f in check_state(state, scene.topic, partitions, foreign))
+        return False
+    foreign = Foreign(scene.walk.foreign, frozenset(scene.walk.holes))
+    found = check_state(state, scene.topic, foreign)
+    return all(f.severity is not Severity.ERROR for f in found)
+
+
+def _is_sound(scene: Scene) -> bool:
+    """Whether the topic can be opened and read with what the entries say."""
+    state = scene.walk.state
+    if state is None or state.metadata is None or not _is_consistent(scene, state):
+        return False
+    found = [
+        *check_metadata(state.metadata, scene.topic, LakeConfig.parse({})),
+        *check_segments(scene.storage, scene.topic, state, scene.data),
+    ]
+    return all(f.severity is not Severity.ERROR for f in found)
 
 
 def _drop_checkpoints(scene: Scene, checkpoints: list[Checkpoint]) -> Iterator[Operation]:

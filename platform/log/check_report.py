@@ -62,7 +62,6 @@ class Kind(StrEnum):
     DELETED_WITH_SEGMENTS = "deleted-with-segments"
     UNPROVEN = "unproven"
     # configuration
-    FACT_INVALID = "fact-invalid"
     SCHEMA_WRONG = "schema-wrong"
     CONFIG_INVALID = "config-invalid"
     PROPERTY_WRONG = "property-wrong"

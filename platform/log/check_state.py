@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-from tidelog.log.check_checkpoints import has_stats
+import orjson
+
 from tidelog.log.check_report import Finding, Kind
 from tidelog.log.state import Segment, TopicState
 
@@ -19,8 +20,8 @@ class Foreign:
     holes: frozenset[tuple[int, int, int]]
 
 
-def check_state(state: TopicState, topic: str, partitions: int, foreign: Foreign) -> Iterator[Finding]:
-    """Every broken invariant of a topic's state. `partitions` is how many it has."""
+def check_state(state: TopicState, topic: str, foreign: Foreign) -> Iterator[Finding]:
+    """Every broken invariant of a topic's state."""
     yield from _files_once(state, topic)
     if not state.exists:
         live = sum(1 for _ in state.all_segments())
@@ -28,10 +29,12 @@ def check_state(state: TopicState, topic: str, partitions: int, foreign: Foreign
             what = f"The topic is deleted, but {live} of its segments are still in the table."
             yield Finding(Kind.DELETED_WITH_SEGMENTS, topic, "topic", what, _FROM_A_COPY)
         return
-    known = range(partitions)
+    known = range(state.partitions)
     used = {p for p, live in state.segments.items() if live} | {p for p, end in state.ends.items() if end}
     for p in sorted(used - set(known)):
-        what = f"The log has records or offsets of partition {p}, but the topic has {partitions}, numbered from 0."
+        what = (
+            f"The log has records or offsets of partition {p}, but the topic has {state.partitions}, numbered from 0."
+        )
         yield Finding(Kind.PARTITION_UNKNOWN, topic, f"partition {p}", what, _FROM_A_COPY)
     for p in known:
         yield from _offsets(state, topic, p)
@@ -62,7 +65,7 @@ def _offsets(state: TopicState, topic: str, p: int) -> Iterator[Finding]:
 
 def _coverage(state: TopicState, topic: str, p: int, foreign: Foreign) -> Iterator[Finding]:
     """Segments lie end to end and cover [start, end)."""
-    start, end = state.start(p), state.end(p)
+    start, end = max(state.start(p), 0), state.end(p)
     covered: int | None = None  # segments so far reach up to here
     live = sorted(state.live(p), key=lambda s: (s.base_offset, s.path))
     for base, group in groupby(live, key=lambda s: s.base_offset):
@@ -124,7 +127,8 @@ def _segments(live: Iterable[Segment], topic: str, start: int) -> Iterator[Findi
         if segment.end <= segment.base_offset or segment.base_offset < 0:
             what = f"It is to cover offsets {covers}, which is nothing."
             yield Finding(Kind.SEGMENT_EMPTY, topic, segment.path, what, _FROM_A_COPY)
-        elif segment.end <= start:
+            continue
+        if segment.end <= start:
             what = f"It covers offsets {covers}, all below the log start offset {start}, and nobody reads it."
             todo = "Nothing: the next retention or delete_records past it takes it out of the table."
             yield Finding(Kind.SEGMENT_BELOW_START, topic, segment.path, what, todo)
@@ -132,19 +136,31 @@ def _segments(live: Iterable[Segment], topic: str, start: int) -> Iterator[Findi
 
 
 def _stats(segment: Segment, topic: str, covers: str) -> Iterator[Finding]:
-    wrong = None
-    if not has_stats(segment):
-        wrong = f"Its statistics can't be read: {str(segment.raw_stats)[:80]}"
-    else:
-        records = segment.stats.records
-        room = segment.end - segment.base_offset
-        if records is None:
-            wrong = "Its statistics don't say how many records it holds" if segment.proven else None
-        elif not isinstance(records, int) or records < 0 or (segment.proven and records > max(room, 0)):
-            wrong = f"Its statistics say {records} records, but it covers offsets {covers}"
+    wrong = stats_problem(segment, covers)
     if wrong:
         todo = "Readers by time may skip it. 'tidelog check --deep' says what the file holds."
         yield Finding(Kind.SEGMENT_STATS_WRONG, topic, segment.path, f"{wrong}.", todo)
+
+
+def stats_problem(segment: Segment, covers: str) -> str:
+    """What is wrong with a segment's statistics; "" when nothing is, or another engine wrote none."""
+    if segment.raw_stats is None:
+        return "It has no statistics" if segment.proven else ""
+    try:
+        body = orjson.loads(segment.raw_stats)
+        bounds = [(body.get(side) or {}).get("timestamp") for side in ("minValues", "maxValues")]
+    except (ValueError, AttributeError):
+        return f"Its statistics can't be read: {segment.raw_stats[:80]}"
+    told = (segment.stats.min_timestamp_ms, segment.stats.max_timestamp_ms)
+    if any(given is not None and read is None for given, read in zip(bounds, told, strict=True)):
+        return f"Its statistics name times that can't be read: {bounds}"
+    records = body.get("numRecords")
+    if records is None:
+        return "Its statistics don't say how many records it holds" if segment.proven else ""
+    room = segment.end - segment.base_offset
+    if not isinstance(records, int) or not 0 <= records <= (max(room, 0) if segment.proven else records):
+        return f"Its statistics say {records} records, but it covers offsets {covers}"
+    return ""
 
 
 def _unproven(live: Iterable[Segment], topic: str, p: int, foreign: Foreign) -> Iterator[Finding]:

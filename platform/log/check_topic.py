@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tidelog.log import layout
 from tidelog.log.check_checkpoints import check_hint
-from tidelog.log.check_config import check_metadata, partitions_of, topic_config
+from tidelog.log.check_config import check_metadata, topic_config
 from tidelog.log.check_deep import DeepCheck
 from tidelog.log.check_files import TopicFiles, check_leftovers, check_segments, check_temporary_files, list_files
 from tidelog.log.check_listing import LogFiles, list_log, newest_floor
@@ -61,18 +61,17 @@ def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[To
             findings.extend(check_leftovers(topic, data, walk.named, options.now_ms))
         if state.metadata is not None:
             findings.extend(check_metadata(state.metadata, topic, options.lake))
-            # A table that does not say how many partitions it has is judged by those it uses.
-            partitions = partitions_of(state.metadata) or max(state.segments, default=-1) + 1
             foreign = Foreign(walk.foreign, frozenset(walk.holes))
-            findings.extend(check_state(state, topic, partitions, foreign))
+            findings.extend(check_state(state, topic, foreign))
             findings.extend(missing := list(check_segments(storage, topic, state, data)))
             if options.deep:
                 records = _read_records(storage, topic, state, missing, options, findings)
     segments = list(state.all_segments())
     newest = max((c.version for c in walk.good), default=None)
-    partitions = (partitions_of(state.metadata) or 0) if state.metadata is not None else 0
     size = sum(s.size for s in segments)
-    return TopicSummary(topic, state.version, walk.entries, newest, partitions, len(segments), size, records), findings
+    return TopicSummary(
+        topic, state.version, walk.entries, newest, state.partitions, len(segments), size, records
+    ), findings
 
 
 def _read_records(

@@ -1,0 +1,323 @@
+"""One broken lake per kind of finding, each made by hand: what was done, and what `check` must say."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from support.patients import Line, Patient
+
+from tidelog.log import layout
+from tidelog.log.check import Kind
+from tidelog.log.errors import StoragePermissionError
+
+ENTRY = "_delta_log/{:020d}.json"
+CHECKPOINT = "_delta_log/{:020d}.checkpoint.parquet"
+HOUR_S = 3_600
+
+
+@dataclass(frozen=True)
+class Damage:
+    """`kind` is found at `where` (in its text); `also` are the other errors and warnings that come with it."""
+
+    name: str
+    kind: Kind
+    where: str
+    do: Callable[[], Patient]
+    also: frozenset[Kind] = frozenset()
+    deep: bool = False
+
+
+DAMAGES: list[Damage] = []
+
+
+def damage(kind: Kind, where: str, *also: Kind, deep: bool = False) -> Callable[[Callable[[], Patient]], None]:
+    def note(do: Callable[[], Patient]) -> None:
+        DAMAGES.append(Damage(do.__name__.replace("_", " "), kind, where, do, frozenset(also), deep))
+
+    return note
+
+
+def lake_file(text: bytes) -> Patient:
+    patient = Patient()
+    patient.storage.put("__lake.json", text)
+    return patient
+
+
+# --- the lake ------------------------------------------------------------------------------------------------
+
+
+@damage(Kind.LAKE_FILE_MISSING, "__lake.json")
+def lake_file_gone() -> Patient:
+    patient = Patient()
+    patient.storage.delete("__lake.json")
+    return patient
+
+
+for text in (b"", b"{", b"[]", b"{}", b'{"format": "1"}', b'{"format": 1, "config": [1]}'):
+    damage(Kind.LAKE_FILE_BROKEN, "__lake.json")(lambda text=text: lake_file(text))  # type: ignore[misc]
+damage(Kind.LAKE_FORMAT_UNKNOWN, "__lake.json")(lambda: lake_file(b'{"format": 2, "config": {}}'))
+damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {"num.partitions": "0"}}'))
+damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {"no.such.key": "0"}}'))
+damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {"num.partitions": 3}}'))
+
+
+@damage(Kind.TOPIC_NAME_INVALID, "folder", Kind.LOG_OF_ANOTHER_TOPIC)
+def a_folder_no_topic_can_have() -> Patient:
+    patient = Patient()
+    copy_topic(patient, "orders (1)")
+    return patient
+
+
+@damage(Kind.TOPIC_NAMES_COLLIDE, "folder", Kind.LOG_OF_ANOTHER_TOPIC)
+def names_that_collide() -> Patient:
+    patient = Patient(0)
+    patient.lake.create_topic("a.b")
+    copy_topic(patient, "a_b", "a.b")
+    return patient
+
+
+def copy_topic(patient: Patient, name: str, of: str = "orders") -> None:
+    path = f"{of}/{ENTRY.format(0)}"
+    patient.storage.put(f"{name}/{ENTRY.format(0)}", patient.storage.get(path))
+
+
+@damage(Kind.NOT_A_TOPIC, "entry 0")
+def a_table_of_another_engine() -> Patient:
+    patient = Patient()
+    body = {"id": "1", "schemaString": "{}", "partitionColumns": []}
+    lines = [{"commitInfo": {"operation": "CREATE TABLE"}}, {"metaData": body}]
+    patient.storage.put(f"foreign/{ENTRY.format(0)}", b"\n".join(orjson.dumps(x) for x in lines))
+    return patient
+
+
+@damage(Kind.LOG_MISSING, "_delta_log")
+def log_folder_gone() -> Patient:
+    patient = Patient()
+    for version in range(4):
+        patient.delete(ENTRY.format(version))
+    return patient
+
+
+# --- entries -------------------------------------------------------------------------------------------------
+
+
+@damage(Kind.LOG_START_MISSING, "entry 0")
+def first_entry_gone() -> Patient:
+    return Patient().delete(ENTRY.format(0))
+
+
+@damage(Kind.FLOOR_WITHOUT_CHECKPOINT, "floor 1", Kind.HINT_DANGLING)
+def the_checkpoint_past_the_floor_gone() -> Patient:
+    return Patient().checkpoint(2).trim().delete(CHECKPOINT.format(2))
+
+
+@damage(Kind.TRIMMED_WITHOUT_FLOOR, "entry 2")
+def entries_removed_by_another_engine() -> Patient:
+    return Patient().checkpoint(2).delete(ENTRY.format(0)).delete(ENTRY.format(1))
+
+
+@damage(Kind.ENTRY_GAP, "entry 2")
+def an_entry_gone() -> Patient:
+    return Patient().delete(ENTRY.format(2))
+
+
+@damage(Kind.ENTRY_GAP, "entry 4")
+def an_entry_gone_after_a_checkpoint() -> Patient:
+    return Patient(5).checkpoint(2).delete(ENTRY.format(4))
+
+
+@damage(Kind.ENTRY_GAP_PASSED, "entry 2")
+def an_entry_gone_before_a_checkpoint() -> Patient:
+    return Patient(5).checkpoint(3).delete(ENTRY.format(2))
+
+
+@damage(Kind.ENTRY_GAP_PASSED, "entry 3")
+def all_entries_from_a_checkpoint_on_gone() -> Patient:
+    return Patient(3).checkpoint(3).delete(ENTRY.format(3))
+
+
+def torn(cut: Callable[[bytes], bytes], version: int = 3) -> Patient:
+    patient = Patient()
+    return patient.put(ENTRY.format(version), cut(patient.get(ENTRY.format(version))))
+
+
+CUTS: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "zeros": lambda data: bytes(len(data)),
+    "in the first line": lambda data: data[:40],
+    "between two lines": lambda data: b"".join(data.splitlines(True)[:2]),
+    "in a later line": lambda data: b"".join(data.splitlines(True)[:2]) + data.splitlines()[2][:20],
+    "before the last line": lambda data: b"".join(data.splitlines(True)[:-1]),
+    "two letters into the last line": lambda data: b"".join(data.splitlines(True)[:-1]) + b"{",
+    "in the last line": lambda data: data[:-30],
+    "one bracket short": lambda data: data[:-2],
+    "a line lost": lambda data: b"".join(data.splitlines(True)[1:]),
+}
+for cut in CUTS.values():
+    damage(Kind.ENTRY_TORN, "entry 3")(lambda cut=cut: torn(cut))  # type: ignore[misc]
+damage(Kind.ENTRY_TORN, "entry 2")(lambda: torn(CUTS["in the last line"], 2))
+damage(Kind.ENTRY_TORN, "entry 0")(lambda: torn(CUTS["in the first line"], 0))
+
+BROKEN: dict[str, Callable[[Patient], Patient]] = {
+    "no action at all": lambda p: p.put(ENTRY.format(3), b'{"commitInfo":{}}\n7\n'),
+    "an action nobody knows": lambda p: p.foreign(3, {"checkpointMetadata": {}}),
+    "a wrong base": lambda p: p.edit_add(3, base=2),
+    "a base too far": lambda p: p.edit_add(3, base=7),
+    "no tag": lambda p: p.edit_add(3, tags=None),
+    "an end that is not the segments'": lambda p: p.edit_add(3, end=9),
+    "a partition that is not there": lambda p: p.edit(
+        3, lambda ls: ls[0]["add"]["partitionValues"].update(partition="7")
+    ),
+    "a file added twice": lambda p: p.edit(3, lambda ls: ls.insert(0, ls[0])),
+    "a transaction id twice": lambda p: p.edit(3, lambda ls: ls.insert(2, ls[2])),
+    "an offset that is no number": lambda p: p.foreign(3, {"txn": {"appId": "tidelog/clean/x", "version": 1}}),
+    "a start that falls": lambda p: p.foreign(3, {"txn": {"appId": "tidelog/start/0", "version": -1}}),
+    "another engine's append": lambda p: p.foreign(3, foreign_add(0, 0)),
+    "another engine's append at the end": lambda p: p.foreign(3, foreign_add(0, 4)),
+    "no partition value": lambda p: p.foreign(3, {"add": {"path": "part-1.parquet", "size": 1}}),
+}
+for break_it in BROKEN.values():
+    damage(Kind.ENTRY_BROKEN, "entry 3")(lambda break_it=break_it: break_it(Patient()))  # type: ignore[misc]
+
+
+def foreign_add(partition: int, base: int) -> Line:
+    body: dict[str, Any] = {
+        "path": f"partition={partition}/base_offset={base}/part-1.parquet",
+        "partitionValues": {"partition": str(partition), "base_offset": str(base)},
+        "size": 9,
+        "modificationTime": 1,
+        "dataChange": True,
+        "stats": '{"numRecords":1}',
+    }
+    return {"add": body}
+
+
+@damage(Kind.ENTRY_UNREADABLE, "entry 2")
+def an_entry_without_permission() -> Patient:
+    patient = Patient()
+
+    def deny(method: str, path: str, phase: str) -> None:
+        if method == "get" and path.endswith(ENTRY.format(2)):
+            raise StoragePermissionError(f"{path}: permission denied")
+
+    patient.storage.hook = deny
+    return patient
+
+
+@damage(Kind.FORMAT_UNSUPPORTED, "entry 3")
+def protocol_upgraded() -> Patient:
+    features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
+    return Patient().foreign(3, {"protocol": features})
+
+
+damage(Kind.FORMAT_UNSUPPORTED, "entry 0")(lambda: Patient().edit_property("tidelog.format", "2"))
+damage(Kind.FORMAT_UNSUPPORTED, "delta.appendOnly")(lambda: Patient().edit_property("delta.appendOnly", "true"))
+damage(Kind.FORMAT_UNSUPPORTED, "checkpoint 2")(
+    lambda: Patient().checkpoint(2).trim().edit_checkpoint(2, row("protocol", minReaderVersion=3))
+)
+
+
+@damage(Kind.LOG_OF_ANOTHER_TOPIC, "entry 0")
+def a_copied_folder() -> Patient:
+    patient = Patient(0)
+    copy_topic(patient, "copy")
+    return patient
+
+
+@damage(Kind.STRAY_ENTRIES, "floor 1")
+def an_entry_of_a_writer_that_slept() -> Patient:
+    patient = Patient().checkpoint(2)
+    old = patient.get(ENTRY.format(1))
+    return patient.trim().put(ENTRY.format(1), old)
+
+
+# --- checkpoints ---------------------------------------------------------------------------------------------
+
+
+def row(column: str, **fields: Any) -> Callable[[list[Line]], None]:
+    """Change fields of the first row that has this column."""
+    return lambda rows: next(r[column] for r in rows if r[column]).update(fields)
+
+
+def without(column: str, at: int = 0) -> Callable[[list[Line]], None]:
+    """Take out the row that is the n-th to have this column."""
+    return lambda rows: rows.remove([r for r in rows if r[column]][at])
+
+
+DIFFERENT: dict[str, Callable[[list[Line]], Any]] = {
+    "lacks a segment": without("add"),
+    "holds a segment twice": lambda rows: rows.append(next(r for r in rows if r["add"])),
+    "another size": row("add", size=7),
+    "another base": row("add", partitionValues=[("partition", "0"), ("base_offset", "9")]),
+    "another end": row("add", tags=[("tidelog.end", "9")]),
+    "other statistics": row("add", stats='{"numRecords":1}'),
+    "lacks a transaction id": without("txn"),
+    "another offset": row("txn", version=99),
+    "another configuration": lambda rows: next(r for r in rows if r["metaData"])["metaData"]["configuration"].append(
+        ("tidelog.x", "1")
+    ),
+    "another protocol": row("protocol", minWriterVersion=1),
+}
+for change in DIFFERENT.values():
+    damage(Kind.CHECKPOINT_DIFFERS, "checkpoint 2")(
+        lambda change=change: Patient().checkpoint(2).edit_checkpoint(2, change)  # type: ignore[misc]
+    )
+
+
+@damage(Kind.CHECKPOINT_DIFFERS, "checkpoint 4")
+def a_checkpoint_against_an_older_one() -> Patient:
+    return Patient(5).checkpoint(2).trim().checkpoint(4).edit_checkpoint(4, without("add"))
+
+
+for data in (b"", b"PAR1", b"nothing like it", b"PAR1" + bytes(200) + b"PAR1"):
+    damage(Kind.CHECKPOINT_UNREADABLE, "checkpoint 2")(
+        lambda data=data: Patient().checkpoint(2).put(CHECKPOINT.format(2), data)  # type: ignore[misc]
+    )
+damage(Kind.CHECKPOINT_UNREADABLE, "checkpoint 2")(
+    lambda: Patient().checkpoint(2).edit_checkpoint(2, row("add", tags=[("tidelog.end", "x")]))
+)
+
+
+@damage(Kind.CHECKPOINT_FOREIGN, "checkpoint 2")
+def a_checkpoint_of_another_topic() -> Patient:
+    patient = Patient()
+    patient.lake.create_topic("other", 2)
+    patient.append(2, "other").checkpoint(2, "other").checkpoint(2)
+    return patient.put(CHECKPOINT.format(2), patient.storage.get(f"other/{CHECKPOINT.format(2)}"))
+
+
+damage(Kind.CHECKPOINT_FOREIGN, "checkpoint 2")(lambda: Patient().checkpoint(2).edit_checkpoint(2, without("metaData")))
+damage(Kind.CHECKPOINT_FOREIGN, "checkpoint 2")(
+    lambda: Patient().checkpoint(2).edit_checkpoint(2, row("metaData", configuration=[]))
+)
+
+
+@damage(Kind.CHECKPOINT_INCOMPLETE, "00000000000000000002.checkpoint.0000000001.0000000002.parquet")
+def half_a_checkpoint() -> Patient:
+    return Patient().put("_delta_log/00000000000000000002.checkpoint.0000000001.0000000002.parquet", b"PAR1")
+
+
+@damage(Kind.CHECKPOINT_OVERDUE, "checkpoint -1")
+def no_checkpoint_for_a_long_time() -> Patient:
+    patient = Patient(20, log_checkpoint_interval="10").settled()
+    patient.storage.delete(f"orders/{layout.LAST_CHECKPOINT}")
+    for version in (8, 18):
+        patient.storage.delete(f"orders/{CHECKPOINT.format(version)}")
+    patient.clock.pass_s(61)
+    return patient
+
+
+@damage(Kind.HINT_MISSING, "_last_checkpoint")
+def last_checkpoint_gone() -> Patient:
+    return Patient().checkpoint(2).delete(layout.LAST_CHECKPOINT)
+
+
+for hint in (b"", b"{", b"[]", b'{"version":"2"}', b'{"version":-1}', b'{"version":2,"parts":"2"}'):
+    damage(Kind.HINT_BROKEN, "_last_checkpoint")(
+        lambda hint=hint: Patient().checkpoint(2).put(layout.LAST_CHECKPOINT, hint)  # type: ignore[misc]
+    )
+for hint in (b'{"version":9}', b'{"version":2,"parts":2}'):
+    damage(Kind.HINT_DANGLING, "_last_checkpoint")(
+        lambda hint=hint: Patient().checkpoint(2).put(layout.LAST_CHECKPOINT, hint)  # type: ignore[misc]
+    )
