@@ -101,8 +101,8 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> li
             actions.extend(_actions(table))
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
             raise CorruptLogError(
-                f"Checkpoint {path} can't be read: {e}. Delete it and {layout.LAST_CHECKPOINT}: the topic is"
-                " then opened from an older checkpoint or from its first entry.",
+                f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
+                " 'tidelog check' says whether anything rests on it.",
                 version=checkpoint.version,
             ) from e
     return actions

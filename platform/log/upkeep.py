@@ -15,6 +15,7 @@ from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpointer, newest_checkpoint_version
 from tidelog.log.clock import Clock
 from tidelog.log.door import Door
+from tidelog.log.errors import InvalidConfigError
 from tidelog.log.trim import trim
 
 logger = logging.getLogger("tidelog.log")
@@ -66,14 +67,26 @@ class Upkeep:
         self._trimmed_s = float("-inf")
 
     def after_commit(self, version: int) -> Future[None] | None:
-        """Start a checkpoint in the background if `version`, which this process committed, is due for one."""
-        if version % self._rules().interval or version == 0:
+        """Start a checkpoint in the background if `version`, which this process committed, is due for one.
+
+        Raises nothing: the caller's commit is done, whatever becomes of the upkeep.
+        """
+        try:
+            if version % self._rules().interval or version == 0:
+                return None
+            return self._executor.submit(self._run, False)
+        except (InvalidConfigError, RuntimeError):  # set wrong by another engine; or the lake was closed meanwhile
+            logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
             return None
-        return self._executor.submit(self._run, False)
 
     def catch_up(self) -> None:
         """Write an overdue checkpoint now, as a committer does that is about to end."""
-        if due_version(self._door.state.version, self._door.checkpoint_version, self._rules()) is not None:
+        try:
+            due = due_version(self._door.state.version, self._door.checkpoint_version, self._rules())
+        except InvalidConfigError:  # set wrong by another engine
+            logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
+            return
+        if due is not None:
             self._run(True)
 
     def _run(self, ending: bool) -> None:
@@ -94,10 +107,10 @@ class Upkeep:
         door, now_s = self._door, self._clock.elapsed_s()
         newest = newest_checkpoint_version(door.storage, door.folder)
         if newest != self._newest:
+            spaced = self._newest < 0  # how long ago it was written can't be told, unless it came while we looked
             self._newest, self._newest_seen_s = newest, now_s
-            spaced = newest < 0 or ending
         else:
-            spaced = now_s - self._newest_seen_s >= LEAST_CHECKPOINT_SPACING_S
+            spaced = newest < 0 or now_s - self._newest_seen_s >= LEAST_CHECKPOINT_SPACING_S
         version = due_version(door.state.version, newest, self._rules())
         if version is None or not (spaced or ending):
             return

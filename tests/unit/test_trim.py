@@ -1,0 +1,193 @@
+"""Trimming a log: what may go, in which order, and that killing it anywhere loses nothing."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.faults import FaultyStorage
+from support.logs import START_MS, Calls, FakeClock, memory_lake, open_lake, quiet, read, values
+
+from tidelog.log import layout
+from tidelog.log.checkpoint_files import port_checkpointer
+from tidelog.log.checkpoints import Checkpoint, whole_checkpoints
+from tidelog.log.errors import CorruptLogError, StorageError
+from tidelog.log.storage.port import ObjectInfo
+from tidelog.log.trim import counted_ages_ms, plan_trim, trim
+
+MIN_AGE_MS = 10_000
+LOG = "t/_delta_log"
+
+
+def listed(entries: dict[int, int], checkpoints: dict[int, int]) -> list[ObjectInfo]:
+    """A log folder: {version: age in s} of entries and of checkpoints."""
+    objects = [ObjectInfo(f"{LOG}/{layout.entry_name(v)}", 1, START_MS - age * 1000) for v, age in entries.items()]
+    objects += [
+        ObjectInfo(f"{LOG}/{v:020d}.checkpoint.parquet", 1, START_MS - age * 1000) for v, age in checkpoints.items()
+    ]
+    return sorted([*objects, ObjectInfo(f"{LOG}/_last_checkpoint", 1, START_MS)], key=lambda o: o.path)
+
+
+# One entry a second up to now: version v is 30 - v s old. What more there is (entries, checkpoints {version: age in
+# s}), the floor so far -> the floor, the versions that go: entries, then checkpoints.
+EACH_SECOND = {v: 30 - v for v in range(31)}
+PLANS: dict[str, tuple[dict[int, int], dict[int, int], int, int, list[int]]] = {
+    "no checkpoint": (EACH_SECOND, {}, -1, -1, []),
+    "a checkpoint of a young entry": (EACH_SECOND, {21: 60}, -1, -1, []),
+    "a checkpoint of an old entry": (EACH_SECOND, {20: 0}, -1, 19, [*range(20)]),
+    "the newest of an old entry": (EACH_SECOND, {5: 9, 20: 9, 21: 9}, -1, 19, [*range(20)]),
+    "an old checkpoint goes with the entries": (EACH_SECOND, {5: 20, 20: 9}, -1, 19, [*range(20), 5]),
+    "the floor never falls": ({v: 30 - v for v in range(20, 31)}, {20: 9}, 24, 24, [20]),
+    "a stray below the floor": ({3: 12, **{v: 30 - v for v in range(15, 31)}}, {15: 9}, 14, 14, [3]),
+    "a young stray": ({3: 2, **{v: 30 - v for v in range(15, 31)}}, {15: 9}, 14, 14, []),
+    "a checkpoint whose entry is gone proves no age": ({v: 30 - v for v in range(16, 31)}, {15: 9}, 12, 12, []),
+    "silence proves little": ({0: 900, 1: 800, 2: 0}, {1: 800}, -1, -1, []),
+}
+
+
+@pytest.mark.parametrize(("entries", "checkpoints", "floor", "new_floor", "gone"), PLANS.values(), ids=PLANS)
+def test_plans(
+    entries: dict[int, int], checkpoints: dict[int, int], floor: int, new_floor: int, gone: list[int]
+) -> None:
+    listing = listed(entries, checkpoints)
+    plan = plan_trim(listing, whole_checkpoints(listing), floor, START_MS, MIN_AGE_MS)
+    assert plan.floor == new_floor
+    by_kind = sorted(plan.paths, key=lambda path: (not path.endswith(".json"), path))
+    assert [layout.version_of(p) for p in by_kind] == gone
+
+
+AGES = st.lists(st.integers(0, 60), min_size=1, max_size=8).map(lambda ages: sorted(ages, reverse=True))
+
+
+@given(AGES, st.sets(st.integers(0, 7)), st.integers(-1, 7))
+def test_what_a_reader_of_the_last_seconds_needs_is_kept(ages: list[int], marked: set[int], floor: int) -> None:
+    """From any version of the last `min_age_ms` one finds the newest checkpoint below it, and all entries after."""
+    entries = {v: age for v, age in enumerate(ages) if v > floor}
+    checkpoints = {v: 0 for v in marked if v in entries}
+    listing = listed(entries, checkpoints)
+    plan = plan_trim(listing, whole_checkpoints(listing), floor, START_MS, MIN_AGE_MS)
+    gone = {layout.version_of(p) for p in plan.paths}
+    assert plan.floor >= floor
+    for version, age in entries.items():
+        if age * 1000 < MIN_AGE_MS and floor < 0:
+            base = max((c for c in checkpoints if c <= version and c not in gone), default=-1)
+            assert base >= 0 or not gone
+            assert not gone & set(range(base, version + 1))
+
+
+def test_a_clock_that_jumped_makes_nothing_old() -> None:
+    """A local disk's times come from a clock that may have been an hour ahead for a while."""
+    times = [0, 1, 3_600_000, 2, 3]
+    entries = [ObjectInfo(f"{LOG}/{layout.entry_name(v)}", 1, START_MS + ms) for v, ms in enumerate(times)]
+    ages = counted_ages_ms(entries, -1, MIN_AGE_MS)
+    assert max(ages.values()) <= MIN_AGE_MS + 1
+    assert ages[4] == 0
+
+
+# --- carried out -------------------------------------------------------------------------------------------
+
+
+def old_log(entries: int = 30, checkpoint: int = 20) -> tuple[FaultyStorage, FakeClock]:
+    """A topic with a checkpoint, all of it a minute old, and one young entry."""
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t", config={"log.min.age.ms": str(MIN_AGE_MS)})
+    for i in range(entries):
+        clock.pass_s(1)
+        lake.topic("t").append(values(f"{i}"))
+    port_checkpointer(storage.inner)(f"{storage.uri}/t", checkpoint)
+    clock.pass_s(60)
+    lake.topic("t").append(values("young"))
+    return storage, clock
+
+
+def kept(storage: FaultyStorage) -> list[int]:
+    return [layout.version_of(o.path) or 0 for o in storage.inner.list_after(LOG) if o.path.endswith(".json")]
+
+
+def test_the_floor_is_published_before_anything_goes() -> None:
+    storage, clock = old_log()
+    calls = Calls()
+    storage.hook = calls
+    assert trim(storage, "t", MIN_AGE_MS).floor == 19
+    order = [m for m, path in calls.seen if m in ("put_if_absent", "delete")]
+    assert order == ["put_if_absent"] + ["delete"] * 20
+    assert (("put_if_absent", "t/_tidelog/floor/" + f"{19:020d}")) in calls.seen
+    assert kept(storage) == list(range(20, 32))
+    assert read(open_lake(storage, clock), "t")[-2:] == ["29", "young"]
+
+
+def test_trimming_again_does_nothing() -> None:
+    storage, _ = old_log()
+    trim(storage, "t", MIN_AGE_MS)
+    again = trim(storage, "t", MIN_AGE_MS)
+    assert (again.floor, again.paths) == (19, ())
+
+
+@pytest.mark.parametrize("killed_at", range(1, 50, 3))
+def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: int) -> None:
+    storage, clock = old_log()
+    calls = [0]
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if phase == "before":
+            calls[0] += 1
+            if calls[0] == killed_at:
+                raise KeyboardInterrupt
+
+    storage.hook = hook
+    with suppress(KeyboardInterrupt):
+        trim(storage, "t", MIN_AGE_MS)
+    storage.hook = quiet
+    wanted = [*map(str, range(30)), "young"]
+    assert read(open_lake(storage, clock), "t") == wanted
+    trim(storage, "t", MIN_AGE_MS)
+    assert kept(storage) == list(range(20, 32))
+    assert read(open_lake(storage, clock), "t") == wanted
+
+
+def test_what_only_a_checkpoint_holds_goes_only_if_it_can_be_read() -> None:
+    storage, _ = old_log()
+    storage.inner.put(f"t/{layout.checkpoint_path(20)}", b"PAR1 but no more")
+    with pytest.raises(CorruptLogError, match="checkpoint"):
+        trim(storage, "t", MIN_AGE_MS)
+    assert kept(storage) == list(range(32))
+
+
+def test_what_only_a_checkpoint_holds_goes_only_when_that_survives_a_power_loss() -> None:
+    storage, clock = old_log()
+    trim(storage, "t", MIN_AGE_MS)
+    storage.inner.lose_power()  # type: ignore[attr-defined]
+    assert read(open_lake(storage, clock), "t")[-2:] == ["29", "young"]
+
+
+def test_one_floor_is_left() -> None:
+    storage, _ = old_log(checkpoint=10)
+    trim(storage, "t", MIN_AGE_MS)
+    port_checkpointer(storage.inner)(f"{storage.uri}/t", 20)
+    trim(storage, "t", MIN_AGE_MS)
+    assert [o.path for o in storage.list_after("t/_tidelog/floor")] == [f"t/{layout.floor_path(19)}"]
+
+
+def test_a_log_that_is_not_there_is_left_alone() -> None:
+    _, storage, _ = memory_lake()
+    assert trim(storage, "nothing", MIN_AGE_MS).paths == ()
+
+
+def test_a_store_that_refuses_the_floor_keeps_everything() -> None:
+    storage, _ = old_log()
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if method == "put_if_absent":
+            raise StorageError("denied")
+
+    storage.hook = hook
+    with pytest.raises(StorageError):
+        trim(storage, "t", MIN_AGE_MS)
+    assert kept(storage) == list(range(32))
+
+
+def test_parts_of_a_checkpoint_count_when_all_are_there() -> None:
+    names = [f"{LOG}/{5:020d}.checkpoint.{i:010d}.{3:010d}.parquet" for i in (1, 2, 3)]
+    objects = [ObjectInfo(name, 1, 0) for name in names]
+    assert whole_checkpoints(objects) == [Checkpoint(5, tuple(n.rpartition("/")[2] for n in names))]
+    assert whole_checkpoints(objects[:2]) == []
