@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.log import layout
@@ -65,8 +66,8 @@ def removed_paths(storage: Storage, topic: str, checkpoint: Checkpoint) -> set[s
     for name in checkpoint.files:
         with storage.open(f"{topic}/{layout.LOG_FOLDER}/{name}") as source, pq.ParquetFile(source) as file:
             if "remove" in file.schema_arrow.names:
-                rows = file.read(columns=["remove"]).column("remove").to_pylist()
-                found.update(row["path"] for row in rows if row and row.get("path"))
+                removes = file.read(columns=["remove.path"]).column("remove")
+                found.update(pc.struct_field(removes, "path").drop_null().to_pylist())
     return found
 
 

@@ -170,7 +170,7 @@ def _unproven(live: Iterable[Segment], topic: str, p: int, foreign: Foreign) -> 
     entries = sorted({foreign.added[s.path] for s in rewritten if s.path in foreign.added})
     by = f" (entries {', '.join(map(str, entries))})" if entries else ""
     what = (
-        f"{len(rewritten)} segments were rewritten by another engine{by}: they don't say which offsets they cover,"
+        f"Another engine rewrote what lies here{by}. Its files ({len(rewritten)}) don't say which offsets they cover,"
         " so that no record of theirs is missing is unproven. They are read up to the next segment's base."
     )
     where = f"partition {p}, offsets {rewritten[0].base_offset} to {max(s.end for s in rewritten)}"

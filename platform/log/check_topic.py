@@ -123,4 +123,5 @@ def _overdue(topic: str, log: LogFiles, state: TopicState, options: TopicOptions
         "Look for 'Upkeep of ... failed' in the writers' logs. A process that commits to the topic and closes the lake"
         " writes it."
     )
-    yield Finding(Kind.CHECKPOINT_OVERDUE, topic, f"checkpoint {newest}", what, todo)
+    where = f"checkpoint {newest}" if newest >= 0 else "entry 0"
+    yield Finding(Kind.CHECKPOINT_OVERDUE, topic, where, what, todo)

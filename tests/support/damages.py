@@ -298,7 +298,7 @@ def half_a_checkpoint() -> Patient:
     return Patient().put("_delta_log/00000000000000000002.checkpoint.0000000001.0000000002.parquet", b"PAR1")
 
 
-@damage(Kind.CHECKPOINT_OVERDUE, "checkpoint -1")
+@damage(Kind.CHECKPOINT_OVERDUE, "entry 0")
 def no_checkpoint_for_a_long_time() -> Patient:
     patient = Patient(20, log_checkpoint_interval="10").settled()
     patient.storage.delete(f"orders/{layout.LAST_CHECKPOINT}")
