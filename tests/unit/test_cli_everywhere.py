@@ -121,12 +121,13 @@ def test_an_address_that_is_none(command, address, why):
     assert why in refused(2 if not address else 1, *command, "--lake", address)
 
 
-def test_debug_shows_where_an_error_happened(lake):
-    for args in places(["topic", "describe", "nope"], "--debug"):
-        result = cli(*args, "--lake", lake)
+@by_name
+def test_debug_shows_where_an_error_happened(command):
+    for args in places(command, "--debug"):
+        result = cli(*args, "--lake", "ftp://x/y")
         assert result.exit_code == 1
         assert "Traceback" in result.stderr
-        assert result.stderr.rstrip().splitlines()[-1].startswith("error: Topic 'nope' does not exist.")
+        assert result.stderr.rstrip().splitlines()[-1].startswith("error: The address scheme 'ftp://' is unknown.")
 
 
 @pytest.mark.parametrize(
