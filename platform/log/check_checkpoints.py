@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import Txn
-from tidelog.log.check_listing import LogFiles
+from tidelog.log.check_listing import LogFiles, list_log
 from tidelog.log.check_report import Finding, Kind
 from tidelog.log.checkpoints import Checkpoint, read_checkpoint
 from tidelog.log.errors import (
@@ -28,6 +28,8 @@ from tidelog.log.topic_log import verify_restored
 # What a damaged Parquet file, or one with other columns, makes pyarrow and the code that reads its rows raise.
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError)
 _SHOWN = 3
+# A checkpoint is there before `_last_checkpoint` names it.
+_HINT_FOLLOWS_MS = 60_000
 
 
 class BadCheckpointError(Exception):
@@ -127,14 +129,14 @@ def _named(what: str, segments: Iterable[tuple[Any, ...]]) -> Iterator[str]:
         yield f"{what}: {shown}{more}"
 
 
-def check_hint(storage: Storage, topic: str, files: LogFiles) -> Iterator[Finding]:
-    """Whether `_last_checkpoint` names a checkpoint that is there."""
+def check_hint(storage: Storage, topic: str, files: LogFiles, now_ms: int) -> Iterator[Finding]:
+    """Whether `_last_checkpoint` names a checkpoint that is there. `now_ms` is compared with the store's clock."""
     mend = "'tidelog check --repair' writes it anew; the next checkpoint does too."
     listing = "so whoever opens the topic lists the log folder"
     try:
         data = storage.get(f"{topic}/{layout.LAST_CHECKPOINT}")
     except ObjectNotFoundError:
-        if files.usable:
+        if any(files.written_ms[c.version] <= now_ms - _HINT_FOLLOWS_MS for c in files.usable):
             what = f"It is missing while there are checkpoints, {listing}."
             yield Finding(Kind.HINT_MISSING, topic, layout.LAST_CHECKPOINT, what, mend)
         return
@@ -144,8 +146,10 @@ def check_hint(storage: Storage, topic: str, files: LogFiles) -> Iterator[Findin
         yield Finding(Kind.HINT_BROKEN, topic, layout.LAST_CHECKPOINT, what, mend)
         return
     version, parts = named
-    there = any(c.version == version and (parts or 1) == len(c.files) for c in files.usable)
-    if not there:
+    listed = files
+    if all(c.version != version for c in files.usable):
+        listed = list_log(storage, topic)  # it may be newer than the listing
+    if not any(c.version == version and (parts or 1) == len(c.files) for c in listed.usable):
         why = "which a floor has passed" if version <= files.floor else "which is not there, or not whole"
         what = f"It names the checkpoint of version {version}, {why}: readers must look for another one."
         yield Finding(Kind.HINT_DANGLING, topic, layout.LAST_CHECKPOINT, what, mend)

@@ -18,12 +18,14 @@ _STAGED = re.compile(r".+#\d+")
 class LogFiles:
     """A topic's log folder at one moment.
 
-    `entries`: by version. `checkpoints`: the whole ones, by version. `parts`: files of checkpoints that are not
-    whole. `staged`: unfinished files of deltalake. `floor`: the newest floor, -1 for none.
+    `entries`: by version. `checkpoints`: the whole ones, by version; `written_ms`: when, by version, on the store's
+    clock. `parts`: files of checkpoints that are not whole. `staged`: unfinished files of deltalake. `floor`: the
+    newest floor, -1 for none.
     """
 
     entries: Mapping[int, ObjectInfo]
     checkpoints: tuple[Checkpoint, ...]
+    written_ms: Mapping[int, int]
     parts: tuple[ObjectInfo, ...]
     staged: tuple[ObjectInfo, ...]
     floor: int
@@ -60,7 +62,8 @@ def list_log(storage: Storage, topic: str) -> LogFiles:
     whole = whole_checkpoints(checkpoints)
     covered = {c.version for c in whole}
     parts = tuple(o for o in checkpoints if layout.version_of(o.path) not in covered)
-    return LogFiles(entries, tuple(whole), parts, tuple(staged), newest_floor(storage, topic))
+    written_ms = {v: o.modified_ms for o in checkpoints if (v := layout.version_of(o.path)) is not None}
+    return LogFiles(entries, tuple(whole), written_ms, parts, tuple(staged), newest_floor(storage, topic))
 
 
 def newest_floor(storage: Storage, topic: str) -> int:

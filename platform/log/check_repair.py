@@ -315,7 +315,7 @@ def _new_hint(scene: Scene, without: set[int]) -> Operation:
 
 
 def _hint(scene: Scene) -> Iterator[Step]:
-    for finding in check_hint(scene.storage, scene.topic, scene.log):
+    for finding in check_hint(scene.storage, scene.topic, scene.log, scene.now_ms):
         if finding.kind is Kind.HINT_MISSING and not scene.walk.good:
             continue  # no checkpoint that it could name
         operation = _new_hint(scene, without=set())

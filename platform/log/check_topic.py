@@ -92,7 +92,7 @@ def _log_folder(
     storage: Storage, topic: str, log: LogFiles, state: TopicState, options: TopicOptions
 ) -> Iterable[Finding]:
     """The log folder besides its chain of entries."""
-    yield from check_hint(storage, topic, log)
+    yield from check_hint(storage, topic, log, options.now_ms)
     strays = [v for v in log.entries if v <= log.floor]
     if strays:
         what = (

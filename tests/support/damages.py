@@ -310,7 +310,9 @@ def no_checkpoint_for_a_long_time() -> Patient:
 
 @damage(Kind.HINT_MISSING, "_last_checkpoint")
 def last_checkpoint_gone() -> Patient:
-    return Patient().checkpoint(2).delete(layout.LAST_CHECKPOINT)
+    patient = Patient().checkpoint(2).delete(layout.LAST_CHECKPOINT)
+    patient.clock.pass_s(61)
+    return patient
 
 
 for hint in (b"", b"{", b"[]", b'{"version":"2"}', b'{"version":-1}', b'{"version":2,"parts":"2"}'):

@@ -122,6 +122,22 @@ def test_appends_during_a_check_are_no_damage() -> None:
     assert patient.check(deep=True).green
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_checkpoint_that_appears_during_a_check_is_no_damage(named: bool) -> None:
+    patient = Patient(6)
+
+    def write(method: str, path: str, phase: str) -> None:
+        if (method, path, phase) == ("get", "orders/_delta_log/00000000000000000007.json", "before"):
+            patient.storage.hook = lambda *call: None
+            patient.checkpoint(4)
+            if not named:
+                patient.delete("_delta_log/_last_checkpoint")
+
+    patient.storage.hook = write
+    assert patient.check().green
+    assert patient.check().green
+
+
 def test_a_trim_during_a_check_is_no_damage() -> None:
     patient = Patient(6).checkpoint(3).checkpoint(5)
     calls = []
