@@ -1,0 +1,59 @@
+"""Lakes and topics for the benchmarks."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+import tidelog
+from tidelog.log.checkpoints import deltalake_checkpointer
+from tidelog.log.segments import Staged
+from tidelog.log.staging import stage_records
+
+RECORDS_PER_APPEND = 100
+VALUE_BYTES = 100
+
+_ADDS_PER_ENTRY = 2_500
+# ext4 gives one file at most 65,000 names.
+_NAMES_PER_FILE = 50_000
+
+
+def small_batch(seed: int = 1) -> pa.Table:
+    """100 records with keys and values of 100 random bytes, as a producer hands them in."""
+    random = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "key": [f"key-{i:06d}".encode() for i in random.integers(0, 100_000, RECORDS_PER_APPEND)],
+            "value": [random.bytes(VALUE_BYTES) for _ in range(RECORDS_PER_APPEND)],
+        }
+    )
+
+
+def topic_of_many_files(lake: tidelog.Lake, name: str, files: int, *, checkpoint: bool = True) -> None:
+    """A topic of one partition with `files` live segments of 100 records: names of few files, committed by thousands.
+
+    With `checkpoint` one of the whole topic is written at the end.
+    """
+    lake.create_topic(name, partitions=1)
+    topic = lake.topic(name)
+    root = Path(lake.uri.removeprefix("file://")) / topic.folder
+    source = None
+    for first in range(0, files, _ADDS_PER_ENTRY):
+        if first % _NAMES_PER_FILE == 0:
+            stager = topic.stager()
+            stage_records(stager, small_batch(), name, topic.config(), "murmur2", 0, lake.clock.now_ms())
+            (source,) = stager.finish()
+        topic.commit(_linked(root, source, range(first, min(files, first + _ADDS_PER_ENTRY))), acks=1)
+    if checkpoint:
+        deltalake_checkpointer()(f"{lake.uri}/{topic.folder}", topic.state().version)
+
+
+def _linked(root: Path, source: Staged, numbers: range) -> list[Staged]:
+    linked = []
+    for number in numbers:
+        path = f"{os.path.dirname(source.path)}/{source.known_version}-{number:032x}.parquet"
+        os.link(root / source.path, root / path)
+        linked.append(replace(source, path=path))
+    return linked

@@ -1,0 +1,47 @@
+"""How large a run is, and where it works."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of the cases. `work` is a folder of their own, gone at the end of the run."""
+
+    work: Path
+    quick: bool = False
+
+    @property
+    def many_files(self) -> int:
+        """Live files of the large topic."""
+        return 10_000 if self.quick else 100_000
+
+    @property
+    def appends(self) -> int:
+        """Appends timed to each topic."""
+        return 300 if self.quick else 1_500
+
+    @property
+    def racing_s(self) -> float:
+        """How long the processes append."""
+        return 3.0 if self.quick else 12.0
+
+    @property
+    def records(self) -> int:
+        """Records of the sink's and the source's cases."""
+        return 1_000_000 if self.quick else 4_000_000
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the sink's and the source's cases, after warming up."""
+        return 3 if self.quick else 5
+
+    @property
+    def latencies(self) -> int:
+        """Records whose way from append to sink commit is timed."""
+        return 40 if self.quick else 200
+
+    @property
+    def task_records(self) -> int:
+        """Records of the smaller task whose memory is measured; the larger one has eight times as many."""
+        return 500_000 if self.quick else 1_000_000

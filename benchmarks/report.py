@@ -1,0 +1,79 @@
+"""The table for people, the results file for machines, and the README's block made of it."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import machine
+from figures import Row
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+FRESH = ROOT / "artifacts" / "bench"
+KEPT = ROOT / "benchmarks" / "results"
+README = ROOT / "README.md"
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+KINDS = ("bench", "soak")
+
+
+def show(rows: Sequence[Row], facts: dict[str, Any]) -> None:
+    """Print the table."""
+    table = Table(title=machine.one_line(facts), title_justify="left", show_lines=False)
+    for heading in ("what", "must reach", "measured", ""):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        table.add_row(row.what, row.must, row.measured, "[green]ok[/]" if row.ok else "[red]short[/]")
+    Console().print(table)
+
+
+def save(kind: str, rows: Sequence[Row], facts: dict[str, Any], settings: dict[str, Any]) -> Path:
+    """Write the results file of a run and return its path."""
+    FRESH.mkdir(parents=True, exist_ok=True)
+    body = {
+        "kind": kind,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "settings": settings,
+        "machine": facts,
+        "rows": [row.as_json() for row in rows],
+    }
+    path = FRESH / f"{kind}{'' if settings.get('whole') else '-partial'}.json"
+    path.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def keep_and_write_readme() -> str:
+    """Keep the newest whole results in the repository, and write the README's table from those kept."""
+    KEPT.mkdir(exist_ok=True)
+    bodies = []
+    for kind in KINDS:
+        fresh, kept = FRESH / f"{kind}.json", KEPT / f"{kind}.json"
+        if fresh.exists():
+            kept.write_text(fresh.read_text(encoding="utf-8"), encoding="utf-8")
+        if kept.exists():
+            bodies.append(json.loads(kept.read_text(encoding="utf-8")))
+    if not bodies:
+        raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
+    text = README.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise SystemExit(f"{README} has no block between {BEGIN} and {END}: add these two lines where it belongs.")
+    block = _markdown(bodies)
+    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    README.write_text(f"{before}\n{block}\n{after}", encoding="utf-8")
+    return block
+
+
+def _markdown(bodies: Sequence[dict[str, Any]]) -> str:
+    lines = ["| what | must reach | measured |", "|---|---|---|"]
+    for body in bodies:
+        lines.extend(f"| {r['what']} | {r['must']} | {r['measured']}{_mark(r)} |" for r in body["rows"])
+    days = " and ".join(sorted({body["at"][:10] for body in bodies}))
+    kinds = " and ".join(f"[{b['kind']}.json](benchmarks/results/{b['kind']}.json)" for b in bodies)
+    lines += ["", f"Measured on {days}: {machine.one_line(bodies[0]['machine'])}. All figures: {kinds}."]
+    return "\n".join(lines)
+
+
+def _mark(row: dict[str, Any]) -> str:
+    return "" if row["ok"] else " (short)"
