@@ -134,24 +134,31 @@ def _columns(rows: pa.StructArray, *names: str) -> Any:
     return zip(*columns, strict=True)
 
 
-def _lookup(rows: pa.StructArray, column: str, key: str) -> list[str | None]:
+def _lookup(rows: pa.StructArray, column: str, key: str) -> pa.Array:
     present = {rows.type.field(i).name for i in range(rows.type.num_fields)}
     if column not in present:
-        return [None] * len(rows)
-    found: list[str | None] = pc.map_lookup(rows.field(column), pa.scalar(key), "first").to_pylist()
-    return found
+        return pa.nulls(len(rows), pa.string())
+    return pc.map_lookup(rows.field(column), pa.scalar(key), "first")
+
+
+def _numbers(texts: pa.Array) -> list[int]:
+    """`partition_value` of every text, by column where all are numbers."""
+    if texts.null_count == 0 and pc.all(pc.match_substring_regex(texts, "^[0-9]{1,18}$"), min_count=0).as_py():
+        numbers: list[int] = texts.cast(pa.int64()).to_pylist()
+        return numbers
+    return [partition_value(text) for text in texts.to_pylist()]
 
 
 def _adds(rows: pa.StructArray) -> list[Action]:
-    partitions = _lookup(rows, "partitionValues", "partition")
-    bases = _lookup(rows, "partitionValues", "base_offset")
-    ends = _lookup(rows, "tags", layout.END_TAG)
+    partitions = _numbers(_lookup(rows, "partitionValues", "partition"))
+    bases = _numbers(_lookup(rows, "partitionValues", "base_offset"))
+    ends = _lookup(rows, "tags", layout.END_TAG).to_pylist()
     fixed = _columns(rows, "path", "size", "modificationTime", "dataChange", "stats")
     return [
         Add(
             path,
-            partition_value(partition),
-            partition_value(base),
+            partition,
+            base,
             size,
             modified,
             data_change,
