@@ -34,16 +34,19 @@ def restage(
         path = layout.segment_path(old.partition, version, ids.new())
         with storage.open(f"{folder}/{old.path}") as source, storage.create(f"{folder}/{path}") as sink:
             writer = SegmentWriter(sink, codec)
-            with pq.ParquetFile(source) as file:
-                for group in range(file.metadata.num_row_groups):
-                    writer.write(_stamped(file.read_row_group(group, use_threads=False), timestamp_ms))
-            writer.close()
-            size = sink.tell()
+            try:
+                with pq.ParquetFile(source) as file:
+                    for group in range(file.metadata.num_row_groups):
+                        writer.write(_stamped(file.read_row_group(group, use_threads=False), timestamp_ms))
+                writer.close()
+            except BaseException:
+                writer.abandon()
+                raise
         again.append(
             replace(
                 old,
                 path=path,
-                size=size,
+                size=writer.size,
                 known_version=version,
                 min_timestamp_ms=writer.min_timestamp_ms,
                 max_timestamp_ms=writer.max_timestamp_ms,

@@ -4,7 +4,7 @@ A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the l
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,6 +24,8 @@ from tidelog.log.timestamps import format_utc_ms
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
 ROW_GROUP_RECORDS = 131_072
 ROW_GROUP_BYTES = 16 * 1024 * 1024
+# Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
+BATCH_BYTES = 16 * 1024 * 1024
 # Timestamps outside years 1 to 9999 get no statistics: no engine's text form holds them.
 _STATS_LOW_MS = -62_135_596_800_000
 _STATS_HIGH_MS = 253_402_300_799_999
@@ -57,44 +59,84 @@ def stats_json(records: int, last_position: int, min_timestamp_ms: int, max_time
     return orjson.dumps({"numRecords": records, "minValues": low, "maxValues": high}).decode()
 
 
-@dataclass(slots=True)
+class _Sink:
+    """Counts the bytes of a segment on their way, and drops them once it is given up.
+
+    Not every store's file can tell its size, and Arrow's writer writes a footer even when it is abandoned.
+    """
+
+    closed = False
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        if self.file is not None:
+            self.file.write(data)
+        self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        """Nothing: whoever opened the file closes it."""
+
+
 class SegmentWriter:
-    """Writes one segment to `sink`. Columns as `tidelog.log.schema.SEGMENT` without `position`."""
+    """Writes one segment to `file`, which stays open. Columns as `tidelog.log.schema.SEGMENT` without `position`.
 
-    sink: Any
-    codec: Codec
-    records: int = 0
-    min_timestamp_ms: int = 2**63 - 1
-    max_timestamp_ms: int = -(2**63)
-    _writer: pq.ParquetWriter = field(init=False)
+    What was written so far: `records`, `size` in bytes, and the smallest and largest timestamp in ms.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, file: Any, codec: Codec) -> None:
+        self.records = 0
+        self.min_timestamp_ms = 2**63 - 1
+        self.max_timestamp_ms = -(2**63)
+        self._sink = _Sink(file)
         self._writer = pq.ParquetWriter(
-            self.sink,
+            self._sink,
             schema.SEGMENT,
-            compression=self.codec.name,
-            compression_level=self.codec.level,
+            compression=codec.name,
+            compression_level=codec.level,
             use_dictionary=["key", "timestamp_type"],
             column_encoding={"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
             write_statistics=["position", "timestamp"],
             store_schema=False,
         )
 
+    @property
+    def size(self) -> int:
+        """Bytes written; the segment's size once it is closed."""
+        return self._sink.size
+
     def write(self, records: pa.Table) -> None:
-        """Write a row group of records, in their order."""
+        """Write records, in their order, as one row group or several."""
         if records.num_rows == 0:
             return
         positions = np.arange(self.records, self.records + records.num_rows, dtype=np.int64)
         columns = [pa.array(positions), *(records.column(name) for name in schema.SEGMENT.names[1:])]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema.SEGMENT), ROW_GROUP_RECORDS)
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema.SEGMENT), row_group_records(records))
         low, high = timestamp_range_ms(records.column("timestamp"))
         self.min_timestamp_ms = min(self.min_timestamp_ms, low)
         self.max_timestamp_ms = max(self.max_timestamp_ms, high)
         self.records += records.num_rows
 
     def close(self) -> None:
-        """Write the footer; the sink stays open."""
+        """Write the footer."""
         self._writer.close()
+
+    def abandon(self) -> None:
+        """Write nothing more, whatever was begun."""
+        self._sink.file = None
+        self._writer.close()
+
+
+def row_group_records(records: pa.Table) -> int:
+    """How many of these records make a row group: as many as its bytes allow, on average."""
+    fitting: int = ROW_GROUP_BYTES * records.num_rows // max(records.nbytes, 1)
+    return max(1, min(ROW_GROUP_RECORDS, fitting))
 
 
 def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
@@ -123,30 +165,47 @@ def read_segment(
 ) -> Iterator[pa.RecordBatch]:
     """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
 
-    Row groups outside the range are not read; batches of at most `batch_records` are cut to the range.
+    Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
+    large, are cut to the range.
     Raises `CorruptSegmentError` naming the segment when it is missing, truncated or not a segment.
     """
     path = f"{folder}/{unquote(segment.path)}"
     low, high = start - segment.base_offset, end - segment.base_offset
     wanted = ["position", *(c for c in columns if c != "position")]
     try:
-        with storage.open(path) as source, pq.ParquetFile(source) as file:
-            groups = _row_groups(file, low, high)
-            for batch in file.iter_batches(batch_records, row_groups=groups, columns=wanted, use_threads=False):
-                cut = _cut(batch, low, high)
-                if cut.num_rows:
-                    yield cut
+        with storage.open(path) as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
+            _check(file, segment, wanted)
+            for group in _row_groups(file, low, high):
+                records = _batch_records(file.metadata.row_group(group), batch_records)
+                for batch in file.iter_batches(records, row_groups=[group], columns=wanted, use_threads=False):
+                    cut = _cut(_as_kept(batch, wanted), low, high, dense=segment.proven)
+                    if cut.num_rows:
+                        yield cut
     except ObjectNotFoundError as e:
         raise _corrupt(segment, folder, "is missing") from e
     except (pa.ArrowException, KeyError, OSError) as e:
         raise _corrupt(segment, folder, f"can't be read ({e})") from e
 
 
+def _check(file: pq.ParquetFile, segment: Segment, wanted: list[str]) -> None:
+    """Whether it is the file that the log entry speaks of; raises KeyError for a column, OSError for records."""
+    missing = [name for name in wanted if name not in file.schema_arrow.names]
+    if missing:
+        raise KeyError(f"it has no column '{missing[0]}'")
+    expected, found = segment.stats.records, file.metadata.num_rows
+    if expected is not None and expected != found:
+        raise OSError(f"it has {found} records, its log entry says {expected}")
+
+
+def _batch_records(group: Any, batch_records: int) -> int:
+    """How many records a batch of a row group may have so that it holds about `BATCH_BYTES`."""
+    fitting: int = BATCH_BYTES * group.num_rows // max(group.total_byte_size, 1)
+    return max(1, min(batch_records, fitting))
+
+
 def _row_groups(file: pq.ParquetFile, low: int, high: int) -> list[int]:
     metadata = file.metadata
-    index = file.schema_arrow.get_field_index("position")
-    if index < 0:
-        raise KeyError("it has no column 'position'")
+    index = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "position")
     chosen = []
     for i in range(metadata.num_row_groups):
         statistics = metadata.row_group(i).column(index).statistics
@@ -155,17 +214,24 @@ def _row_groups(file: pq.ParquetFile, low: int, high: int) -> list[int]:
     return chosen
 
 
-def _cut(batch: pa.RecordBatch, low: int, high: int) -> pa.RecordBatch:
+def _as_kept(batch: pa.RecordBatch, wanted: list[str]) -> pa.RecordBatch:
+    """The batch with the types of a segment: other engines have their own for the same columns."""
+    kept = pa.schema([schema.SEGMENT.field(name) for name in wanted])
+    batch = batch.select(wanted)
+    return batch if batch.schema.types == kept.types else batch.cast(kept)
+
+
+def _cut(batch: pa.RecordBatch, low: int, high: int, *, dense: bool) -> pa.RecordBatch:
+    """The records at positions [low, high); `dense` says that positions rise, so that their ends tell of gaps."""
     positions = batch.column(0)
     count = len(positions)
     if count == 0:
         return batch
     first, last = positions[0].as_py(), positions[count - 1].as_py()
-    if last - first == count - 1:  # dense and in order, as every segment that was never compacted
+    if dense and last - first == count - 1:  # as in every segment that was never compacted
         begin = max(0, low - first)
         return batch.slice(begin, max(0, min(count, high - first) - begin))
-    bounds = pc.and_(pc.greater_equal(positions, low), pc.less(positions, high))
-    return batch.filter(bounds)
+    return batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))
 
 
 def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:

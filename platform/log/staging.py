@@ -17,11 +17,20 @@ from tidelog.log.clock import Ids
 from tidelog.log.config import Codec, TopicConfig
 from tidelog.log.errors import StorageError
 from tidelog.log.records import to_records
-from tidelog.log.segments import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter, Staged, write_small_segment
+from tidelog.log.segments import (
+    ROW_GROUP_BYTES,
+    ROW_GROUP_RECORDS,
+    SegmentWriter,
+    Staged,
+    row_group_records,
+    write_small_segment,
+)
 from tidelog.log.storage.port import Storage
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
+# Segments that are open at once: each is an open file, or on an object store a part of an upload, some 10 MiB.
+MOST_OPEN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,6 @@ class _Open:
 
     path: str
     context: AbstractContextManager[BinaryIO]
-    file: BinaryIO
     writer: SegmentWriter
 
 
@@ -85,9 +93,10 @@ def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> 
     order = np.argsort(partitions, kind="stable")
     found, starts = np.unique(partitions[order], return_index=True)
     ends = [*starts[1:].tolist(), len(order)]
-    gathered = records.take(pa.array(order))
+    records = records.combine_chunks()
+    # Each partition's rows are a copy of their own: a slice that waits would hold the memory of all the others.
     return [
-        (int(p), gathered.slice(start, end - start))
+        (int(p), records.take(pa.array(order[start:end])))
         for p, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True)
     ]
 
@@ -112,6 +121,15 @@ class Stager:
         """How many partitions the topic has, as far as the writer knows."""
         return self._target.partitions
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How much the rows hold that wait for a row group."""
+        return self._waiting_bytes
+
+    def write_largest(self) -> None:
+        """Write the rows of the partition that waits with the most."""
+        self._write(max(self._waiting, key=lambda p: self._waiting[p].size))
+
     def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
         """Stage records (columns as `tidelog.log.records.to_records` gives) for one partition each."""
         for partition, rows in split_by_partition(records, partitions):
@@ -124,7 +142,7 @@ class Stager:
             if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
                 self._write(partition)
         while self._waiting_bytes > WAITING_BYTES:
-            self._write(max(self._waiting, key=lambda p: self._waiting[p].size))
+            self.write_largest()
 
     def finish(self) -> list[Staged]:
         """Close every segment; the result is by partition, and in order within one."""
@@ -144,6 +162,7 @@ class Stager:
         What can't be deleted now is nobody's, and is purged later: the caller has a worse error to tell of.
         """
         for opened in self._open.values():
+            opened.writer.abandon()
             opened.context.__exit__(_Aborted, _Aborted(), None)
         self._open.clear()
         with suppress(StorageError):
@@ -167,27 +186,34 @@ class Stager:
             self._note(partition, path, writer, len(data))
 
     def _write(self, partition: int) -> None:
-        opened = self._open.get(partition)
-        if opened is None:
-            path = self._new_path(partition)
-            context = self._storage.create(f"{self._target.folder}/{path}")
-            file = context.__enter__()
-            opened = _Open(path, context, file, SegmentWriter(file, self._target.codec))
-            self._open[partition] = opened
-        opened.writer.write(self._take(partition))
-        if opened.file.tell() >= self._target.segment_bytes:
-            self._close(partition)
+        if partition not in self._open and len(self._open) >= MOST_OPEN:
+            self._put_small(partition)
+            return
+        records = self._take(partition)
+        at_once = row_group_records(records)
+        for start in range(0, records.num_rows, at_once):
+            opened = self._open.get(partition) or self._begin(partition)
+            opened.writer.write(records.slice(start, at_once))
+            if opened.writer.size >= self._target.segment_bytes:
+                self._close(partition)
+
+    def _begin(self, partition: int) -> _Open:
+        path = self._new_path(partition)
+        context = self._storage.create(f"{self._target.folder}/{path}")
+        opened = _Open(path, context, SegmentWriter(context.__enter__(), self._target.codec))
+        self._open[partition] = opened
+        return opened
 
     def _close(self, partition: int) -> None:
         opened = self._open.pop(partition)
         try:
             opened.writer.close()
-            size = opened.file.tell()
         except BaseException as e:
+            opened.writer.abandon()
             opened.context.__exit__(type(e), e, e.__traceback__)
             raise
         opened.context.__exit__(None, None, None)
-        self._note(partition, opened.path, opened.writer, size)
+        self._note(partition, opened.path, opened.writer, opened.writer.size)
 
     def _note(self, partition: int, path: str, writer: SegmentWriter, size: int) -> None:
         self._staged.append(

@@ -21,6 +21,7 @@ from tidelog.log.errors import (
     OutcomeUnknownError,
     SegmentTooOldError,
     TidelogError,
+    UnknownPartitionError,
 )
 from tidelog.log.machine import Committed
 from tidelog.log.records import check_columns
@@ -179,6 +180,11 @@ class Topic:
                 now_ms = self._lake.clock.now_ms()
                 stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
                 staged = stager.finish()
+            except UnknownPartitionError:
+                stager.abort()
+                if self._door.refresh().partitions == stager.partitions:
+                    raise
+                continue  # the topic has grown since it was last looked at
             except BaseException:
                 stager.abort()
                 raise

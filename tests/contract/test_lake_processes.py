@@ -1,0 +1,62 @@
+"""Real processes that append to one topic at once, on a local disk."""
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tidelog.log.lake import Lake
+
+PER_PROCESS = 30
+
+
+def append_many(uri: str, who: int, partition: int | None, ready: Any, go: Any, answers: Any) -> None:
+    """Append `PER_PROCESS` times, two records each; answer with the ranges."""
+    with Lake(uri) as lake:
+        topic = lake.topic("t")
+        topic.state()
+        ready.release()
+        go.wait(30)
+        ranges = []
+        for i in range(PER_PROCESS):
+            texts = [f"{who}-{i}-{half}".encode() for half in "ab"]
+            columns = {"value": texts, **({} if partition is None else {"partition": [partition] * 2})}
+            ranges.append(topic.append(pa.table(columns), acks=1 if i % 2 else "all"))
+        answers.put((who, ranges))
+
+
+@pytest.mark.parametrize(("processes", "partitions"), [(2, 1), (8, 4)])
+def test_offsets_are_dense_unique_and_nothing_is_lost(tmp_path: Path, processes: int, partitions: int) -> None:
+    uri = str(tmp_path / "lake")
+    lake = Lake(uri)
+    lake.create_topic("t", partitions=partitions, config={"log.checkpoint.interval": "50", "log.min.age.ms": "10000"})
+    spawn = multiprocessing.get_context("spawn")
+    ready, go, answers = spawn.Semaphore(0), spawn.Event(), spawn.Queue()
+    started = [
+        spawn.Process(target=append_many, args=(uri, i, i % partitions, ready, go, answers)) for i in range(processes)
+    ]
+    for process in started:
+        process.start()
+    assert all(ready.acquire(timeout=60) for _ in started)
+    go.set()
+    answered = dict(answers.get(timeout=60) for _ in started)
+    for process in started:
+        process.join(30)
+    assert [p.exitcode for p in started] == [0] * processes
+
+    for partition in range(partitions):
+        rows = [
+            (offset, value.decode())
+            for batch in lake.topic("t").read(partition)
+            for offset, value in zip(batch.column("offset").to_pylist(), batch.column("value").to_pylist(), strict=True)
+        ]
+        writers = [who for who in answered if who % partitions == partition]
+        assert [offset for offset, _ in rows] == list(range(len(writers) * PER_PROCESS * 2))
+        by_offset = dict(rows)
+        for who in writers:
+            for i, answer in enumerate(answered[who]):
+                ((answered_in, (first, end)),) = answer.items()
+                assert (answered_in, end - first) == (partition, 2)
+                assert [by_offset[first], by_offset[first + 1]] == [f"{who}-{i}-a", f"{who}-{i}-b"]
