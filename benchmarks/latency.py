@@ -6,6 +6,7 @@ import time
 import pyarrow as pa
 from figures import Row, percentile, summary
 from plan import Plan
+from pyspark.sql.streaming import StreamingQuery
 from sparks import session
 
 import tidelog
@@ -21,10 +22,11 @@ def run(plan: Plan) -> list[Row]:
     with tidelog.Lake(uri) as lake:
         for name in ("in", "out"):
             lake.create_topic(name, partitions=1)
-        rows = spark.readStream.format("tidelog").option("lake", uri).option("subscribe", "in").load()
+        rows = spark.readStream.format("tidelog").option("lake", uri).option("subscribe", "in")
+        rows = rows.option("startingOffsets", "earliest").load()
         writer = rows.select("key", "value").writeStream.format("tidelog").option("lake", uri).option("topic", "out")
         query = writer.option("checkpointLocation", str(plan.work / "latency-checkpoint")).start()
-        times_ms = [_round_trip_ms(lake) for _ in range(_WARMUP + plan.latencies)][_WARMUP:]
+        times_ms = [_round_trip_ms(lake, query) for _ in range(_WARMUP + plan.latencies)][_WARMUP:]
         phases = _phases(query.recentProgress)
         query.stop()
     spark.stop()
@@ -40,7 +42,7 @@ def run(plan: Plan) -> list[Row]:
     ]
 
 
-def _round_trip_ms(lake: tidelog.Lake) -> float:
+def _round_trip_ms(lake: tidelog.Lake, query: StreamingQuery) -> float:
     time.sleep(random.random() * 0.2)  # at any point of the query's turn
     source, copy = lake.topic("in"), lake.topic("out")
     before = copy.offsets()[0][1]
@@ -48,7 +50,7 @@ def _round_trip_ms(lake: tidelog.Lake) -> float:
     source.append(pa.table({"key": [b"k"], "value": [b"v" * 100]}), acks=1)
     while copy.offsets()[0][1] == before:
         if time.perf_counter() - began > _PATIENCE_S:
-            raise RuntimeError(f"the query copied nothing for {_PATIENCE_S:g} s")
+            raise RuntimeError(f"the query copied nothing for {_PATIENCE_S:g} s: {query.exception() or query.status}")
         time.sleep(0.001)
     return (time.perf_counter() - began) * 1e3
 
