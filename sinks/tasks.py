@@ -3,17 +3,19 @@
 Nothing is committed here. What was written goes back to the driver as a value; memory stays bounded.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidelog.log.config import TopicConfig
 from tidelog.log.errors import InvalidOptionError
 from tidelog.log.lake import Lake
+from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import Staged
-from tidelog.log.staging import Stager, Target, stage_records
+from tidelog.log.staging import WAITING_BYTES, Stager, Target, stage_records
 from tidelog.sinks.options import NULL_TOPIC, SinkOptions
 from tidelog.sinks.partitioner import load_partitioner
 
@@ -46,25 +48,33 @@ def open_target(lake: Lake, name: str, compression: str | None) -> TopicTarget:
 
 
 def stage(
-    batches: Iterable[pa.RecordBatch], names: list[str], options: SinkOptions, lake: Lake, known: TopicTarget | None
+    batches: Iterable[pa.RecordBatch],
+    names: list[str],
+    options: SinkOptions,
+    lake: Lake,
+    known: TopicTarget | None,
+    planned_ms: int,
 ) -> StagedTopics:
     """Stage the rows of `batches`, whose columns are `names` in order. `known` is the topic of option `topic`.
 
-    On an error everything staged is deleted again. With acks=all the segments survive a power loss on return.
+    `planned_ms` (since the epoch) is the LogAppendTime of the whole batch: tasks that run side by side must not
+    make it go back and forth. On an error everything staged is deleted again. With acks=all the segments survive a
+    power loss on return.
     """
     stagers: dict[str, tuple[TopicTarget, Stager]] = {}
     partitioner = load_partitioner(options.partitioner)
     turn = int(lake.ids.fraction() * 2**31)
     try:
-        for table in _gathered(batches, names):
-            for name, rows in _by_topic(table, options):
+        for table in _gathered(batches, _columns(names, options)):
+            for name, records in _by_topic(table, options):
                 if name not in stagers:
                     found = known if known and known.name == name else open_target(lake, name, options.compression)
                     stagers[name] = (found, Stager(lake.storage, found.target, lake.ids))
                 target, stager = stagers[name]
                 turn += 1
-                records = rows.select([c for c in rows.column_names if _counts(c, options)])
-                stage_records(stager, records, name, target.config, partitioner, turn, lake.clock.now_ms())
+                now_ms = planned_ms if target.config.timestamp_type == LOG_APPEND_TIME else lake.clock.now_ms()
+                stage_records(stager, records, name, target.config, partitioner, turn, now_ms)
+            _bound([stager for _, stager in stagers.values()])
         staged = {name: (target, stager.finish()) for name, (target, stager) in stagers.items()}
         if options.acks == "all":
             lake.storage.sync(f"{t.target.folder}/{s.path}" for t, segments in staged.values() for s in segments)
@@ -75,18 +85,27 @@ def stage(
     return StagedTopics({name: tuple(segments) for name, (_, segments) in staged.items() if segments})
 
 
-def _counts(column: str, options: SinkOptions) -> bool:
-    """Whether the sink writes a column: others have no effect, as in Kafka's sink."""
-    return column in ("key", "value", "headers", "partition") or (column == "timestamp" and options.include_timestamp)
+def _columns(names: Sequence[str], options: SinkOptions) -> dict[str, int]:
+    """Where the columns are that the sink writes: the first of equal names; others have no effect, as in Kafka."""
+    counts = {"key", "value", "headers", "partition"}
+    counts |= {"timestamp"} if options.include_timestamp else set()
+    counts |= {"topic"} if options.topic is None else set()
+    found: dict[str, int] = {}
+    for at, name in enumerate(names):
+        if name in counts:
+            found.setdefault(name, at)
+    return found
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
+def _gathered(batches: Iterable[pa.RecordBatch], columns: Mapping[str, int]) -> Iterator[pa.Table]:
+    """The columns that count, in tables that are worth the work; each in one chunk."""
     waiting: list[pa.RecordBatch] = []
     records = size = 0
     for batch in batches:
-        waiting.append(pa.RecordBatch.from_arrays(batch.columns, names=names))
-        records += batch.num_rows
-        size += batch.nbytes
+        taken = pa.RecordBatch.from_arrays([batch.column(at) for at in columns.values()], names=list(columns))
+        waiting.append(taken)
+        records += taken.num_rows
+        size += taken.nbytes
         if records >= GATHERED_RECORDS or size >= GATHERED_BYTES:
             yield pa.Table.from_batches(waiting).combine_chunks()
             waiting, records, size = [], 0, 0
@@ -95,11 +114,25 @@ def _gathered(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iterator[p
 
 
 def _by_topic(table: pa.Table, options: SinkOptions) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each topic, in their order."""
     if options.topic is not None:
         yield options.topic, table
         return
     topics = table.column("topic")
     if topics.null_count:
         raise InvalidOptionError(NULL_TOPIC)
-    for name in sorted(pc.unique(topics).to_pylist()):
-        yield name, table.filter(pc.equal(topics, name))
+    codes = topics.combine_chunks().dictionary_encode()
+    names, rows = codes.dictionary.to_pylist(), np.asarray(codes.indices)
+    if len(names) == 1:
+        yield names[0], table.drop_columns("topic")
+        return
+    order = np.argsort(rows, kind="stable")
+    starts = np.searchsorted(rows[order], np.arange(len(names) + 1))
+    for name, (start, end) in zip(names, pairwise(starts.tolist()), strict=True):
+        yield name, table.take(pa.array(order[start:end])).drop_columns("topic")
+
+
+def _bound(stagers: Sequence[Stager]) -> None:
+    """Write early so that the rows that wait, over all topics, stay below the bound of one."""
+    while sum(stager.waiting_bytes for stager in stagers) > WAITING_BYTES:
+        max(stagers, key=lambda stager: stager.waiting_bytes).write_largest()

@@ -1,49 +1,55 @@
 """The sink as Spark's Python data source API wants it: writers of batch and streaming queries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.clock import SystemClock
+from tidelog.log.errors import InvalidOptionError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.shared import shared_lake
 from tidelog.sinks import commits
 from tidelog.sinks.columns import check_columns
 from tidelog.sinks.options import NO_OVERWRITE, SinkOptions
-from tidelog.sinks.tasks import StagedTopics, open_target, stage
+from tidelog.sinks.tasks import StagedTopics, TopicTarget, open_target, stage
 
 _QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task tells the driver."""
+    """What a task tells the driver; `query_id` is "" in a batch write."""
 
     staged: StagedTopics
-    query_id: str | None
+    query_id: str = ""
 
 
 class _Writer:
-    """What both writers do: made on the driver, sent to the tasks."""
+    """What both writers do: made on the driver, sent to the tasks.
+
+    `known` is the topic of option `topic` as the driver found it; a task opens it itself when there is none.
+    """
 
     def __init__(self, schema: StructType, options: SinkOptions) -> None:
         check_columns([(f.name, f.dataType.simpleString()) for f in schema.fields], options)
         self._names = schema.fieldNames()
         self._options = options
-        lake = shared_lake(options.lake)
-        self._known = None if options.topic is None else open_target(lake, options.topic, options.compression)
+        self._known: TopicTarget | None = None
+        self._planned_ms = SystemClock().now_ms()
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage a task's rows."""
-        context = TaskContext.get()
-        query_id = context.getLocalProperty(_QUERY_ID) if context else None
-        staged = stage(iterator, self._names, self._options, shared_lake(self._options.lake), self._known)
-        return StagedMessage(staged, query_id)
+    def _find_topic(self) -> None:
+        if self._options.topic is not None:
+            lake = shared_lake(self._options.lake)
+            self._known = open_target(lake, self._options.topic, self._options.compression)
+
+    def _stage(self, rows: Iterator[pa.RecordBatch]) -> StagedTopics:
+        lake = shared_lake(self._options.lake)
+        return stage(rows, self._names, self._options, lake, self._known, self._planned_ms)
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
@@ -54,32 +60,61 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
             raise InvalidOptionError(NO_OVERWRITE)
         commits.batch_marker(options.txn)
         super().__init__(schema, options)
+        shared_lake(options.lake)
+        self._find_topic()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage a task's rows."""
+        return StagedMessage(self._stage(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks staged."""
         # The worker may be gone after this, so the lake is closed: that writes an overdue checkpoint.
         with Lake(self._options.lake, create=False) as lake:
-            commits.commit(lake, _staged(messages), self._options, commits.batch_marker(self._options.txn))
+            staged = (one for one in _staged(messages) if one is not None)
+            commits.commit(lake, staged, self._options, commits.batch_marker(self._options.txn))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what the tasks staged."""
-        commits.abort(shared_lake(self._options.lake), _staged(messages))
+        commits.abort(self._options.lake, _staged(messages))
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     """A streaming write: each batch counts exactly once, however often it is run."""
 
+    def __init__(self, schema: StructType, options: SinkOptions) -> None:
+        super().__init__(schema, options)
+        # Spark makes a writer to abort a batch as well, and an error then would hide the one that matters. A topic
+        # that can't be opened is told by the tasks.
+        with suppress(TidelogError):
+            self._find_topic()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Stage a task's rows. The commit runs where nothing of the query is known but what this returns."""
+        context = TaskContext.get()
+        query_id = context.getLocalProperty(_QUERY_ID) if context else None
+        if not query_id:
+            raise InvalidOptionError(
+                f"Spark did not tell this task which query it belongs to (local property {_QUERY_ID}), and without"
+                " that a batch can't count exactly once. Write with start() or toTable(), or inside foreachBatch."
+            )
+        return StagedMessage(self._stage(iterator), query_id)
+
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commit a batch; the query's id and the batch's go into the same entry."""
-        ids = {m.query_id for m in messages if isinstance(m, StagedMessage)} - {None, ""}
-        marker = commits.stream_marker(ids.pop() or "", batchId) if ids else None
-        if marker is not None:
-            commits.commit(shared_lake(self._options.lake), _staged(messages), self._options, marker)
+        """Commit a batch; the query's id and the batch's go into the same entry.
+
+        A topic for which nothing was staged gets no entry: the same batch run again stages nothing for it again.
+        """
+        query_ids = {message.query_id for message in messages if isinstance(message, StagedMessage)}
+        for query_id in query_ids:  # one, or none when the batch had no tasks
+            staged = (one for one in _staged(messages) if one is not None)
+            marker = commits.stream_marker(query_id, batchId)
+            commits.commit(shared_lake(self._options.lake), staged, self._options, marker)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Delete what the tasks staged."""
-        commits.abort(shared_lake(self._options.lake), _staged(messages))
+        commits.abort(self._options.lake, _staged(messages))
 
 
-def _staged(messages: list[Any]) -> list[StagedTopics]:
-    return [m.staged for m in messages if isinstance(m, StagedMessage)]
+def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedTopics | None]:
+    return [message.staged if isinstance(message, StagedMessage) else None for message in messages]

@@ -23,10 +23,10 @@ class _PushFilters:
     """`pushFilters` of a reader that works with Spark's push-down on and off.
 
     While `spark.sql.python.filterPushdown.enabled` is off (its default) Spark refuses a reader that overrides the
-    method, and tells so by `__func__`.
+    method, and tells so by `__func__`. Without push-down nobody calls this.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, take: Callable[[list[Filter]], Iterator[Filter]]) -> None:
         self._take = take
@@ -54,7 +54,9 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Plan the query's tasks."""
         options = self._options
-        catalog = Catalog(shared_lake(options.lake), options.strategy)
+        for warning in options.warnings:
+            logger.warning(warning)
+        catalog = Catalog(shared_lake(options.lake), options)
         catalog.refresh(required=True)
         starts = catalog.resolved(options.starting, "start", streaming=False)
         ends = catalog.resolved(options.ending, "end", streaming=False)

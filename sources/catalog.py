@@ -1,50 +1,85 @@
 """What a query sees of its lake: which topics there are, their offsets, their segments."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
-from tidelog.log.clock import Clock
-from tidelog.log.errors import UnknownTopicError
+from tidelog.log import names
+from tidelog.log.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
+from tidelog.log.fetch import find_by_time
 from tidelog.log.lake import Lake
-from tidelog.log.names import is_internal
 from tidelog.log.state import Segment, TopicState
-from tidelog.sources.limits import Limit, bind, resolve, times_wanted
+from tidelog.sources.limits import Limit, Position, bind, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
+from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Bounds
-from tidelog.sources.strategy import Strategy, Subscribe, SubscribePattern, partitions_of, topics_of
+from tidelog.sources.strategy import Subscribe, SubscribePattern, partitions_of, topics_of
 
 # How often a pattern looks for new topics: that lists the lake, which a trigger must not do each time.
-DISCOVERY_INTERVAL_MS = 1_000
+DISCOVERY_INTERVAL_S = 1.0
+
+T = TypeVar("T")
 
 
 class Catalog:
-    """The topics of a lake that a strategy reads, as of the last `refresh`."""
+    """The topics of a lake that a query reads, as they were at the last `refresh`: all answers agree."""
 
-    def __init__(self, lake: Lake, strategy: Strategy, clock: Clock | None = None) -> None:
-        self._lake = lake
-        self._clock = clock or lake.clock
-        self._strategy = strategy
+    def __init__(self, lake: Lake, options: SourceOptions) -> None:
+        self.lake = lake
+        self._options = options
+        self._strategy = options.strategy
         self._states: dict[str, TopicState] = {}
         self._names: list[str] = []
         self._listed_s = float("-inf")
 
     def refresh(self, *, required: bool = False) -> None:
-        """Look again. With `required` a topic that the strategy names must be there (`UnknownTopicError`)."""
-        states = {name: self._lake.peek(name) for name in self._candidates() if not is_internal(name)}
+        """Look again. With `required` a topic that the query subscribes to must be there (`UnknownTopicError`)."""
+        states = {name: self._patiently(self._look, name) for name in self._candidates()}
         self._states = {name: state for name, state in states.items() if state is not None}
         missing = sorted(set(states) - set(self._states))
         if required and missing and isinstance(self._strategy, Subscribe):
             raise UnknownTopicError(
-                f"Topic '{missing[0]}' does not exist in the lake {self._lake.uri}: a query subscribes to topics that"
+                f"Topic '{missing[0]}' does not exist in the lake {self.lake.uri}: a query subscribes to topics that"
                 " are there. Create it, correct option 'subscribe', or use 'subscribePattern' to wait for topics."
             )
 
     def _candidates(self) -> list[str]:
-        if not isinstance(self._strategy, SubscribePattern):
-            return topics_of(self._strategy, {})
-        now_s = self._clock.elapsed_s()
-        if now_s - self._listed_s >= DISCOVERY_INTERVAL_MS / 1000:
-            self._names, self._listed_s = self._lake.topics(), now_s
-        return topics_of(self._strategy, dict.fromkeys(self._names, 1))
+        """The topics to look for. Internal ones are left out, as in Kafka's source."""
+        if isinstance(self._strategy, SubscribePattern):
+            self._list()
+            return topics_of(self._strategy, dict.fromkeys(self._names, 1))
+        wanted = topics_of(self._strategy, {})
+        for name in wanted:
+            names.validate(name)
+        return [name for name in wanted if not names.is_internal(name)]
+
+    def _list(self) -> None:
+        now_s = self.lake.clock.elapsed_s()
+        if now_s - self._listed_s >= DISCOVERY_INTERVAL_S:
+            found = self._patiently(self.lake.storage.list_folders, "")
+            self._names = [n for n in found if not names.is_internal(n) and not names.why_invalid(n)]
+            self._listed_s = now_s
+
+    def _look(self, name: str) -> TopicState | None:
+        """The topic's state as a copy that stays as it is; None when there is no such topic."""
+        try:
+            state = self.lake.peek(name)
+        except NotATopicError:
+            if isinstance(self._strategy, SubscribePattern):
+                return None  # somebody's table, which the pattern happens to match
+            raise
+        if state is None:
+            return None
+        return replace(state, segments=dict(state.segments), ends=dict(state.ends), starts=dict(state.starts))
+
+    def _patiently(self, ask: Callable[[str], T], name: str) -> T:
+        """The answer of a store that may be unavailable for a while (`fetchOffset.numRetries`)."""
+        for _ in range(self._options.fetch_attempts - 1):
+            try:
+                return ask(name)
+            except StorageUnavailableError:
+                self.lake.clock.sleep(self._options.fetch_retry_interval_ms / 1000)
+        return ask(name)
 
     def assigned(self) -> frozenset[TopicPartition]:
         """The partitions that the strategy reads and that are there."""
@@ -65,13 +100,14 @@ class Catalog:
         """The live segments of partitions, by offset."""
         return {tp: self._states[tp.topic].live(tp.partition) for tp in partitions}
 
-    def resolved(self, limit: Limit, position: str, *, streaming: bool) -> dict[TopicPartition, int]:
+    def resolved(self, limit: Limit, position: Position, *, streaming: bool) -> dict[TopicPartition, int]:
         """A limit as an offset for every assigned partition, -1 and -2 left for `bind`."""
         assigned = self.assigned()
-        found: dict[TopicPartition, int | None] = {}
-        for tp, ms in times_wanted(limit, assigned).items():
-            found[tp] = self._lake.offsets_for_times(tp.topic, {tp.partition: ms})[tp.partition]
-        return resolve(limit, assigned, found, "start" if position == "start" else "end", streaming=streaming)
+        found = {
+            tp: find_by_time(self.lake.storage, tp.topic, self._states[tp.topic], tp.partition, ms)
+            for tp, ms in times_wanted(limit, assigned).items()
+        }
+        return resolve(limit, assigned, found, position, streaming=streaming)
 
     def bound(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Offsets with -1 and -2 replaced by what they mean now."""

@@ -38,14 +38,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._asked_latest = False
         self._target: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
-        self._last_trigger_ms = shared_lake(options.lake).clock.now_ms()
+        self._last_trigger_ms = 0  # as in Kafka's source: the first trigger never waits
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_options": self._options}
 
     def _look(self, *, required: bool = False) -> Catalog:
         if self._catalog is None:
-            self._catalog = Catalog(shared_lake(self._options.lake), self._options.strategy)
+            for warning in self._options.warnings:
+                logger.warning(warning)
+            self._catalog = Catalog(shared_lake(self._options.lake), self._options)
         self._catalog.refresh(required=required)
         return self._catalog
 
@@ -56,6 +58,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             catalog = self._look(required=True)
             self._initial = catalog.bound(catalog.resolved(self._options.starting, "start", streaming=True))
+            if self._target is not None:
+                # Spark fixes the end first: a start that depends on the time may lie behind that one.
+                self._target = catalog.ends()
         return to_json_offsets(self._initial)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: N802 - Spark's name
@@ -76,7 +81,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             latest,
             {tp: low for tp, (low, _) in bounds.items()},
             self._pace(limit),
-            now_ms=shared_lake(self._options.lake).clock.now_ms(),
+            now_ms=catalog.lake.clock.now_ms(),
             last_trigger_ms=self._last_trigger_ms,
         )
         self._last_trigger_ms = admitted.last_trigger_ms

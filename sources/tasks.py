@@ -9,7 +9,7 @@ from pyspark.sql.datasource import InputPartition
 
 from tidelog.log.fetch import FetchPlan, fetch, overlapping
 from tidelog.log.segments import ROW_GROUP_RECORDS
-from tidelog.log.shared import shared_lake
+from tidelog.log.shared import shared_storage
 from tidelog.log.state import Segment
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
@@ -58,6 +58,6 @@ def read_task(task: InputPartition) -> Iterator[pa.RecordBatch]:
     """The task's records as Arrow batches."""
     if not isinstance(task, ReadTask):  # Spark's stand-in for a query that has nothing to read
         return
-    storage = shared_lake(task.lake).storage
+    storage = shared_storage(task.lake)
     for topic, plan in task.plans:
         yield from fetch(storage, topic, topic, plan, include_headers=task.include_headers, batch_records=BATCH_RECORDS)

@@ -18,6 +18,9 @@ logger = logging.getLogger("tidelog.spark")
 
 LAKE_VARIABLE = "TIDELOG_LAKE"
 
+# Spark makes a writer for every batch, in processes that it uses again; each says its warnings once.
+_uttered: set[tuple[str, str | None, str]] = set()
+
 
 class DefaultSource(DataSource):
     """Topics as a source and a sink of batch and streaming queries, with the options of Spark's Kafka connector."""
@@ -29,41 +32,46 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of Spark's Kafka source, `headers` where `includeHeaders` asks for them."""
-        return RECORDS_WITH_HEADERS if source_options.parse_include_headers(dict(self.options)) else RECORDS
+        return _columns(source_options.parse_include_headers(dict(self.options)))
 
     def reader(self, schema: StructType) -> BatchReader:
         """The source of a batch query."""
-        _check_schema(schema)
         options = source_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _warn(options.warnings)
+        _check_schema(schema, options)
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
         """The source of a streaming query."""
-        _check_schema(schema)
         options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _warn(options.warnings)
+        _check_schema(schema, options)
         return StreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The sink of a batch write."""
         options = sink_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _warn(options.warnings)
+        _warn(options)
         return BatchWriter(schema, overwrite, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002, N802 - Spark's name
-        """The sink of a streaming query."""
+        """The sink of a streaming query. Complete mode, which sets `overwrite`, appends as in Kafka's sink."""
         options = sink_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _warn(options.warnings)
+        _warn(options)
         return StreamWriter(schema, options)
 
 
-def _warn(warnings: tuple[str, ...]) -> None:
-    for warning in warnings:
-        logger.warning(warning)
+def _warn(options: sink_options.SinkOptions) -> None:
+    for warning in options.warnings:
+        said = (options.lake, options.topic, warning)
+        if said not in _uttered:
+            _uttered.add(said)
+            logger.warning(warning)
 
 
-def _check_schema(schema: StructType) -> None:
+def _columns(include_headers: bool) -> StructType:
+    return RECORDS_WITH_HEADERS if include_headers else RECORDS
+
+
+def _check_schema(schema: StructType, options: source_options.SourceOptions) -> None:
     """Kafka's source has a fixed schema."""
-    if schema.fieldNames() not in (RECORDS.fieldNames(), RECORDS_WITH_HEADERS.fieldNames()):
+    if schema.simpleString() != _columns(options.include_headers).simpleString():
         raise InvalidOptionError("Kafka source has a fixed schema and cannot be set with a custom one")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
@@ -35,14 +36,14 @@ def read_topic(
         raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
     with _opened(lake) as opened:
         state = opened.topic(topic).state()
-        reader = spark.read.format("delta")
+        reader, folder = spark.read.format("delta"), f"{opened.uri}/{topic}"
         if version is not None:
             _require_kept(opened, topic, state, version)
-            reader = reader.option("versionAsOf", version)
+            return _as_records(reader.option("versionAsOf", version).load(folder), topic, None)
         if timestamp is not None:
-            reader = reader.option("timestampAsOf", timestamp)
-        is_now = version is None and timestamp is None
-        return _as_records(reader.load(f"{opened.uri}/{topic}"), topic, state if is_now else None)
+            with _trimmed_is_told(opened, topic, state, timestamp):
+                return _as_records(reader.option("timestampAsOf", timestamp).load(folder), topic, None)
+        return _as_records(reader.load(folder), topic, state)
 
 
 def stream_topic(
@@ -113,13 +114,33 @@ def _require_kept(lake: Lake, topic: str, state: TopicState, version: int) -> No
     """Refuse a version of the log that was trimmed, with the offsets to start from instead."""
     oldest = lake.oldest_version(topic)
     if version > state.version or version < oldest:
-        starts = ", ".join(f"{p}: {state.start(p)}" for p in range(min(state.partitions, 8)))
-        raise LogTrimmedError(
+        raise _trimmed(
+            lake,
+            topic,
+            state,
             f"Topic '{topic}' has versions {oldest} to {state.version} of its log; version {version} is not among"
-            f" them. Entries are kept for log.min.age.ms ({lake.topic_config(topic).log_min_age_ms} ms); raise it for"
-            f" longer time travel. The records that are there begin at the log start offsets ({starts}): read from"
-            " there with format('tidelog')."
+            " them.",
         )
+
+
+@contextmanager
+def _trimmed_is_told(lake: Lake, topic: str, state: TopicState, timestamp: str) -> Iterator[None]:
+    """Say it in our words when the log does not reach back to a time."""
+    try:
+        yield
+    except AnalysisException as e:
+        if e.getCondition() != "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION":
+            raise
+        raise _trimmed(lake, topic, state, f"The log of topic '{topic}' does not reach back to {timestamp}.") from e
+
+
+def _trimmed(lake: Lake, topic: str, state: TopicState, what: str) -> LogTrimmedError:
+    starts = ", ".join(f"{p}: {state.start(p)}" for p in range(min(state.partitions, 8)))
+    return LogTrimmedError(
+        f"{what} Entries are kept for log.min.age.ms ({lake.topic_config(topic).log_min_age_ms} ms); raise it for"
+        f" longer time travel. The records that are there begin at the log start offsets ({starts}): read from"
+        " there with format('tidelog')."
+    )
 
 
 @contextmanager
