@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Metadata, Protocol, Remove, Txn, decode_entry
 from tidelog.log.checkpoints import Checkpointer, checkpoints_from, read_checkpoint
-from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage.port import Storage
 
 _TEXTS = pa.map_(pa.string(), pa.string())
@@ -62,21 +62,34 @@ def port_checkpointer(storage: Storage) -> Checkpointer:
     return write
 
 
-def _actions_up_to(storage: Storage, folder: str, version: int) -> Iterable[Action]:
-    first = 0
-    for base in checkpoints_from(storage, folder, 0):
-        if base.version > version:
-            continue
-        try:
-            actions = read_checkpoint(storage, folder, base)
-        except (ObjectNotFoundError, CorruptLogError):  # a stale `_last_checkpoint`, or torn by a power loss
-            continue
-        yield from actions
-        first = base.version + 1
-        break
-    for v in range(first, version + 1):
+def _actions_up_to(storage: Storage, folder: str, version: int) -> list[Action]:
+    """The actions that make up the table at `version`, in order. Raises `LogTrimmedError`."""
+    base, actions = _newest_checkpoint(storage, folder, version)
+    for v in range(base + 1, version + 1):
         path = f"{folder}/{layout.entry_path(v)}"
-        yield from decode_entry(v, storage.get(path), path).actions
+        actions.extend(decode_entry(v, storage.get(path), path).actions)
+    # Looked at after the entries: what lies up to a floor may be strays.
+    if _newest_floor(storage, folder) > base:
+        raise LogTrimmedError(
+            f"The log in {folder} was trimmed while its checkpoint {version} was made. Make a later one."
+        )
+    return actions
+
+
+def _newest_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[Action]]:
+    """The newest checkpoint up to `version` that is past the floor and can be read: its version and actions."""
+    for checkpoint in checkpoints_from(storage, folder, _newest_floor(storage, folder) + 1):
+        if checkpoint.version <= version:
+            try:
+                return checkpoint.version, read_checkpoint(storage, folder, checkpoint)
+            except (ObjectNotFoundError, CorruptLogError):  # a stale `_last_checkpoint`, or torn by a power loss
+                continue
+    return -1, []
+
+
+def _newest_floor(storage: Storage, folder: str) -> int:
+    floors = (layout.version_of(o.path) for o in storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}"))
+    return max((f for f in floors if f is not None), default=-1)
 
 
 def _replay(actions: Iterable[Action]) -> list[Action]:

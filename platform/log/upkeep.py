@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpointer, newest_checkpoint_version
 from tidelog.log.clock import Clock
-from tidelog.log.door import Door
+from tidelog.log.door import SMALLEST_MIN_AGE_S, Door
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.trim import trim
 
@@ -93,15 +94,19 @@ class Upkeep:
         if not self._busy.acquire(blocking=ending):
             return
         try:
-            self._checkpoint(ending)
-            if self._clock.elapsed_s() - self._trimmed_s >= LEAST_TRIM_SPACING_S:
-                trim(self._door.storage, self._door.folder, self._rules().min_age_ms)
-                self._trimmed_s = self._clock.elapsed_s()
-        except Exception:
-            # The log works without: the next due commit tries again, and 'tidelog check' says what is overdue.
-            logger.warning("Upkeep of %s failed; it is tried again later.", self._door.folder, exc_info=True)
+            for work in (partial(self._checkpoint, ending), self._trim):  # one that fails doesn't hold up the other
+                try:
+                    work()
+                except Exception:
+                    # The log works without: the next due commit tries again, and 'tidelog check' says what is overdue.
+                    logger.warning("Upkeep of %s failed; it is tried again later.", self._door.folder, exc_info=True)
         finally:
             self._busy.release()
+
+    def _trim(self) -> None:
+        if self._clock.elapsed_s() - self._trimmed_s >= LEAST_TRIM_SPACING_S:
+            trim(self._door.storage, self._door.folder, self._rules().min_age_ms)
+            self._trimmed_s = self._clock.elapsed_s()
 
     def _checkpoint(self, ending: bool) -> None:
         door, now_s = self._door, self._clock.elapsed_s()
@@ -117,9 +122,14 @@ class Upkeep:
         # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
         unsynced = door.unsynced()
         door.storage.sync(door.path(p) for p in unsynced)
+        oldest, path = door.oldest_version(), door.path(layout.checkpoint_path(version))
         self._checkpointer(f"{door.storage.uri}/{door.folder}", version)
+        if self._clock.elapsed_s() - now_s > SMALLEST_MIN_AGE_S / 2 and door.oldest_version() != oldest:
+            # Frozen while the log was trimmed, the checkpointer may have read strays for entries.
+            door.storage.delete(path)
+            return
         # A power loss may leave an unsynced one torn, and then other engines can't open the table.
-        door.storage.sync([door.path(layout.checkpoint_path(version))])
+        door.storage.sync([path])
         door.drop_synced(version)
         door.checkpoint_version = max(door.checkpoint_version, version)
         self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
