@@ -187,8 +187,7 @@ def decide_delete_records(
     nothing, one above the end is out of range).
     """
     require_topic(state, topic)
-    actions: list[Action] = []
-    response: dict[int, int] = {}
+    starts: dict[int, int] = {}
     for partition, asked in sorted(before.items()):
         require_partition(state, topic, partition)
         start, end = state.start(partition), state.end(partition)
@@ -198,16 +197,23 @@ def decide_delete_records(
                 f"Topic '{topic}', partition {partition}: records before offset {asked} can't be deleted, the"
                 f" partition has offsets {start} to {end}. Give an offset in that range, or -1 for all."
             )
-        response[partition] = max(start, target)
-        if target <= start:
+        starts[partition] = max(start, target)
+    return Outcome(move_starts(state, starts, now_ms), starts, "DELETE", parameters={"before": str(starts)})
+
+
+def move_starts(state: TopicState, starts: Mapping[int, int], now_ms: int) -> tuple[Action, ...]:
+    """The actions that move log start offsets up to `starts`, where they lie below, and drop the segments below."""
+    actions: list[Action] = []
+    for partition, start in sorted(starts.items()):
+        if start <= state.start(partition):
             continue
-        actions.append(Txn(f"{layout.START_PREFIX}{partition}", target))
-        if target == end:
+        actions.append(Txn(f"{layout.START_PREFIX}{partition}", start))
+        if start == state.end(partition):
             # The newest record leaves, and LogAppendTime still must not fall below it.
             actions.append(Txn(f"{layout.TIMESTAMP_PREFIX}{partition}", state.last_timestamp_ms(partition)))
         actions.extend(
             Remove(s.path, s.partition, s.base_offset, s.size, now_ms, False)
             for s in state.live(partition)
-            if s.end <= target
+            if s.end <= start
         )
-    return Outcome(tuple(actions), response, "DELETE", parameters={"before": str(response)})
+    return tuple(actions)

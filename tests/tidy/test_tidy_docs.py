@@ -94,7 +94,8 @@ def test_the_keys_that_wait_for_maintenance_are_those_that_nothing_reads():
     read = {
         node.attr
         for source in package_sources()
-        if not source.module.startswith("tidelog.log.config")
+        # a plan of tidelog.retention does nothing until a job carries it out
+        if not source.module.startswith(("tidelog.log.config", "tidelog.retention"))
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Attribute)
     }

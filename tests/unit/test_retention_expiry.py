@@ -1,0 +1,82 @@
+"""Expiry by time and size, as tables over segment metadata; and carried out through the door."""
+
+import pytest
+from support.logs import add, apply_all, created, end_txn, entry, memory_lake, read, values
+
+from tidelog.log.config import TopicConfig
+from tidelog.log.errors import TopicChangedError
+from tidelog.log.segments import stats_json
+from tidelog.log.state import TopicState
+from tidelog.retention import Expiry, decide_expiry, plan_expiry
+
+NOW_MS = 10_000
+
+
+def state_of(*segments: tuple[int | None, int]) -> TopicState:
+    """One partition of segments of ten records: (newest timestamp in ms or None for no statistics, bytes)."""
+    adds = [
+        add(
+            0,
+            10 * i,
+            10 * i + 10,
+            size=size,
+            stats=None if newest is None else stats_json(10, 9, 0, newest),
+            modification_ms=5_000,
+        )
+        for i, (newest, size) in enumerate(segments)
+    ]
+    end = [end_txn(0, 10 * len(segments))] if segments else []
+    return apply_all(TopicState(), [created(partitions=2), entry(1, *adds, *end)])
+
+
+@pytest.mark.parametrize(
+    ("why", "segments", "config", "starts"),
+    [
+        ("nothing is old", [(9_000, 1), (9_500, 1)], {"retention.ms": "1000"}, {}),
+        ("exactly as old as allowed stays", [(9_000, 1)], {"retention.ms": "1000"}, {}),
+        ("older goes", [(8_999, 1), (9_500, 1)], {"retention.ms": "1000"}, {0: 10}),
+        ("an expired newest segment goes too", [(1, 1), (2, 1)], {"retention.ms": "1000"}, {0: 20}),
+        ("an old one behind a young one stays", [(9_500, 1), (1, 1)], {"retention.ms": "1000"}, {}),
+        ("a timestamp in the future is young", [(99_000, 1), (1, 1)], {"retention.ms": "1000"}, {}),
+        ("without statistics the file's time counts", [(None, 1)], {"retention.ms": "4999"}, {0: 10}),
+        ("without statistics, young", [(None, 1)], {"retention.ms": "5000"}, {}),
+        ("no limit", [(1, 1)], {"retention.ms": "-1"}, {}),
+        ("as large as allowed stays", [(9_999, 5), (9_999, 5)], {"retention.bytes": "10"}, {}),
+        ("only whole segments go", [(9_999, 5), (9_999, 5)], {"retention.bytes": "6"}, {}),
+        ("what is spare goes", [(9_999, 5), (9_999, 5)], {"retention.bytes": "5"}, {0: 10}),
+        ("nothing may stay", [(9_999, 5), (9_999, 5)], {"retention.bytes": "0"}, {0: 20}),
+        ("the stricter limit wins", [(1, 5), (9_999, 5)], {"retention.ms": "9000", "retention.bytes": "5"}, {0: 10}),
+        ("a compacted topic keeps all", [(1, 1)], {"retention.ms": "1", "cleanup.policy": "compact"}, {}),
+        ("both policies expire too", [(1, 1)], {"retention.ms": "1", "cleanup.policy": "compact,delete"}, {0: 10}),
+        ("an empty partition has nothing to lose", [], {"retention.ms": "0", "retention.bytes": "0"}, {}),
+    ],
+)
+def test_what_expires(
+    why: str, segments: list[tuple[int | None, int]], config: dict[str, str], starts: dict[int, int]
+) -> None:
+    plan = plan_expiry(state_of(*segments), TopicConfig.parse(config), NOW_MS)
+    assert plan == Expiry("id-1", starts), why
+
+
+def test_a_plan_carried_out_moves_the_start_once() -> None:
+    lake, _, clock = memory_lake()
+    lake.create_topic("t", partitions=1, config={"retention.ms": "1000"})
+    topic = lake.topic("t")
+    topic.append(values("old"))
+    clock.pass_s(2)
+    topic.append(values("young"))
+
+    def expire() -> bool:
+        plan = plan_expiry(topic.state(), topic.config(), clock.now_ms())
+        door = lake._log("t").door
+        return door.commit(lambda state: decide_expiry(state, "t", plan, now_ms=clock.now_ms())).written
+
+    assert expire()
+    assert lake.offsets("t") == {0: (1, 2)}
+    assert read(lake, "t") == ["young"]
+    assert not expire()
+
+
+def test_a_plan_for_an_earlier_life_is_refused() -> None:
+    with pytest.raises(TopicChangedError):
+        decide_expiry(state_of((1, 1)), "t", Expiry("id-0", {0: 10}), now_ms=NOW_MS)
