@@ -1,0 +1,319 @@
+"""What other engines, other tools and people may do to a lake's files: told clearly, and nothing is lost or wedged."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from support.faults import FaultyStorage
+from support.logs import START_MS, FakeClock, add, memory_lake, open_lake, read, values
+
+from tidelog.log import layout
+from tidelog.log.errors import (
+    CorruptLogError,
+    CorruptSegmentError,
+    InvalidConfigError,
+    NotATopicError,
+    StorageError,
+    TornEntryError,
+    UnsupportedFormatError,
+)
+from tidelog.log.lake import Lake
+from tidelog.log.storage import LocalStorage
+from tidelog.log.storage.port import Storage
+
+Started = tuple[Lake, FaultyStorage, FakeClock]
+
+
+@pytest.fixture
+def started() -> Started:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t", partitions=2)
+    lake.topic("t").append(values("a", "b", partition=[0, 1]))
+    return lake, storage, clock
+
+
+def foreign_entry(storage: Storage, *bodies: dict[str, Any], operation: str = "SET TBLPROPERTIES") -> int:
+    """An entry as another engine writes it at the head of the log; its version."""
+    version = max(layout.version_of(o.path) or 0 for o in storage.list_after("t/_delta_log") if ".json" in o.path) + 1
+    info = {"commitInfo": {"timestamp": START_MS, "operation": operation, "engineInfo": "Apache-Spark/4.2.0"}}
+    data = b"\n".join(orjson.dumps(b) for b in (info, *bodies)) + b"\n"
+    assert storage.put_if_absent(f"t/{layout.entry_path(version)}", data)
+    return version
+
+
+def metadata_now(lake: Lake) -> dict[str, Any]:
+    """The topic's metaData as another engine reads it."""
+    now = lake._log("t").door.refresh().metadata
+    assert now is not None
+    return {
+        "id": now.table_id,
+        "name": now.name,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": now.schema,
+        "partitionColumns": list(now.partition_columns),
+        "configuration": dict(now.configuration),
+        "createdTime": now.created_ms,
+    }
+
+
+def set_properties(lake: Lake, storage: Storage, **properties: str | None) -> int:
+    """ALTER TABLE ... SET or UNSET TBLPROPERTIES by Spark; `_` stands for `.`."""
+    metadata = metadata_now(lake)
+    for key, value in properties.items():
+        name = key.replace("_", ".")
+        metadata["configuration"].pop(name, None)
+        if value is not None:
+            metadata["configuration"][name] = value
+    return foreign_entry(storage, {"metaData": metadata})
+
+
+# --- configuration -----------------------------------------------------------------------------------------
+
+WRONG = {"tidelog_retention_ms": "soon", "tidelog_retention_msec": "5", "tidelog_max_message_bytes": "-1"}
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG.items())
+def test_a_configuration_that_another_engine_set_wrong_stops_no_reader_and_can_be_mended(
+    started: Started, key: str, value: str
+) -> None:
+    lake, storage, clock = started
+    set_properties(lake, storage, **{key: value})
+    name = key.replace("_", ".").removeprefix("tidelog.")
+    for one in (lake, open_lake(storage, clock)):
+        assert read(one, "t") == ["a"]
+        assert one.offsets("t") == {0: (0, 1), 1: (0, 1)}
+        assert one.describe_topic("t").config[name] == value
+        assert one.topics() == ["t"]
+        with pytest.raises(
+            InvalidConfigError, match=rf"Topic 't' holds.*another engine set wrong.*{name}.*alter_topic"
+        ):
+            one.topic("t").append(values("x", partition=[0]))
+    assert lake.delete_records("t", {1: 1}) == {1: 1}
+    with pytest.raises(InvalidConfigError, match="set wrong"):
+        lake.alter_topic("t", config={"segment.ms": "5"})
+    assert lake.alter_topic("t", config={name: None, "segment.ms": "5"}).config == {"segment.ms": "5"}
+    assert lake.topic("t").append(values("x", partition=[0])) == {0: (1, 2)}
+
+
+def test_a_wrong_value_may_be_set_right(started: Started) -> None:
+    lake, storage, _ = started
+    set_properties(lake, storage, tidelog_retention_ms="soon")
+    assert lake.alter_topic("t", config={"retention.ms": "7"}).config == {"retention.ms": "7"}
+
+
+def test_a_wrong_cleanup_policy_is_no_licence_to_delete(started: Started) -> None:
+    lake, storage, _ = started
+    set_properties(lake, storage, tidelog_cleanup_policy="compcat")
+    with pytest.raises(InvalidConfigError, match=r"cleanup\.policy"):
+        lake.delete_records("t", {0: 1})
+
+
+def test_a_topic_that_is_set_wrong_can_be_deleted(started: Started) -> None:
+    lake, storage, _ = started
+    set_properties(lake, storage, tidelog_retention_ms="soon")
+    lake.delete_topic("t")
+    assert lake.create_topic("t").config == {}
+
+
+def test_a_right_value_that_another_engine_sets_counts(started: Started) -> None:
+    lake, storage, _ = started
+    set_properties(lake, storage, tidelog_max_message_bytes="3", tidelog_partitions="4")
+    assert lake.topic_config("t").max_message_bytes == 3
+    assert len(lake.offsets("t")) == 4
+
+
+# --- what another engine can undo --------------------------------------------------------------------------
+
+
+def test_a_property_that_is_not_implemented_stops_the_topic_until_it_is_unset(started: Started) -> None:
+    lake, storage, clock = started
+    topic = lake.topic("t")
+    set_properties(lake, storage, delta_appendOnly="true")
+    for use in (lambda: topic.append(values("x")), lambda: topic.read(0), lambda: open_lake(storage, clock).topic("t")):
+        with pytest.raises(UnsupportedFormatError, match=r"delta\.appendOnly\. Unset them"):
+            use()
+    assert lake.topics() == ["t"]
+    other = open_lake(storage, clock)
+    metadata = metadata_of_refused(storage)
+    del metadata["configuration"]["delta.appendOnly"]
+    foreign_entry(storage, {"metaData": metadata})
+    assert topic.append(values("x", partition=[0])) == {0: (1, 2)}
+    assert read(other, "t") == ["a", "x"]
+
+
+def metadata_of_refused(storage: Storage) -> dict[str, Any]:
+    """The metaData of the newest entry."""
+    newest = [o.path for o in storage.list_after("t/_delta_log") if o.path.endswith(".json")][-1]
+    found = [orjson.loads(line) for line in storage.get(newest).splitlines()]
+    body: dict[str, Any] = next(b["metaData"] for b in found if "metaData" in b)
+    return body
+
+
+def change_schema(lake: Lake, storage: Storage, change: Any) -> int:
+    metadata = metadata_now(lake)
+    schema = orjson.loads(metadata["schemaString"])
+    change(schema["fields"])
+    metadata["schemaString"] = orjson.dumps(schema).decode()
+    return foreign_entry(storage, {"metaData": metadata}, operation="ADD COLUMNS")
+
+
+def test_a_column_that_another_engine_adds_stands_beside(started: Started) -> None:
+    lake, storage, clock = started
+    change_schema(
+        lake, storage, lambda f: f.append({"name": "note", "type": "string", "nullable": True, "metadata": {}})
+    )
+    assert lake.topic("t").append(values("x", partition=[0])) == {0: (1, 2)}
+    lake.alter_topic("t", config={"retention.ms": "5"})
+    fresh = open_lake(storage, clock)
+    assert read(fresh, "t") == ["a", "x"]
+    assert "note" in metadata_now(fresh)["schemaString"]
+
+
+def test_a_column_that_another_engine_renames_is_named_and_can_be_renamed_back(started: Started) -> None:
+    lake, storage, _ = started
+    before = metadata_now(lake)
+    change_schema(lake, storage, lambda f: next(x for x in f if x["name"] == "value").update(name="payload"))
+    for use in (lambda: lake.topic("t"), lambda: lake.describe_topic("t"), lambda: lake.delete_topic("t")):
+        with pytest.raises(UnsupportedFormatError, match=r"column 'value' is gone.*Change the schema back"):
+            use()
+    foreign_entry(storage, {"metaData": before})
+    assert lake.topic("t").append(values("x", partition=[0])) == {0: (1, 2)}
+
+
+# --- what stops the log at an entry ------------------------------------------------------------------------
+
+APPEND = {
+    "path": "part-0000.parquet",
+    "partitionValues": {"partition": "0", "base_offset": "1"},
+    "size": 10,
+    "modificationTime": START_MS,
+    "dataChange": True,
+}
+STOPS: dict[str, tuple[list[dict[str, Any]], type[Exception], str]] = {
+    "an append": ([{"add": APPEND}], CorruptLogError, r"log entry 2 \(X\) breaks the format.*does not say"),
+    "an append without partition": (
+        [{"add": {**APPEND, "partitionValues": {"partition": None, "base_offset": None}}}],
+        CorruptLogError,
+        "log entry 2",
+    ),
+    "an unknown action": ([{"teleport": {}}], CorruptLogError, "00000000000000000002.json holds an action 'teleport'"),
+    "an upgrade": (
+        [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}}],
+        UnsupportedFormatError,
+        r"protocol \(reader 3, writer 7\) with features deletionVectors",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bodies", "error", "says"), STOPS.values(), ids=STOPS)
+def test_readers_and_writers_stop_at_the_entry(
+    started: Started, bodies: list[dict[str, Any]], error: type[Exception], says: str
+) -> None:
+    lake, storage, clock = started
+    topic = lake.topic("t")
+    foreign_entry(storage, *bodies, operation="X")
+    uses = (lambda: topic.append(values("x")), lambda: topic.read(0), lambda: open_lake(storage, clock).topic("t"))
+    for use in (*uses, *uses):  # it says the same each time
+        with pytest.raises(error, match=says):
+            use()
+    assert lake.topics() == ["t"]
+    lake.create_topic("another")  # nobody else is held up
+    assert lake.topic("another").append(values("x")) == {0: (0, 1)}
+
+
+def test_a_newer_format_version_is_told(started: Started) -> None:
+    lake, storage, clock = started
+    set_properties(lake, storage, tidelog_format="2")
+    for one in (lake, open_lake(storage, clock)):
+        with pytest.raises(UnsupportedFormatError, match=r"format version 2.*Upgrade tidelog"):
+            one.topic("t")
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, -20])
+def test_a_torn_entry_is_told(started: Started, keep: int) -> None:
+    lake, storage, clock = started
+    data = storage.get(f"t/{layout.entry_path(1)}")
+    storage.inner.put(f"t/{layout.entry_path(2)}", data[:keep])
+    for one in (lake, open_lake(storage, clock)):
+        with pytest.raises(TornEntryError, match=r"00002\.json is torn.*run 'tidelog check --repair'") as torn:
+            one.topic("t").append(values("x"))
+        assert torn.value.version == 2
+
+
+def test_a_segment_that_is_gone_is_named_and_the_rest_is_served(started: Started) -> None:
+    lake, storage, _ = started
+    lake.topic("t").append(values("c", partition=[0]))
+    first = lake.topic("t").state().live(0)[0]
+    storage.inner.delete(f"t/{first.path}")
+    with pytest.raises(CorruptSegmentError, match=r"offsets 0 to 1\) is missing.*delete_records before offset 1"):
+        read(lake, "t")
+    assert read(lake, "t", 0, 1) == ["c"]
+    lake.delete_records("t", {0: 1})
+    assert read(lake, "t") == ["c"]
+
+
+# --- folders that are no topics ----------------------------------------------------------------------------
+
+
+def test_a_table_that_is_no_topic(started: Started) -> None:
+    lake, storage, _ = started
+    info = {"commitInfo": {"timestamp": 1, "operation": "CTAS"}}
+    schema = '{"type":"struct","fields":[]}'
+    table = {"metaData": {"id": "x", "schemaString": schema, "partitionColumns": [], "configuration": {}}}
+    protocol = {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["columnMapping"]}}
+    file = {"add": {"path": "p", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}}
+    data = b"\n".join(orjson.dumps(b) for b in (info, protocol, table, file))
+    storage.inner.put(f"plain/{layout.entry_path(0)}", data)
+    storage.inner.put("notes/readme.txt", b"hello")
+    assert lake.topics() == ["t"]
+    for use in (lake.topic, lake.create_topic, lake.describe_topic):
+        with pytest.raises(NotATopicError, match=r"'plain' is a Delta table but not a topic: it has no property"):
+            use("plain")
+    lake.create_topic("notes")
+    assert storage.get("notes/readme.txt") == b"hello"
+
+
+# --- addresses ---------------------------------------------------------------------------------------------
+
+
+def test_a_lake_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    for create in (True, False):
+        with pytest.raises(StorageError, match=r"is a file, not a folder: check the lake's address"):
+            Lake(str(tmp_path / "file"), create=create)
+        with pytest.raises(StorageError, match="is a file, not a folder"):
+            Lake(str(tmp_path / "file/lake"), create=create)
+
+
+def test_a_topic_whose_folder_is_a_file(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    (tmp_path / "t").write_text("not a folder")
+    with pytest.raises(StorageError, match="is a file, not a folder"):
+        lake.create_topic("t")
+    assert lake.topics() == []
+
+
+def test_a_folder_that_can_not_be_read_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Root ignores modes, so the store says it."""
+    storage = FaultyStorage(LocalStorage(tmp_path), lambda *call: None)
+
+    def denied(method: str, path: str, phase: str) -> None:
+        if method == "get":
+            raise StorageError("EACCES")
+
+    storage.hook = denied
+    with pytest.raises(StorageError, match="EACCES"):
+        Lake("", storage=storage)
+
+
+def test_an_added_file_needs_no_data_of_ours(started: Started) -> None:
+    """A foreign entry's path is only a text here: nothing is opened to verify it."""
+    lake, storage, _ = started
+    old = lake.topic("t").state().live(0)[0]
+    removed = {"path": old.path, "dataChange": True, "deletionTimestamp": START_MS}
+    again = {**APPEND, "partitionValues": {"partition": "0", "base_offset": "0"}, "path": add(0, 0, 1).path}
+    foreign_entry(storage, {"remove": removed}, {"add": again}, operation="DELETE")
+    assert lake.offsets("t")[0] == (0, 1)
+    with pytest.raises(CorruptSegmentError, match="is missing"):
+        read(lake, "t")
