@@ -78,6 +78,7 @@ class Door(Generic[S]):
         # When the last put of an entry began.
         self._put_s = float("-inf")
         self._unsynced: list[tuple[int, str]] = []
+        self._most_unsynced = 16 * MANY_UNSYNCED
         self._pending: dict[str, _Pending] = {}
         self._landed: dict[str, int] = {}
         self.checkpoint_version = -1
@@ -122,6 +123,7 @@ class Door(Generic[S]):
                 raise broken
             else:
                 self._head, self._head_seen_s = self._state.version, self._looked_s
+                self._forget_synced()
                 return
 
     def _is_late(self) -> bool:
@@ -360,6 +362,12 @@ class Door(Generic[S]):
         paths = [*(p for _, p in self._unsynced), *own]
         if paths:
             self.storage.sync(self.path(p) for p in paths)
+
+    def _forget_synced(self) -> None:
+        """Keep the list short in a process that only reads, however long it runs: checkpoints sync what they hold."""
+        if len(self._unsynced) > self._most_unsynced:
+            self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
+            self._most_unsynced = len(self._unsynced) + 16 * MANY_UNSYNCED
 
     def unsynced(self) -> list[str]:
         """The segments, by path below the log's folder, that may not survive a power loss yet."""

@@ -320,6 +320,7 @@ class Lake:
 
     def peek(self, name: str) -> TopicState | None:
         """The topic's state at the head of its log, None when there is no such topic. Not to be changed."""
+        check_name(name)
         state = self._log(name).door.refresh()
         return state if state.exists else None
 

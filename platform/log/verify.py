@@ -5,7 +5,7 @@ whatever went on from there would give offsets twice or lose records. Other engi
 rows; they may not append.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tidelog.log import layout
 from tidelog.log.actions import Add, Entry, Metadata, Protocol, Remove, Txn
@@ -227,9 +227,10 @@ def _rewrites(
             if (add.partition, add.base_offset) not in bases:
                 yield f"its file {add.path} replaces none of partition {add.partition} at {add.base_offset}"
         return
-    for partition in sorted({a.partition for a in adds} | {s.partition for s in out}):
-        covered = _union([(s.base_offset, s.end) for s in out if s.partition == partition])
-        ranges = [(a.base_offset, a.end or 0) for a in adds if a.partition == partition]
+    left = _by_partition((s.partition, s.base_offset, s.end) for s in out)
+    came = _by_partition((a.partition, a.base_offset, a.end or 0) for a in adds)
+    for partition in sorted(left.keys() | came.keys()):
+        covered, ranges = _union(left.get(partition, [])), came.get(partition, [])
         new = _union(ranges)
         if any(end <= base for base, end in ranges) or _length(ranges) != _length(new):
             yield f"its files of partition {partition} overlap, or don't say (tag {layout.END_TAG}) what they cover"
@@ -237,6 +238,14 @@ def _rewrites(
         start = starts.get(partition, state.start(partition))
         if _above(new, start) != _above(covered, start):
             yield f"it replaces offsets {covered} of partition {partition} by {new}"
+
+
+def _by_partition(covers: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """{partition: [(base, end)]} of (partition, base, end)."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for partition, base, end in covers:
+        found.setdefault(partition, []).append((base, end))
+    return found
 
 
 def _candidates(state: TopicState, removes: list[Remove]) -> Iterator[Segment]:

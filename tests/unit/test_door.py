@@ -19,6 +19,7 @@ from support.logs import (
 )
 
 from tidelog.log.actions import Action, Txn, encode_entry
+from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.decisions import Outcome
 from tidelog.log.door import Door
 from tidelog.log.errors import (
@@ -331,3 +332,17 @@ def test_two_handles_append_in_turn_and_see_one_another() -> None:
         (one if i % 2 else other).append(values(f"v{i}"))
     assert read(lake, "t") == ["v0", "v1", "v2", "v3"]
     assert [o for o, _ in read_offsets(lake, "t")] == [0, 1, 2, 3]
+
+
+def test_a_process_that_only_reads_forgets_what_checkpoints_have_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it remembers every segment that was appended with acks=1 while it runs."""
+    monkeypatch.setattr("tidelog.log.door.MANY_UNSYNCED", 2)
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t")
+    reader = open_lake(storage, clock).topic("t")
+    for i in range(100):
+        lake.topic("t").append(values(f"{i}"), acks=1)
+        reader.state()
+        if i % 20 == 19:
+            port_checkpointer(storage.inner)(f"{storage.uri}/t", i - 5)
+    assert len(reader._door.unsynced()) <= 16 * 2 + 20 + 6

@@ -1,10 +1,13 @@
 """A handle of another life of its topic, what changes between staging and committing, and appends that fail."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.logs import START_MS, memory_lake, open_lake, quiet, read, stage, values
+from support.logs import START_MS, memory_lake, open_lake, quiet, read, read_offsets, stage, values
+from support.rewrites import merge
 
 from tidelog.log.appends import Marker
 from tidelog.log.errors import (
@@ -207,3 +210,41 @@ def test_a_store_that_fails_the_clean_up_too_does_not_hide_the_first_error() -> 
 def test_a_partitioner_that_is_not_known() -> None:
     with pytest.raises(InvalidConfigError, match="Unknown partitioner 'murmur'"):
         lake_with().topic("t").append(values("a"), partitioner="murmur")
+
+
+# --- many threads ------------------------------------------------------------------------------------------
+
+
+def test_many_threads_share_a_handle() -> None:
+    lake = lake_with(2)
+    topic = lake.topic("t")
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda i: topic.append(values(f"{i}", partition=[i % 2])), range(60)))
+        reads = list(threads.map(lambda _: len(read(lake, "t", 0)), range(8)))
+    for partition in (0, 1):
+        offsets = dict(read_offsets(lake, "t", partition))
+        assert sorted(offsets) == list(range(30))
+        mine = {answers[i][partition][0]: f"{i}" for i in range(60) if i % 2 == partition}
+        assert mine == offsets
+    assert set(reads) == {30}
+
+
+def test_a_reader_among_rewrites_never_sees_a_hole() -> None:
+    """The segments that leave and the ones that come are one change, in this process too."""
+    lake = lake_with()
+    for i in range(5):
+        lake.topic("t").append(values(f"{i}"))
+    topic, stop = lake.topic("t"), Event()
+
+    def rewrite() -> None:
+        while not stop.is_set():
+            merge(lake, "t")
+
+    with ThreadPoolExecutor(1) as threads:
+        rewriting = threads.submit(rewrite)
+        try:
+            seen = {tuple(o for b in topic.read(0) for o in b.column("offset").to_pylist()) for _ in range(200)}
+        finally:
+            stop.set()
+        rewriting.result()
+    assert seen == {tuple(range(5))}
