@@ -2,7 +2,6 @@
 
 import sys
 from importlib.metadata import version
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -14,6 +13,7 @@ from tidelog.cli.failures import EXIT_CODES, FAILED, CommandGroup, complain, mes
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
 from tidelog.cli.produce_command import produce
+from tidelog.cli.terminal import prose
 from tidelog.cli.topic_commands import topics
 
 app = typer.Typer(
@@ -28,11 +28,13 @@ app = typer.Typer(
 )
 app.add_typer(topics, name="topic")
 app.add_typer(lakes, name="lake")
-app.command("produce", epilog=r"Example: seq 1000 | tidelog produce orders -H source=seq")(produce)
-app.command("consume", epilog=r"Example: tidelog consume orders -o -10 -f '%p:%o %k=%s\n'")(consume)
-app.command("check", epilog="Example: tidelog check --deep")(check)
-if find_spec("tidelog.cli.demo"):
-    app.command("demo", epilog="Example: tidelog demo")(demo)
+for _name, _command, _example in (
+    ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
+    ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),
+    ("check", check, "tidelog check --deep"),
+    ("demo", demo, "tidelog demo"),
+):
+    app.command(_name, help=prose(_command.__doc__ or ""), epilog=f"Example: {_example}")(_command)
 
 
 def _print_version(asked: bool) -> None:

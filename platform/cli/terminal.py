@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from inspect import cleandoc
 from typing import Any
 
 from rich import box
@@ -69,6 +70,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
     for row in rows:
         found.add_row(*row)
     return found
+
+
+def prose(text: str) -> str:
+    """A docstring's paragraphs without its line breaks, which typer would print as they stand."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
 
 
 def number(count: int) -> str:

@@ -2,15 +2,19 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from typer.testing import CliRunner, Result
 
 from tidelog.cli.main import app
 from tidelog.log.lake import Lake
+
+WAIT_S = 60
 
 _names = iter(range(1 << 30))
 
@@ -22,9 +26,26 @@ def lake_address() -> str:
 
 def cli(*args: str, stdin: str | bytes = b"", env: Mapping[str, str | None] | None = None) -> Result:
     """Run `tidelog ARGS`, in an environment without TIDELOG_LAKE unless `env` has it."""
-    return CliRunner().invoke(
-        app, list(args), input=stdin, env={"TIDELOG_LAKE": None, **(env or {})}, catch_exceptions=False
-    )
+    with _ends_in_time():
+        return CliRunner().invoke(
+            app, list(args), input=stdin, env={"TIDELOG_LAKE": None, **(env or {})}, catch_exceptions=False
+        )
+
+
+@contextmanager
+def _ends_in_time() -> Iterator[None]:
+    """Fail a command that goes on for ever, as a consumer does that overlooks its end."""
+
+    def too_long(*_: object) -> None:
+        raise AssertionError(f"the command still runs after {WAIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(WAIT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def done(*args: str, stdin: str | bytes = b"", env: Mapping[str, str | None] | None = None) -> Result:

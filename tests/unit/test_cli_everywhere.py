@@ -149,6 +149,19 @@ def test_help_has_an_example(words):
     assert done(*words, "-h").stdout == text
 
 
+def all_commands(group=None):
+    for command in (group or get_command(app)).commands.values():
+        yield command
+        if hasattr(command, "commands"):
+            yield from all_commands(command)
+
+
+@pytest.mark.parametrize("command", list(all_commands()), ids=lambda c: c.name)
+def test_help_leaves_line_breaks_to_the_terminal(command):
+    assert "\n" not in command.help.replace("\n\n", "")
+    assert all(p.strip() for p in command.help.split("\n\n"))
+
+
 def test_help_names_the_exit_codes():
     text = " ".join(done("--help").stdout.split())
     assert "0 done; 1 the operation failed; 2 wrong usage; 3 'check' found errors; 130 interrupted" in text

@@ -8,12 +8,10 @@ import sys
 from contextlib import contextmanager, suppress
 
 import pytest
-from support.cli_calls import done, lines_of, open_lake, process, refused
+from support.cli_calls import WAIT_S, done, lines_of, open_lake, process, refused
 from support.os_faults import fail_os
 
 from tidelog.cli import main
-
-WAIT_S = 60
 
 
 @pytest.fixture
