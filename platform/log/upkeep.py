@@ -125,8 +125,10 @@ class Upkeep:
         oldest, path = door.oldest_version(), door.path(layout.checkpoint_path(version))
         self._checkpointer(f"{door.storage.uri}/{door.folder}", version)
         if self._clock.elapsed_s() - now_s > SMALLEST_MIN_AGE_S / 2 and door.oldest_version() != oldest:
-            # Frozen while the log was trimmed, the checkpointer may have read strays for entries.
-            door.storage.delete(path)
+            # Frozen while the log was trimmed, the checkpointer may have read strays for entries. But if somebody wrote
+            # the same one meanwhile and trimmed up to it, the log rests on it.
+            if door.oldest_version() != version:
+                door.storage.delete(path)
             return
         # A power loss may leave an unsynced one torn, and then other engines can't open the table.
         door.storage.sync([path])
