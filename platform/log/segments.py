@@ -92,9 +92,10 @@ class SegmentWriter:
 
     def __init__(self, file: Any, codec: Codec) -> None:
         self.records = 0
+        self.size = 0
         self.min_timestamp_ms = 2**63 - 1
         self.max_timestamp_ms = -(2**63)
-        self._sink = _Sink(file)
+        self._sink = file if isinstance(file, pa.BufferOutputStream) else _Sink(file)
         self._writer = pq.ParquetWriter(
             self._sink,
             schema.SEGMENT,
@@ -105,11 +106,6 @@ class SegmentWriter:
             write_statistics=["position", "timestamp"],
             store_schema=False,
         )
-
-    @property
-    def size(self) -> int:
-        """Bytes written; the segment's size once it is closed."""
-        return self._sink.size
 
     def write(self, records: pa.Table) -> None:
         """Write records, in their order, as one row group or several."""
@@ -122,14 +118,17 @@ class SegmentWriter:
         self.min_timestamp_ms = min(self.min_timestamp_ms, low)
         self.max_timestamp_ms = max(self.max_timestamp_ms, high)
         self.records += records.num_rows
+        self.size = self._sink.tell()
 
     def close(self) -> None:
         """Write the footer."""
         self._writer.close()
+        self.size = self._sink.tell()
 
     def abandon(self) -> None:
         """Write nothing more, whatever was begun."""
-        self._sink.file = None
+        if isinstance(self._sink, _Sink):
+            self._sink.file = None
         self._writer.close()
 
 

@@ -28,9 +28,13 @@ def topic_machine(topic: str) -> Machine[TopicState]:
     def verify_checkpoint(state: TopicState, version: int) -> None:
         verify_restored(state, version, topic)
 
+    passed: Metadata | None = None  # asked at every look, and seldom another one
+
     def verify_head(state: TopicState) -> None:
-        if state.metadata is not None:
+        nonlocal passed
+        if state.metadata is not None and state.metadata is not passed:
             verify_table(state.metadata, topic)
+            passed = state.metadata
 
     return Machine(TopicState, verify, verify_checkpoint, verify_head, TopicState.holds)
 
