@@ -13,6 +13,7 @@ from tidelog.log.errors import (
     CorruptLogError,
     CorruptSegmentError,
     InvalidConfigError,
+    InvalidUriError,
     NotATopicError,
     StorageError,
     TornEntryError,
@@ -317,3 +318,10 @@ def test_an_added_file_needs_no_data_of_ours(started: Started) -> None:
     assert lake.offsets("t")[0] == (0, 1)
     with pytest.raises(CorruptSegmentError, match="is missing"):
         read(lake, "t")
+
+
+@pytest.mark.parametrize("name", ["a%20b", "a?b", "a#b"])
+def test_a_folder_whose_name_others_would_read_differently(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidUriError, match="Use a folder without them in its path"):
+        Lake(str(tmp_path / name))
+    assert list(tmp_path.iterdir()) == []

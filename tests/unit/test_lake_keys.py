@@ -215,3 +215,19 @@ def test_the_lakes_configuration_is_kept() -> None:
     with pytest.raises(InvalidConfigError):
         lake.alter_config({"num.partitions": "0"})
     assert lake.config().num_partitions == 3
+
+
+def test_segment_bytes(lake: Lake) -> None:
+    """What staging makes of it is shown with staging."""
+    lake.create_topic("t", config={"segment.bytes": "2000000"})
+    assert lake.topic("t").target().segment_bytes == 2_000_000
+    lake.alter_config({"log.segment.bytes": "3000000"})
+    lake.create_topic("u")
+    assert lake.topic("u").target().segment_bytes == 3_000_000
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4", "zstd"])
+def test_a_lakes_default_level_counts(lake: Lake, codec: str) -> None:
+    lake.alter_config({"compression.type": codec, f"compression.{codec}.level": "2"})
+    lake.create_topic("t")
+    assert lake.topic("t").target().codec == (codec, 2)

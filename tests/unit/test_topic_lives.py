@@ -248,3 +248,21 @@ def test_a_reader_among_rewrites_never_sees_a_hole() -> None:
             stop.set()
         rewriting.result()
     assert seen == {tuple(range(5))}
+
+
+def test_appends_with_acks_0_wait_in_bounded_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a producer that is faster than its disk fills the memory."""
+    monkeypatch.setattr("tidelog.log.topic.QUIET_APPENDS", 2)
+    lake = lake_with()
+    topic, disk = lake.topic("t"), Event()
+    lake.background.submit(disk.wait)
+    with ThreadPoolExecutor(1) as threads:
+        for i in range(2):
+            topic.append(values(f"{i}"), acks=0)
+        third = threads.submit(topic.append, values("2"), acks=0)
+        with pytest.raises(TimeoutError):
+            third.result(timeout=0.05)
+        disk.set()
+        assert third.result(timeout=30) == {}
+    lake.close()
+    assert read(lake, "t") == ["0", "1", "2"]
