@@ -128,6 +128,8 @@ class Upkeep:
             # Frozen while the log was trimmed, the checkpointer may have read strays for entries. But if somebody wrote
             # the same one meanwhile and trimmed up to it, the log rests on it.
             if door.oldest_version() != version:
+                # Not every engine opens a table whose `_last_checkpoint` names a checkpoint that is gone.
+                door.storage.delete(door.path(layout.LAST_CHECKPOINT))
                 door.storage.delete(path)
             return
         # A power loss may leave an unsynced one torn, and then other engines can't open the table.
