@@ -32,7 +32,7 @@ def batches(ran: Iterable[Batch]) -> Table:
 def worst_hours(found: pa.Table) -> Table:
     """Airport, hour, flights that departed, average delay, and the airline that was latest."""
     return table(
-        ["airport", "hour in New York", ">flights", ">average delay", ">longest", "airline of the longest"],
+        ["airport", "hour in New York", ">flights", ">mean delay", ">longest", "airline of the longest"],
         [
             (
                 row["origin"],
