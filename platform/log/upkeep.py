@@ -15,7 +15,7 @@ from typing import Any
 from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpointer, newest_checkpoint_version
 from tidelog.log.clock import Clock
-from tidelog.log.door import SMALLEST_MIN_AGE_S, Door
+from tidelog.log.door import Door
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.trim import trim
 
@@ -122,18 +122,11 @@ class Upkeep:
         # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
         unsynced = door.unsynced()
         door.storage.sync(door.path(p) for p in unsynced)
-        oldest, path = door.oldest_version(), door.path(layout.checkpoint_path(version))
+        # Never taken back, however long this takes: somebody else may have written the same one meanwhile, and a
+        # floor may rest on it.
         self._checkpointer(f"{door.storage.uri}/{door.folder}", version)
-        if self._clock.elapsed_s() - now_s > SMALLEST_MIN_AGE_S / 2 and door.oldest_version() != oldest:
-            # Frozen while the log was trimmed, the checkpointer may have read strays for entries. But if somebody wrote
-            # the same one meanwhile and trimmed up to it, the log rests on it.
-            if door.oldest_version() != version:
-                # Not every engine opens a table whose `_last_checkpoint` names a checkpoint that is gone.
-                door.storage.delete(door.path(layout.LAST_CHECKPOINT))
-                door.storage.delete(path)
-            return
         # A power loss may leave an unsynced one torn, and then other engines can't open the table.
-        door.storage.sync([path])
+        door.storage.sync([door.path(layout.checkpoint_path(version))])
         door.drop_synced(version)
         door.checkpoint_version = max(door.checkpoint_version, version)
         self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
