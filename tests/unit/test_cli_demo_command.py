@@ -53,3 +53,7 @@ def test_refusals(calls, args, why):
     result = run(*args)
     assert (result.exit_code, result.stdout, calls) == (2, "", [])
     assert why in result.stderr
+
+
+def test_debug_shows_where_an_error_happened(calls):
+    assert "Traceback" in run("--lake", "s3://bucket/x", "--debug").stderr
