@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from tidelog.cli.demo_command import demo
 from tidelog.cli.failures import CommandGroup
+from tidelog.cli.options import remember
 
 app = typer.Typer(cls=CommandGroup)
-app.callback()(lambda: None)
+app.callback()(remember)
 app.command("demo")(demo)
 
 
