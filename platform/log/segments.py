@@ -26,6 +26,13 @@ ROW_GROUP_RECORDS = 131_072
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 # Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
 BATCH_BYTES = 16 * 1024 * 1024
+# A dictionary of keys is worth making where they repeat: where at most half of the first ones are different.
+_SAMPLED_KEYS = 1_024
+_FEWEST_SAMPLED_KEYS = 64
+# Columns of which the encoding leaves nothing to compress: a codec that is started for them costs a small segment
+# time. Not so timestamps, which come in bursts and in whole milliseconds.
+_UNCOMPRESSED = ("position", "timestamp_type")
+_COMPRESSED = ("key", "value", "headers.list.element.key", "headers.list.element.value", "timestamp")
 # Timestamps outside years 1 to 9999 get no statistics: no engine's text form holds them.
 _STATS_LOW_MS = -62_135_596_800_000
 _STATS_HIGH_MS = 253_402_300_799_999
@@ -95,17 +102,25 @@ class SegmentWriter:
         self.size = 0
         self.min_timestamp_ms = 2**63 - 1
         self.max_timestamp_ms = -(2**63)
+        self._codec = codec
         self._sink = file if isinstance(file, pa.BufferOutputStream) else _Sink(file)
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema.SEGMENT,
-            compression=codec.name,
-            compression_level=codec.level,
-            use_dictionary=["key", "timestamp_type"],
-            column_encoding={"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
-            write_statistics=["position", "timestamp"],
-            store_schema=False,
-        )
+        self._writer: pq.ParquetWriter | None = None
+
+    def _begun(self, records: pa.Table) -> pq.ParquetWriter:
+        """The Parquet writer; how it writes is chosen by the first records."""
+        if self._writer is None:
+            level = self._codec.level
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                schema.SEGMENT,
+                compression={**dict.fromkeys(_COMPRESSED, self._codec.name), **dict.fromkeys(_UNCOMPRESSED, "none")},
+                compression_level=None if level is None else dict.fromkeys(_COMPRESSED, level),
+                use_dictionary=["timestamp_type", *(["key"] if _keys_repeat(records) else [])],
+                column_encoding={"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+                write_statistics=["position", "timestamp"],
+                store_schema=False,
+            )
+        return self._writer
 
     def write(self, records: pa.Table) -> None:
         """Write records, in their order, as one row group or several."""
@@ -113,7 +128,8 @@ class SegmentWriter:
             return
         positions = np.arange(self.records, self.records + records.num_rows, dtype=np.int64)
         columns = [pa.array(positions), *(records.column(name) for name in schema.SEGMENT.names[1:])]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema.SEGMENT), row_group_records(records))
+        table = pa.Table.from_arrays(columns, schema=schema.SEGMENT)
+        self._begun(records).write_table(table, row_group_records(records))
         low, high = timestamp_range_ms(records.column("timestamp"))
         self.min_timestamp_ms = min(self.min_timestamp_ms, low)
         self.max_timestamp_ms = max(self.max_timestamp_ms, high)
@@ -122,14 +138,22 @@ class SegmentWriter:
 
     def close(self) -> None:
         """Write the footer."""
-        self._writer.close()
+        self._begun(schema.SEGMENT.empty_table()).close()
         self.size = self._sink.tell()
 
     def abandon(self) -> None:
         """Write nothing more, whatever was begun."""
         if isinstance(self._sink, _Sink):
             self._sink.file = None
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _keys_repeat(records: pa.Table) -> bool:
+    sample = records.column("key").slice(0, _SAMPLED_KEYS)
+    if len(sample) < _FEWEST_SAMPLED_KEYS:
+        return False
+    return bool(2 * pc.count_distinct(sample, mode="all").as_py() <= len(sample))
 
 
 def row_group_records(records: pa.Table) -> int:
