@@ -90,15 +90,13 @@ def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> 
     first = int(partitions[0])
     if (partitions == first).all():
         return [(first, records)]
-    order = np.argsort(partitions, kind="stable")
-    found, starts = np.unique(partitions[order], return_index=True)
-    ends = [*starts[1:].tolist(), len(order)]
+    counts = np.bincount(partitions)
+    # numpy sorts 16-bit numbers by radix, seven times as fast
+    order = np.argsort(partitions.astype(np.uint16) if len(counts) <= 1 << 16 else partitions, kind="stable")
+    ends = counts.cumsum()
     records = records.combine_chunks()
     # Each partition's rows are a copy of their own: a slice that waits would hold the memory of all the others.
-    return [
-        (int(p), records.take(pa.array(order[start:end])))
-        for p, start, end in zip(found.tolist(), starts.tolist(), ends, strict=True)
-    ]
+    return [(p, records.take(pa.array(order[ends[p] - counts[p] : ends[p]]))) for p in np.flatnonzero(counts).tolist()]
 
 
 class Stager:
