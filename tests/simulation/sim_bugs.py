@@ -1,0 +1,197 @@
+"""Bugs to plant: each changes one rule of the product's code while a run lasts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from tidelog.log import layout, topic_log, upkeep
+from tidelog.log.actions import Add, decode_entry
+from tidelog.log.door import Door
+from tidelog.log.errors import ObjectNotFoundError, OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.topic import Topic
+from tidelog.log.trim import trim
+
+Planted = Callable[[], AbstractContextManager[object]]
+
+
+class _Proxy:
+    """A storage of which a few methods differ."""
+
+    def __init__(self, inner: Any, **methods: Callable[..., Any]) -> None:
+        self._inner = inner
+        self.__dict__.update(methods)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@contextmanager
+def keeps_its_offsets_after_a_lost_race() -> Iterator[None]:
+    """The writer decides once, and tries the next version with what it had decided for the last one."""
+    commit = Door.commit
+
+    def once(self: Any, decide: Any, **options: Any) -> Any:
+        decided: list[Any] = []
+
+        def first(state: Any) -> Any:
+            if not decided:
+                decided.append(decide(state))
+            return decided[0]
+
+        return commit(self, first, **options)
+
+    with patch.object(Door, "commit", once), patch.object(topic_log, "verify_entry", lambda *_: None):
+        yield
+
+
+@contextmanager
+def takes_its_own_success_for_somebody_elses() -> Iterator[None]:
+    """ "Already there" is always a lost race: nobody compares the request's id."""
+    put = Door._put
+
+    def never_ours(self: Any, request: str, pending: Any, again: bool, deadline: float) -> Any:
+        found = put(self, request, pending, again, deadline)
+        return found if found is pending.entry else None
+
+    with patch.object(Door, "_put", never_ours):
+        yield
+
+
+@contextmanager
+def goes_on_to_the_next_version_after_an_unknown_outcome() -> Iterator[None]:
+    """A put without an answer counts as a lost race."""
+
+    def once(self: Any, request: str, pending: Any, again: bool, deadline: float) -> Any:
+        version = pending.entry.version
+        path = self.path(layout.entry_path(version))
+        try:
+            if self.storage.put_if_absent(path, pending.data):
+                return pending.entry
+            found = decode_entry(version, self.storage.get(path), path)
+        except (StorageUnavailableError, ObjectNotFoundError):
+            return None
+        return found if found.info.request_id == request else None
+
+    with patch.object(Door, "_put", once):
+        yield
+
+
+@contextmanager
+def acknowledges_without_a_look_at_the_floors() -> Iterator[None]:
+    """A writer that slept believes its put."""
+    with patch.object(Door, "_was_trimmed", lambda *_: False):
+        yield
+
+
+@contextmanager
+def deletes_before_it_publishes_the_floor() -> Iterator[None]:
+    """Trimming in the wrong order."""
+
+    def backwards(storage: Any, folder: str, min_age_ms: int) -> Any:
+        floors: list[tuple[str, bytes]] = []
+        proxy = _Proxy(storage, put_if_absent=lambda path, data: floors.append((path, data)) or True)
+        plan = trim(proxy, folder, min_age_ms)
+        for path, data in floors:
+            storage.put_if_absent(path, data)
+        return plan
+
+    with patch.object(upkeep, "trim", backwards):
+        yield
+
+
+@contextmanager
+def trims_whatever_the_age() -> Iterator[None]:
+    """Trimming that counts entries only."""
+    with patch.object(upkeep, "trim", lambda storage, folder, _: trim(storage, folder, 0)):
+        yield
+
+
+@contextmanager
+def syncs_only_its_own_segments() -> Iterator[None]:
+    """acks=all forgets the segments of earlier entries."""
+
+    def own(self: Any, actions: Any) -> None:
+        self.storage.sync(self.path(a.path) for a in actions if isinstance(a, Add))
+
+    with patch.object(Door, "_sync", own):
+        yield
+
+
+@contextmanager
+def believes_what_it_reads_after_a_long_sleep() -> Iterator[None]:
+    """A tailer, idle or frozen, that never looks at the floors once it is open."""
+
+    def tail(self: Any) -> None:
+        if not self._opened:
+            self._restart()
+        while self._step():
+            pass
+        self._head, self._head_seen_s = self._state.version, self._looked_s
+
+    with patch.object(Door, "_tail", tail):
+        yield
+
+
+@contextmanager
+def rests_the_floor_on_a_checkpoint_that_is_not_synced() -> Iterator[None]:
+    """Nobody syncs checkpoints."""
+    with ExitStack() as stack:
+        for module, name in ((upkeep, "trim"), (upkeep.Upkeep, "_checkpoint")):
+            stack.enter_context(patch.object(module, name, _without_checkpoint_syncs(getattr(module, name))))
+        yield
+
+
+def _without_checkpoint_syncs(function: Callable[..., Any]) -> Callable[..., Any]:
+    def changed(first: Any, *others: Any) -> Any:
+        real = first._door.storage if isinstance(first, upkeep.Upkeep) else first
+        proxy = _Proxy(real, sync=lambda paths: real.sync(p for p in paths if ".checkpoint." not in p))
+        if not isinstance(first, upkeep.Upkeep):
+            return function(proxy, *others)
+        with patch.object(first._door, "storage", proxy):
+            return function(first, *others)
+
+    return changed
+
+
+@contextmanager
+def writes_checkpoints_over_unsynced_segments() -> Iterator[None]:
+    """Whoever opens the log from the checkpoint no longer knows which segments were not synced."""
+    with patch.object(Door, "unsynced", lambda _: []):
+        yield
+
+
+@contextmanager
+def deletes_its_segments_after_an_unknown_outcome() -> Iterator[None]:
+    """An append that fails cleans up, although its entry may be there."""
+    commit = Topic._commit
+
+    def cleaning(self: Any, staged: Any, *others: Any) -> Any:
+        try:
+            return commit(self, staged, *others)
+        except OutcomeUnknownError:
+            for segment in staged:
+                self._lake.storage.delete(f"{self.folder}/{segment.path}")
+            raise
+
+    with patch.object(Topic, "_commit", cleaning):
+        yield
+
+
+# The six of the door, and more around it.
+BUGS: dict[str, Planted] = {
+    planted.__name__: planted
+    for planted in (
+        keeps_its_offsets_after_a_lost_race,
+        takes_its_own_success_for_somebody_elses,
+        goes_on_to_the_next_version_after_an_unknown_outcome,
+        acknowledges_without_a_look_at_the_floors,
+        deletes_before_it_publishes_the_floor,
+        syncs_only_its_own_segments,
+        trims_whatever_the_age,
+        believes_what_it_reads_after_a_long_sleep,
+        rests_the_floor_on_a_checkpoint_that_is_not_synced,
+        writes_checkpoints_over_unsynced_segments,
+        deletes_its_segments_after_an_unknown_outcome,
+    )
+}
