@@ -3,13 +3,13 @@
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidelog.cli import demo_jobs as jobs
 from tidelog.cli import demo_tables as tables
 from tidelog.cli.demo_data import Flights, as_records, closed_averages, count_by, parse_averages
 from tidelog.cli.demo_lake import DemoFolder
 from tidelog.cli.demo_screen import Screen, Step, seconds
 from tidelog.cli.terminal import number
 from tidelog.cli.views import counted
+from tidelog.jobs import flight_delays as jobs
 from tidelog.log.check import Severity, check_lake
 from tidelog.log.clock import Clock
 from tidelog.log.lake import Lake

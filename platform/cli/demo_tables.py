@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 from rich.table import Table
 
-from tidelog.cli.demo_jobs import Batch
 from tidelog.cli.terminal import number, size, table
+from tidelog.jobs.flight_delays import Batch
 from tidelog.log.lake import TopicDescription
 
 

@@ -1,5 +1,12 @@
-"""The demo's work as a user of tidelog writes it: a Spark batch, a streaming query, SQL."""
+"""The demo's work as a user of tidelog writes it: a Spark batch, a streaming query, SQL.
 
+The streaming query is also a job: `spark-submit jobs/flight_delays.py --lake demo-lake --checkpoint delays-checkpoint`
+brings topic `delays` up to date with topic `flights` and ends. Safe to run again: it goes on where it was.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -8,6 +15,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog.spark import session
 
 # Partitions are read side by side, so an airline's flights may come days after another's of the same hour.
 LATENESS = timedelta(days=7)
@@ -64,7 +73,7 @@ def produce(records: DataFrame, lake: str) -> None:
     )
 
 
-def start_averaging(spark: SparkSession, lake: str, checkpoint: Path) -> StreamingQuery:
+def start_averaging(spark: SparkSession, lake: str, checkpoint: Path | str) -> StreamingQuery:
     """The streaming query: average departure delay by origin and hour, from topic `flights` to topic `delays`.
 
     It reads what is there and ends; started again it goes on where it was. An hour is written when it is closed:
@@ -124,3 +133,17 @@ def worst_hours(spark: SparkSession, airlines: dict[str, str]) -> pa.Table:
     """The three worst hours of each airport and the airline that was latest in each: SQL over both topics' views."""
     spark.createDataFrame(list(airlines.items()), "carrier string, name string").createOrReplaceTempView("airlines")
     return spark.sql(WORST_HOURS).toArrow()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the streaming query once, as spark-submit does; a failure is Spark's, and ends with its exit code."""
+    parser = argparse.ArgumentParser(description="Average departure delays by origin and hour, from flights to delays.")
+    parser.add_argument("--lake", required=True, help="the lake's address")
+    parser.add_argument("--checkpoint", required=True, help="the folder of the query's checkpoint, one of its own")
+    given = parser.parse_args(arguments)
+    start_averaging(session("flight-delays"), given.lake, given.checkpoint).awaitTermination()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
