@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -42,9 +42,11 @@ class _Writer:
         self._known: TopicTarget | None = None
         self._planned_ms = SystemClock().now_ms()
 
-    def _find_topic(self) -> None:
+    def _find(self) -> None:
+        """Find the lake, by an address that tasks elsewhere understand as well, and the topic."""
+        lake = shared_lake(self._options.lake)
+        self._options = replace(self._options, lake=lake.uri)
         if self._options.topic is not None:
-            lake = shared_lake(self._options.lake)
             self._known = open_target(lake, self._options.topic, self._options.compression)
 
     def _stage(self, rows: Iterator[pa.RecordBatch]) -> StagedTopics:
@@ -60,8 +62,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
             raise InvalidOptionError(NO_OVERWRITE)
         commits.batch_marker(options.txn)
         super().__init__(schema, options)
-        shared_lake(options.lake)
-        self._find_topic()
+        self._find()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage a task's rows."""
@@ -87,7 +88,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         # Spark makes a writer to abort a batch as well, and an error then would hide the one that matters. A topic
         # that can't be opened is told by the tasks.
         with suppress(TidelogError):
-            self._find_topic()
+            self._find()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage a task's rows. The commit runs where nothing of the query is known but what this returns."""

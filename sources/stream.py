@@ -127,7 +127,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         for warning in settle(plan.losses, fail_on_data_loss=self._options.fail_on_data_loss):
             logger.warning(warning)
-        return plan_tasks(plan.ranges, catalog.segments(catalog.assigned()), self._options)
+        return plan_tasks(catalog.lake.uri, plan.ranges, catalog.segments(catalog.assigned()), self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task's records."""

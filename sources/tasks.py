@@ -30,9 +30,15 @@ class ReadTask(InputPartition):
 
 
 def plan_tasks(
-    ranges: Sequence[Range], segments: Mapping[TopicPartition, Sequence[Segment]], options: SourceOptions
+    lake_uri: str,
+    ranges: Sequence[Range],
+    segments: Mapping[TopicPartition, Sequence[Segment]],
+    options: SourceOptions,
 ) -> list[InputPartition]:
-    """The tasks that read `ranges`: cut as Kafka's options say, else by bytes at segments and row groups."""
+    """The tasks that read `ranges`: cut as Kafka's options say, else by bytes at segments and row groups.
+
+    `lake_uri` is absolute, as tasks run elsewhere.
+    """
     if options.min_partitions is not None or options.max_records_per_partition is not None:
         cut = split_by_offsets(ranges, options.min_partitions, options.max_records_per_partition)
         groups: list[tuple[Range, ...]] = [(part,) for part in cut]
@@ -42,7 +48,7 @@ def plan_tasks(
         groups = split_by_bytes(ranges, segments, cores=cores, row_group_records=ROW_GROUP_RECORDS)
     return [
         ReadTask(
-            options.lake,
+            lake_uri,
             tuple((r.topic, _fetch_plan(r, segments[TopicPartition(r.topic, r.partition)])) for r in group),
             options.include_headers,
         )

@@ -163,3 +163,12 @@ def test_a_batch_without_tasks_is_nothing_to_commit(lake: Lake) -> None:
 def test_a_streaming_task_that_does_not_know_its_query_is_refused(lake: Lake) -> None:
     with pytest.raises(InvalidOptionError, match="which query it belongs to"):
         stream_writer(lake).write(iter([]))
+
+
+def test_a_relative_address_is_made_one_that_tasks_elsewhere_understand(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    batch = BatchWriter(SCHEMA, False, parse_batch({"lake": "lake"}, None))
+    stream = StreamWriter(SCHEMA, parse_stream({"lake": "lake"}, None))
+    assert (batch._options.lake, stream._options.lake) == (lake.uri, lake.uri)

@@ -29,7 +29,7 @@ def lake(tmp_path: Path) -> Lake:
 
 def tasks(lake: Lake, *ranges: Range, **options: str) -> list[InputPartition]:
     segments = {TopicPartition(r.topic, r.partition): lake.topic(r.topic).state().live(r.partition) for r in ranges}
-    return plan_tasks(ranges, segments, parse_batch({"lake": lake.uri, "subscribe": "t", **options}, None))
+    return plan_tasks(lake.uri, ranges, segments, parse_batch({"lake": lake.uri, "subscribe": "t", **options}, None))
 
 
 @pytest.mark.parametrize(("columns", "arrow"), [(RECORDS, ARROW), (RECORDS_WITH_HEADERS, ARROW_WITH_HEADERS)])

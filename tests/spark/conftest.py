@@ -1,0 +1,71 @@
+"""One Spark session for all tests of this layer, and a lake for each test."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import tidelog
+from tidelog.log.lake import Lake
+
+QUIET_AND_SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.sql.streaming.forceDeleteTempCheckpointLocation": "true",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Spark and its Python workers write to stderr."""
+    return tmp_path_factory.mktemp("spark") / "stderr.txt"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, spark_log: Path) -> Iterator[SparkSession]:
+    """The session, whose processes take over stderr as it is when they start."""
+    folder = tmp_path_factory.mktemp("session")
+    own = os.dup(2)
+    with spark_log.open("wb") as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            session = tidelog.spark.session(
+                "tests", "local[2]", {**QUIET_AND_SMALL, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+            )
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _no_query_outlives_its_test(spark: SparkSession) -> Iterator[None]:
+    yield
+    for query in spark.streams.active:
+        query.stop()
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[Lake]:
+    with Lake(str(tmp_path / "lake")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")

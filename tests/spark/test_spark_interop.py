@@ -1,0 +1,112 @@
+"""delta-spark, deltalake and tidelog read the same rows of one topic, while it grows and after another's DELETE."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from support.spark_queries import append, await_that, fill, in_topic, numbered, source, texts
+
+from tidelog.log.lake import Lake
+from tidelog.spark import read_topic
+
+Rows = list[tuple[int, int, str]]
+
+
+@pytest.fixture
+def topic(lake: Lake) -> Lake:
+    """Topic `t` of two partitions, past its first checkpoint."""
+    lake.create_topic("t", partitions=2, config={"log.checkpoint.interval": "10"})
+    for n in range(15):
+        fill(lake, "t", n % 2, *numbered(f"{n:02d}-", 4))
+    lake.close()
+    return lake
+
+
+def by_deltalake(lake: Lake) -> Rows:
+    table = DeltaTable(f"{lake.uri}/t").to_pyarrow_table()
+    return sorted((r["partition"], r["base_offset"] + r["position"], r["value"].decode()) for r in table.to_pylist())
+
+
+def by_delta_spark(spark: SparkSession, lake: Lake) -> Rows:
+    rows = spark.read.format("delta").load(f"{lake.uri}/t")
+    return sorted((r.partition, r.base_offset + r.position, r.value.decode()) for r in rows.collect())
+
+
+def by_source(spark: SparkSession, lake: Lake) -> Rows:
+    return sorted((r.partition, r.offset, r.value.decode()) for r in source(spark, lake, subscribe="t").collect())
+
+
+def by_topic(lake: Lake) -> Rows:
+    topic = lake.topic("t")
+    return sorted(
+        (r["partition"], r["offset"], r["value"].decode()) for p in (0, 1) for b in topic.read(p) for r in b.to_pylist()
+    )
+
+
+def test_all_engines_read_the_same_rows(spark: SparkSession, topic: Lake) -> None:
+    rows = by_topic(topic)
+    assert len(rows) == 60
+    assert by_deltalake(topic) == by_delta_spark(spark, topic) == by_source(spark, topic) == rows
+
+
+def test_all_engines_agree_after_a_delete_by_delta_spark(spark: SparkSession, topic: Lake, checkpoint: str) -> None:
+    """In a quiet moment another engine may delete rows: it rewrites files, and offsets stay."""
+    before = by_topic(topic)
+    spark.sql(f"delete from delta.`{topic.uri}/t` where cast(value as string) like '%-002' or base_offset = 8")
+    kept = [row for row in before if not row[2].endswith("-002") and not 8 <= row[1] < 12]
+
+    assert len(kept) == 60 - 15 + 2 - 8
+    assert by_deltalake(topic) == by_delta_spark(spark, topic) == by_source(spark, topic) == by_topic(topic) == kept
+    assert sorted((r.partition, r.offset, r.value.decode()) for r in read_topic(spark, topic, "t").collect()) == kept
+    with Lake(topic.uri) as reopened:
+        assert (by_topic(reopened), reopened.offsets("t")) == (kept, {0: (0, 32), 1: (0, 28)})
+
+    append(topic, "t", "after", partition=[1])
+    assert by_source(spark, topic) == by_deltalake(topic) == sorted([*kept, (1, 28, "after")])
+    assert [r.offset for r in source(spark, topic, subscribe="t").where("partition = 1 and offset > 8").collect()] == [
+        row[1] for row in sorted([*kept, (1, 28, "after")]) if row[0] == 1 and row[1] > 8
+    ]
+
+
+# Some 50 appends a second: the readers' time goes with the number of files.
+WRITER = """
+import sys, time
+import pyarrow as pa
+from tidelog.log.lake import Lake
+
+topic = Lake(sys.argv[1], create=False).topic("t")
+for number in range(1_000_000):
+    topic.append(pa.table({"value": [f"{number:07d}"] * 3, "partition": pa.array([number % 2] * 3)}), acks=1)
+    time.sleep(0.02)
+"""
+
+
+def test_every_engine_reads_while_another_process_appends(spark: SparkSession, lake: Lake, tmp_path: Path) -> None:
+    """No read fails, and each sees a prefix of every partition."""
+    lake.create_topic("t", partitions=2, config={"log.checkpoint.interval": "50"})
+    script = tmp_path / "writer.py"
+    script.write_text(WRITER)
+    writer = subprocess.Popen([sys.executable, str(script), lake.uri], stderr=subprocess.PIPE)
+    try:
+        await_that(lambda: lake.offsets("t")[0][1] > 150)
+        for read in (
+            lambda: by_deltalake(lake),
+            lambda: by_delta_spark(spark, lake),
+            lambda: by_source(spark, lake),
+        ):
+            for _ in range(2):
+                least = lake.offsets("t")
+                rows = read()
+                for p in (0, 1):
+                    offsets = [offset for partition, offset, _ in rows if partition == p]
+                    assert offsets == list(range(len(offsets)))
+                    assert len(offsets) >= least[p][1]
+        assert writer.poll() is None
+    finally:
+        writer.kill()
+        writer.communicate()
+
+    assert texts(source(spark, lake, subscribe="t")) == in_topic(lake, "t")

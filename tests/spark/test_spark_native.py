@@ -1,0 +1,155 @@
+"""Topics as native DataFrames and streams: Spark's own scan, SQL, time travel."""
+
+from pathlib import Path
+
+import pytest
+from chispa import assert_df_equality
+from pyspark.sql import SparkSession
+from support.rewrites import merge
+from support.spark_queries import (
+    Collected,
+    append,
+    await_that,
+    fails_with,
+    fill,
+    in_topic,
+    numbered,
+    source,
+    texts,
+)
+
+from tidelog.log.errors import InvalidOptionError, LogTrimmedError, UnknownTopicError
+from tidelog.log.lake import Lake
+from tidelog.spark import create_view, read_topic, stream_topic
+
+
+@pytest.fixture
+def topic(lake: Lake) -> Lake:
+    """Topic `t` of two partitions, three appends each, with keys and headers."""
+    lake.create_topic("t", partitions=2)
+    for n in range(3):
+        for p in (0, 1):
+            headers = [[{"key": "h", "value": b"1"}], None]
+            append(lake, "t", f"{p}{n}a", f"{p}{n}b", partition=[p] * 2, key=["k", None], headers=headers)
+    return lake
+
+
+VALUES = sorted(f"{p}{n}{x}" for p in (0, 1) for n in range(3) for x in "ab")
+
+
+def test_read_topic_gives_the_rows_and_columns_of_the_source(spark: SparkSession, topic: Lake) -> None:
+    topic.delete_records("t", {0: 3})  # in the middle of a segment
+    native = read_topic(spark, topic, "t")
+    records = source(spark, topic, subscribe="t", includeHeaders="true")
+
+    assert_df_equality(native, records, ignore_row_order=True, ignore_nullable=True)
+    assert read_topic(spark, topic.uri, "t").count() == 9
+
+
+def test_a_filter_on_the_partition_opens_no_other_file(spark: SparkSession, topic: Lake) -> None:
+    for segment in topic.topic("t").state().live(0):
+        (Path(topic.uri.removeprefix("file://")) / "t" / segment.path).unlink()
+
+    assert texts(read_topic(spark, topic, "t").where("partition = 1 and offset >= 4")) == ["12a", "12b"]
+
+
+def test_a_view_is_live_and_plain_delta_reads_the_topic(spark: SparkSession, topic: Lake) -> None:
+    topic.create_topic("my.topic-1")
+    assert create_view(spark, topic, "my.topic-1") == "my_topic_1"
+    assert create_view(spark, topic, "t", "records") == "records"
+    count = "select count(*) n, max(offset) newest from records where partition = 0"
+    assert spark.sql(count).first().asDict() == {"n": 6, "newest": 5}
+
+    fill(topic, "t", 0, "new")
+
+    assert spark.sql(count).first().asDict() == {"n": 7, "newest": 6}
+    plain = spark.read.format("delta").load(f"{topic.uri}/t")
+    assert sorted(row.value.decode() for row in plain.collect()) == [*VALUES[:6], *VALUES[6:], "new"]
+    assert {(r.partition, r.base_offset + r.position) for r in plain.collect()} == {
+        *((0, n) for n in range(7)),
+        *((1, n) for n in range(6)),
+    }
+
+
+def test_time_travel_by_version_and_timestamp(spark: SparkSession, topic: Lake) -> None:
+    before = topic.topic("t").state().version
+    history = spark.sql(f"describe history delta.`{topic.uri}/t`")
+    at = history.where(f"version = {before}").selectExpr("cast(timestamp as string) at").first().at
+    fill(topic, "t", 0, "new")
+    topic.delete_records("t", {1: -1})
+
+    assert texts(read_topic(spark, topic, "t")) == sorted(["new", *VALUES[:6]])
+    assert texts(read_topic(spark, topic, "t", version=before)) == VALUES
+    assert texts(read_topic(spark, topic, "t", timestamp=at)) == VALUES
+    assert [row.operation for row in history.orderBy("version").collect()] == ["CREATE TABLE", *["WRITE"] * 6]
+
+
+def test_time_travel_beyond_the_log_says_so_and_where_to_start(spark: SparkSession, topic: Lake) -> None:
+    reason = r"versions 0 to 6 of its log; version 7 is not among them.*log.min.age.ms.*\(0: 0, 1: 0\)"
+    with pytest.raises(LogTrimmedError, match=reason):
+        read_topic(spark, topic, "t", version=7)
+    with pytest.raises(LogTrimmedError, match="version -1"):
+        stream_topic(spark, topic, "t", starting_version=-1)
+    with pytest.raises(LogTrimmedError, match=r"not reach back to 2001-01-01.*log.min.age.ms.*\(0: 0, 1: 0\)"):
+        read_topic(spark, topic, "t", timestamp="2001-01-01")
+    with fails_with("DELTA_TIMESTAMP_GREATER_THAN_COMMIT"):
+        read_topic(spark, topic, "t", timestamp="2901-01-01")
+    with pytest.raises(InvalidOptionError, match="version or timestamp, not both"):
+        read_topic(spark, topic, "t", version=1, timestamp="2001-01-01")
+    for read in (read_topic, stream_topic):
+        with pytest.raises(UnknownTopicError, match="Topic 'nope' does not exist"):
+            read(spark, topic, "nope")
+
+
+def test_stream_topic_neither_repeats_nor_breaks_over_maintenance(
+    spark: SparkSession, topic: Lake, checkpoint: str
+) -> None:
+    """A merge, a retention and a change of the configuration come between its batches, and before its restart."""
+    collected = Collected()
+    query = collected.start(stream_topic(spark, topic, "t", max_files_per_trigger=2), checkpoint)
+    await_that(lambda: collected.values == VALUES, query)
+    assert max(collected.sizes) == 4
+
+    merge(topic, "t", 0)
+    fill(topic, "t", 0, "new1")
+    await_that(lambda: collected.values == [*VALUES, "new1"], query)
+    topic.delete_records("t", {1: 6})
+    topic.alter_topic("t", config={"retention.ms": "1000000"})
+    fill(topic, "t", 1, "new2")
+    await_that(lambda: collected.values == [*VALUES, "new1", "new2"], query)
+    query.stop()
+
+    merge(topic, "t", 0)
+    fill(topic, "t", 0, "new3")
+    collected.run(stream_topic(spark, topic, "t"), checkpoint)
+
+    assert collected.values == [*VALUES, "new1", "new2", "new3"]
+    assert [row.offset for row in collected.rows if row.value == b"new3"] == [7]
+    assert in_topic(topic, "t") == sorted([*VALUES[:6], "new1", "new2", "new3"])
+
+
+def test_stream_topic_starts_at_a_version(spark: SparkSession, topic: Lake, checkpoint: str) -> None:
+    collected = Collected()
+    collected.run(stream_topic(spark, topic, "t", starting_version=5), checkpoint)
+    assert collected.values == ["02a", "02b", "12a", "12b"]
+
+
+def test_the_source_reads_through_a_merge(spark: SparkSession, topic: Lake, checkpoint: str) -> None:
+    """Offsets stay, so a query that was in the middle goes on there."""
+    collected = Collected()
+    rows = spark.readStream.format("tidelog").options(lake=topic.uri, subscribe="t", startingOffsets="earliest")
+    collected.run(rows.load(), checkpoint)
+    fill(topic, "t", 0, "new1", "new2")
+    merge(topic, "t", 0)
+    collected.run(rows.load(), checkpoint)
+
+    assert collected.values == [*VALUES, "new1", "new2"]
+    assert [row.offset for row in collected.rows if row.partition == 0] == list(range(8))
+
+
+def test_names_with_dots_and_a_lake_that_is_not_there(spark: SparkSession, topic: Lake, tmp_path: Path) -> None:
+    topic.create_topic("a.b-c")
+    append(topic, "a.b-c", *numbered("v", 3))
+    assert texts(read_topic(spark, topic, "a.b-c")) == numbered("v", 3)
+    with pytest.raises(Exception, match="There is no lake at"):
+        read_topic(spark, str(tmp_path / "none"), "t")

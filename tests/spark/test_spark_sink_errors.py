@@ -1,0 +1,98 @@
+"""What the sink refuses, in Spark's own messages: nothing is written then."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from support.spark_queries import append, data_files, fails_with, run, stream, write
+
+from tidelog.log.lake import Lake
+
+PLANNED = "[PYTHON_DATA_SOURCE_ERROR] Failed to initialize Python data source writer"
+IN_A_TASK = "An exception was thrown from the Python worker"
+
+
+@pytest.fixture
+def topic(lake: Lake) -> Lake:
+    lake.create_topic("t", config={"max.message.bytes": "100"})
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("row", "topic_name", "options", "words"),
+    [
+        ("'v' value", None, {}, [PLANNED, "topic option required when no 'topic' attribute is present"]),
+        ("'k' key", "t", {}, [PLANNED, "Required attribute 'value' not found"]),
+        ("5 value", "t", {}, [PLANNED, "value attribute unsupported type int. value must be a(n) string or binary"]),
+        ("'v' value", "t", {"acks": "2"}, [PLANNED, "Invalid value 2 for configuration acks"]),
+        (
+            "'v' value",
+            "t",
+            {"partitioner": "nope"},
+            [PLANNED, "Unknown partitioner 'nope'. Set the option 'partitioner'"],
+        ),
+        ("'v' value", "a/b", {}, [PLANNED, "InvalidTopicError", "Topic name is invalid: 'a/b'"]),
+        ("'v' value, string(null) topic", None, {}, [IN_A_TASK, "contains a null topic"]),
+        (
+            "repeat('v', 101) value",
+            "t",
+            {},
+            [IN_A_TASK, "Record 0 for topic 't' has 101 bytes of key, value and headers", "max.message.bytes=100"],
+        ),
+        ("'v' value, 1 partition", "t", {}, [IN_A_TASK, "Partition 1 in row 0 does not exist"]),
+        ("'v' value", "t", {"partitioner": "no.module:here"}, [IN_A_TASK, "Partitioner 'no.module:here' can't be"]),
+        (
+            "'v' value, timestamp'2921-01-01' timestamp",
+            "t",
+            {"includeTimestamp": "true"},
+            [IN_A_TASK, "InvalidTimestampError", "message.timestamp.after.max.ms"],
+        ),
+    ],
+)
+def test_bad_batch_writes(
+    spark: SparkSession, topic: Lake, row: str, topic_name: str | None, options: dict[str, Any], words: list[str]
+) -> None:
+    with fails_with("tidelog.log.errors.", *words):
+        write(spark.sql(f"select {row}"), topic, topic_name, **options)
+    assert (topic.topics(), topic.offsets("t"), data_files(topic, "t")) == (["t"], {0: (0, 0)}, [])
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("overwrite", "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists"),
+        ("ignore", 'cannot be written in the "Ignore" mode'),
+        (None, 'cannot be written in the "ErrorIfExists" mode. Please use either the "Append"'),
+    ],
+)
+def test_a_batch_write_needs_mode_append(spark: SparkSession, topic: Lake, mode: str | None, words: str) -> None:
+    """README's limit: Spark refuses every other mode of a Python sink, its default too."""
+    writer = spark.sql("select 'v' value").write.format("tidelog").options(lake=topic.uri, topic="t")
+    with fails_with(words):
+        (writer.mode(mode) if mode else writer).save()
+    assert topic.offsets("t") == {0: (0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "topic_name", "options", "words"),
+    [
+        (["key"], "t", {}, ["Required attribute 'value' not found"]),
+        (["value"], "t", {"txnAppId": "a", "txnVersion": "1"}, ["are not valid in streaming queries"]),
+        (["value"], "a b", {}, ["InvalidTopicError", "Topic name is invalid: 'a b'"]),
+        (["repeat(cast(value as string), 101) value"], "t", {}, ["RecordTooLargeError", "has 101 bytes"]),
+    ],
+)
+def test_bad_streaming_writes(
+    spark: SparkSession,
+    topic: Lake,
+    checkpoint: str,
+    columns: list[str],
+    topic_name: str,
+    options: dict[str, Any],
+    words: list[str],
+) -> None:
+    append(topic, "in", "v")
+    rows = stream(spark, topic, subscribe="in", startingOffsets="earliest").selectExpr(columns)
+    with fails_with("tidelog.log.errors.", *words):
+        run(rows, topic, topic_name, checkpoint, **options)
+    assert topic.offsets("t") == {0: (0, 0)}
