@@ -40,11 +40,15 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class _Pending:
-    """A put whose outcome is not known: this entry may be there, or may still come."""
+    """A put whose outcome is not known: this entry may be there, or may still come.
+
+    `since_s`: when it was put for the first time at the earliest, on the elapsed clock.
+    """
 
     entry: Entry
     data: bytes
     response: Any
+    since_s: float
 
 
 class Door(Generic[S]):
@@ -75,8 +79,6 @@ class Door(Generic[S]):
         self._head_seen_s = float("-inf")
         self._head = -1
         self._looked_s = float("-inf")
-        # When the last put of an entry began.
-        self._put_s = float("-inf")
         self._unsynced: list[tuple[int, str]] = []
         self._most_unsynced = 16 * MANY_UNSYNCED
         self._pending: dict[str, _Pending] = {}
@@ -279,23 +281,25 @@ class Door(Generic[S]):
         )
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
-        return _Pending(entry, encode_entry(outcome.actions, info), outcome.response)
+        return _Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._clock.elapsed_s())
 
     def _attempt(self, request: str, pending: _Pending, again: bool, deadline: float) -> bool:
         """Try to create the next entry: True when it is there and ours."""
         self._pending[request] = pending
         found = self._put(request, pending, again, deadline)
+        version = pending.entry.version
+        if self._is_late() and self._was_trimmed(request, version):
+            # A writer from the past: the entry that was here is gone, and what is here now a stray that nobody reads,
+            # ours or another's. Unless ours came in time, at an earlier put perhaps, and was trimmed since: the state
+            # may show it, and the time since the first put may rule it out.
+            held = self._machine.holds(self._state, pending.entry)
+            if not held and self._clock.elapsed_s() - pending.since_s > SMALLEST_MIN_AGE_S / 2:
+                raise self._unknown(request, version, "the log was trimmed past it")
+            del self._pending[request]
+            return held
         if found is None:
             del self._pending[request]
             return False
-        if self._is_late() and self._was_trimmed(request, found.version):
-            # A writer from the past: the entry that was here is gone, and ours a stray that nobody reads. Unless
-            # ours came in time and was trimmed since: the state may show it, and the time of the put rules it out.
-            held = self._machine.holds(self._state, found)
-            if not held and self._clock.elapsed_s() - self._put_s > SMALLEST_MIN_AGE_S / 2:
-                raise self._unknown(request, found.version, "the log was trimmed past it")
-            del self._pending[request]
-            return held
         self._apply(found)
         self._landed.pop(request, None)
         del self._pending[request]
@@ -322,7 +326,6 @@ class Door(Generic[S]):
         open_ended = again
         while True:
             last_try = self._clock.elapsed_s() > deadline
-            self._put_s = self._clock.elapsed_s()
             try:
                 if self.storage.put_if_absent(path, pending.data):
                     return pending.entry
