@@ -81,6 +81,17 @@ def test_a_hint_below_the_floor_is_passed_over() -> None:
     assert open_lake(storage, clock).topic("t").append(values("more")) == {0: (12, 13)}
 
 
+def test_a_checkpoint_below_the_floor_that_is_still_there_is_passed_over() -> None:
+    """A trim was killed between its deletions: entries after that checkpoint are gone."""
+    _, storage, clock = log_with(4, 10)
+    old = storage.get(f"t/{layout.checkpoint_path(4)}")
+    trimmed(storage, 9)
+    storage.inner.put(f"t/{layout.checkpoint_path(4)}", old)
+    hint(storage, {"version": 4})
+    assert [c.version for c in checkpoints_from(storage, "t", 10)] == [10]
+    assert read(open_lake(storage, clock), "t") == [str(i) for i in range(ENTRIES)]
+
+
 def test_a_floor_without_a_checkpoint_past_it_is_told() -> None:
     _, storage, clock = log_with(10)
     trimmed(storage, 9)

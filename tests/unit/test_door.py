@@ -279,6 +279,22 @@ def test_a_definite_error_after_an_unknown_one_settles_nothing() -> None:
     assert (done.version, log.entries(), errors) == (1, 2, [])
 
 
+def test_an_error_of_the_look_at_what_is_already_there_settles_nothing() -> None:
+    """The store's client repeated the put inside, and then the look at it was refused."""
+    log = Log()
+    errors: list[Exception] = [StoragePermissionError("denied")]
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == (PUT, "before") and errors:
+            log.memory.put_if_absent(path, next(iter(log.door._pending.values())).data)
+        if (method, phase) == ("get", "before") and log.entries() == 2 and errors:
+            raise errors.pop()
+
+    log.storage.hook = hook
+    done = log.door.commit(mark(7))
+    assert (done.version, log.entries(), errors) == (1, 2, [])
+
+
 def test_only_definite_errors_after_an_unknown_one_stay_unknown() -> None:
     log = Log()
     puts: list[str] = []

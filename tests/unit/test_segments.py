@@ -165,6 +165,12 @@ def compacted(positions: list[int], group: int) -> Storage:
     return storage
 
 
+def test_another_engines_order_may_look_dense_from_its_ends() -> None:
+    of = segment(4, raw_stats=None, proven=False)
+    assert read(compacted([0, 2, 1, 3], 9), of, 101, 102) == [(101, b"1")]
+    assert read(compacted([0, 0, 1, 3], 9), of, 103, 104) == [(103, b"3")]
+
+
 class Spy(io.RawIOBase):
     """A file that notes which bytes were read."""
 
