@@ -1,0 +1,245 @@
+"""`make bench-soak`: appends at full rate for minutes, and what stays flat meanwhile. BENCH_ARGS: --minutes N.
+
+Two processes append to topic `full` as fast as the log lets them. One appends 100 entries a second to topic
+`paced`, which Spark and deltalake read in turn all along. The folder's bound needs a run of some minutes: entries
+are kept for `log.min.age.ms`, here at most a third of the run.
+"""
+
+import argparse
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import machine
+import report
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from figures import Row, percentile, summary
+from lakes import small_batch
+from pyspark.sql import SparkSession
+from sparks import session
+
+import tidelog
+
+_WRITERS = 2
+_PACED_PER_S = 100.0
+_KEPT_MS = 300_000
+_READ_EVERY_S = 5.0
+_FLAT = 2.0
+_LOOKS = 9
+_WARMUP = 5
+
+
+@dataclass
+class Watched:
+    """What the watcher saw, each with the seconds since the start."""
+
+    opens: list[tuple[float, float]] = field(default_factory=list)
+    entries: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: {"full": [], "paced": []})
+    reads: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+
+
+def main() -> int:
+    """Soak, and print the table; the exit code is 1 when a row falls short."""
+    parser = argparse.ArgumentParser(description="Append at full rate for minutes.")
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
+    arguments = parser.parse_args()
+    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
+    with tempfile.TemporaryDirectory(prefix="tidelog-soak-", dir=arguments.work) as work:
+        facts = machine.describe(Path(work))
+        rows = soak(Path(work), arguments.minutes * 60)
+    report.show(rows, facts)
+    path = report.save("soak", rows, facts, {"whole": arguments.minutes >= 10, "minutes": arguments.minutes})
+    print(f"all figures: {path.relative_to(report.ROOT)}")
+    return 0 if all(row.ok for row in rows) else 1
+
+
+def soak(work: Path, seconds: float) -> list[Row]:
+    """Run the writers and the watcher for `seconds`."""
+    uri = str(work / "lake")
+    kept_ms = int(min(_KEPT_MS, seconds * 1000 / 3))
+    with tidelog.Lake(uri) as lake:
+        for name in ("full", "paced"):
+            lake.create_topic(name, partitions=1, config={"log.min.age.ms": str(kept_ms)})
+        lake.topic("paced").append(small_batch())
+    spark = session()
+    for _ in range(_WARMUP):  # a cold JVM reads nothing in 3 s
+        _spark_read(spark, f"{uri}/paced")
+    context = multiprocessing.get_context("spawn")
+
+    jobs = [(uri, "full", 0.0)] * _WRITERS + [(uri, "paced", _PACED_PER_S)]
+    with context.Pool(len(jobs)) as pool, context.Manager() as manager:
+        stop = manager.Event()
+        running = pool.starmap_async(_write, [(*job, stop) for job in jobs], chunksize=1)
+        began = time.monotonic()
+        watched = _watch(spark, uri, began, seconds)
+        stop.set()
+        written = running.get(timeout=120)
+    spark.stop()
+    full = [one for times in written[:_WRITERS] for one in times]
+    return _rows(full, written[_WRITERS], watched, began, seconds, kept_ms)
+
+
+def _write(uri: str, name: str, per_s: float, stop: Event) -> list[tuple[float, float]]:
+    """Append until told to stop: when each append began, on the machine's clock, and its ms."""
+    batch = small_batch()
+    times: list[tuple[float, float]] = []
+    with tidelog.Lake(uri, create=False) as lake:
+        topic = lake.topic(name)
+        due = time.monotonic()
+        while len(times) % 32 or not stop.is_set():
+            began = time.monotonic()
+            topic.append(batch, acks=1)
+            times.append((began, (time.monotonic() - began) * 1e3))
+            if per_s:
+                due = max(due + 1 / per_s, began - 1)
+                time.sleep(max(0.0, due - time.monotonic()))
+    return times
+
+
+def _watch(spark: SparkSession, uri: str, began: float, seconds: float) -> Watched:
+    """Open, count and read in turn until the time is up."""
+    seen = Watched()
+    tables = {name: f"{uri}/{name}" for name in ("full", "paced")}
+    while (now := time.monotonic() - began) < seconds:
+        seen.opens.append((now, _seconds(lambda: _open(uri))))
+        for name, table in tables.items():
+            seen.entries[name].append((now, len(os.listdir(f"{table}/_delta_log"))))
+            for engine, read in (("Spark", lambda t: _spark_read(spark, t)), ("deltalake", _deltalake_read)):
+                seen.reads.setdefault(f"{engine} {name}", []).append((now, _seconds(lambda r=read, t=table: r(t))))
+        time.sleep(max(0.0, min(now + _READ_EVERY_S, seconds) - (time.monotonic() - began)))
+    return seen
+
+
+def _seconds(work: Any) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+def _open(uri: str) -> None:
+    with tidelog.Lake(uri, create=False) as lake:
+        lake.topic("full").state()
+
+
+def _spark_read(spark: SparkSession, table: str) -> None:
+    """Count the records, as of now."""
+    if not spark.read.format("delta").load(table).count() and _has_records(table):
+        raise RuntimeError(f"Spark sees no record of {table}")
+
+
+def _deltalake_read(table: str) -> None:
+    """The same. A listing of a busy folder is no snapshot: where deltalake misses an entry in it, it looks again."""
+    for last_try in [False] * _LOOKS + [True]:
+        try:
+            found = DeltaTable(table).count()
+            break
+        except DeltaError as e:
+            if last_try or "gap" not in str(e):
+                raise
+    if not found and _has_records(table):
+        raise RuntimeError(f"deltalake sees no record of {table}")
+
+
+def _has_records(table: str) -> bool:
+    return len(os.listdir(f"{table}/_delta_log")) > 100
+
+
+def _rows(
+    full: list[tuple[float, float]],
+    paced: list[tuple[float, float]],
+    seen: Watched,
+    began: float,
+    seconds: float,
+    kept_ms: int,
+) -> list[Row]:
+    minutes = _per_slice([(at - began, ms) for at, ms in full], seconds)
+    p99s = [percentile(ms, 99) for ms in minutes]
+    opens = [s for _, s in seen.opens]
+    first_open, last_open = _thirds(seen.opens, seconds)
+    rate = len(full) / seconds
+    folder = seen.entries["full"]
+    most, bound = max(n for _, n in folder), _folder_bound(rate, kept_ms)
+    per_s = len(paced) / seconds
+    reads = {name: [s for _, s in found] for name, found in seen.reads.items()}
+    paced_reads = [s for name, taken in reads.items() if name.endswith("paced") for s in taken]
+    figures = {
+        "appends": len(full),
+        "appends_per_s": round(rate, 1),
+        "p50_ms_by_slice": [round(percentile(ms, 50), 2) for ms in minutes],
+        "p99_ms_by_slice": [round(p, 2) for p in p99s],
+        "open_s": [(round(at), round(s, 3)) for at, s in seen.opens],
+        "log_files": {name: [(round(at), n) for at, n in found] for name, found in seen.entries.items()},
+        "log_min_age_ms": kept_ms,
+        "paced_per_s": round(per_s, 1),
+        "reads_s": {name: summary(taken) for name, taken in reads.items()},
+    }
+    what = f"{seconds / 60:g} minutes of appends at full rate by {_WRITERS} processes ({rate:.0f}/s)"
+    first, last = _median(p99s[: max(1, len(p99s) // 3)]), _median(p99s[-max(1, len(p99s) // 3) :])
+    return [
+        Row(
+            f"{what}: append p99",
+            "flat",
+            f"{first:.1f} ms at first, {last:.1f} ms at last",
+            last <= _FLAT * first,
+            figures,
+        ),
+        Row(
+            "meanwhile: opening the topic",
+            "≤ 1 s, flat",
+            f"{percentile(opens, 50):.2f} s p50, {max(opens):.2f} s at most; {first_open:.2f} s at first,"
+            f" {last_open:.2f} s at last",
+            max(opens) <= 1,
+            {},
+        ),
+        Row(
+            "meanwhile: files in the log folder",
+            "bounded",
+            f"{most:,} at most, {folder[-1][1]:,} at last",
+            most <= bound,
+            {},
+        ),
+        Row(
+            f"meanwhile: Spark and deltalake read a topic of {per_s:.0f} entries/s",
+            "each read ≤ 3 s",
+            f"{max(paced_reads):.1f} s at most, {percentile(paced_reads, 50):.1f} s p50",
+            max(paced_reads) <= 3,
+            {},
+        ),
+    ]
+
+
+def _folder_bound(rate: float, kept_ms: int) -> float:
+    """Entries are kept for their age, and until the trim after that: a checkpoint's worth and a minute more."""
+    return rate * (kept_ms / 1000 * 1.2 + 60)
+
+
+def _per_slice(samples: list[tuple[float, float]], seconds: float) -> list[list[float]]:
+    """The samples' figures by minute, or by tenth of a shorter run."""
+    width = min(60.0, seconds / 10)
+    slices: list[list[float]] = [[] for _ in range(round(seconds / width))]
+    for at, figure in samples:
+        slices[min(int(at / width), len(slices) - 1)].append(figure)
+    return [one for one in slices if one]
+
+
+def _thirds(samples: list[tuple[float, float]], seconds: float) -> tuple[float, float]:
+    """The medians of the first and the last third of the time."""
+    first = [figure for at, figure in samples if at <= seconds / 3]
+    last = [figure for at, figure in samples if at >= seconds * 2 / 3]
+    return _median(first), _median(last or first)
+
+
+def _median(figures: list[float]) -> float:
+    return percentile(figures, 50)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
