@@ -21,6 +21,8 @@ from tidelog.spark import session
 # Partitions are read side by side, so an airline's flights may come days after another's of the same hour.
 LATENESS = timedelta(days=7)
 ROWS_A_BATCH = 85_000
+# Three airports: a task per group of hours is enough, and Spark's 200 would mostly start and end.
+SHUFFLE_PARTITIONS = 2
 
 _FLIGHT = "origin string, carrier string, time_hour timestamp, dep_delay double"
 
@@ -141,7 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lake", required=True, help="the lake's address")
     parser.add_argument("--checkpoint", required=True, help="the folder of the query's checkpoint, one of its own")
     given = parser.parse_args(arguments)
-    start_averaging(session("flight-delays"), given.lake, given.checkpoint).awaitTermination()
+    spark = session("flight-delays", config={"spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)})
+    start_averaging(spark, given.lake, given.checkpoint).awaitTermination()
     return 0
 
 
