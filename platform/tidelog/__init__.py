@@ -7,17 +7,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog import spark
+    from tidelog import groups, spark
     from tidelog.log import errors, partitioners
     from tidelog.log.lake import Lake
     from tidelog.log.topic import Topic
 
-__all__ = ["Lake", "Topic", "errors", "partitioners", "spark"]
+__all__ = ["Lake", "Topic", "errors", "groups", "partitioners", "spark"]
 
 _HOMES = {
     "Lake": ("tidelog.log.lake", "Lake"),
     "Topic": ("tidelog.log.topic", "Topic"),
     "errors": ("tidelog.log.errors", None),
+    "groups": ("tidelog.groups", None),
     "partitioners": ("tidelog.log.partitioners", None),
     "spark": ("tidelog.spark", None),
 }

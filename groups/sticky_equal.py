@@ -1,0 +1,60 @@
+"""Sticky assignment where all members subscribe to the same topics: exact quotas, one pass."""
+
+from collections import deque
+
+from tidelog.groups.group_view import GroupView, Holdings, Partition
+from tidelog.groups.java_order import hash_order, utf16_key
+
+
+def balance_equal(view: GroupView) -> Holdings:
+    """Give everybody `partitions // members` partitions, and one more to as many members as the rest needs.
+
+    Members keep what they own up to their quota. Example: `a` owns t0 to t3, `b` joins and `t` has grown to 5: of
+    quotas 3 and 2, `a` keeps t0, t1 and t2; `b` gets t3 and t4. Source: `AbstractStickyAssignor`, constrained case.
+    """
+    if not view.topics:
+        return {}
+    quota, extra = divmod(sum(view.counts.values()), len(view.topics))
+    holdings = _kept(view, quota, extra)
+    held: set[Partition] = set().union(*holdings.values())
+    left = [partition for partition in view.partitions(sorted(view.counts)) if partition not in held]
+    _deal(left, holdings, quota, extra)
+    return holdings
+
+
+def _kept(view: GroupView, quota: int, extra: int) -> Holdings:
+    """What members keep of what they own: the lowest numbers, as far as the quota goes.
+
+    The first `extra` members that own more than the quota keep one partition above it; first in a HashMap's walk.
+    """
+    holdings: Holdings = {}
+    for member in hash_order(view.topics):
+        owned = sorted(view.owned(member), key=lambda partition: (partition[1], partition[0]))
+        above = extra > 0 and len(owned) > quota
+        extra -= above
+        holdings[member] = set(owned[: quota + above])
+    return holdings
+
+
+def _deal(left: list[Partition], holdings: Holdings, quota: int, extra: int) -> None:
+    """Hand out what is left: in turn to members below their quota, then one each to members that have just theirs.
+
+    Members take turns by id. Those who reach their quota here queue for one more behind those who came with it,
+    and nobody who came with its quota is in the queue when the members that kept one more are all there may be.
+    """
+    members = sorted(holdings, key=utf16_key)
+    below = [member for member in members if len(holdings[member]) < quota]
+    all_extra_kept = sum(len(partitions) > quota for partitions in holdings.values()) == extra
+    exact = deque(member for member in members if len(holdings[member]) == quota and not all_extra_kept)
+    turn = 0
+    for partition in left:
+        if not below:
+            holdings[exact.popleft()].add(partition)
+            continue
+        turn %= len(below)
+        member = below[turn]
+        holdings[member].add(partition)
+        if len(holdings[member]) == quota:
+            exact.append(below.pop(turn))
+        else:
+            turn += 1
