@@ -1,6 +1,6 @@
 """What a query sees of its lake: which topics there are, their offsets, their segments."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -96,7 +96,7 @@ class Catalog:
         """The log end offset of every assigned partition."""
         return {tp: end for tp, (_, end) in self.bounds().items()}
 
-    def segments(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, list[Segment]]:
+    def segments(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Segment]]:
         """The live segments of partitions, by offset."""
         return {tp: self._states[tp.topic].live(tp.partition) for tp in partitions}
 

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.datasource import (
 
 from tidelog.log.clock import SystemIds
 from tidelog.log.shared import shared_lake
+from tidelog.log.sparing import Sparing
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import depends_on_now
 from tidelog.sources.offset_json import JsonOffsets, TopicPartition, from_json_offsets, to_json_offsets
@@ -33,6 +34,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
         self._catalog: Catalog | None = None
+        self._sparing: Sparing | None = None
         self._group = options.reading_group(SystemIds().new())
         self._initial: dict[TopicPartition, int] | None = None
         self._asked_latest = False
@@ -50,6 +52,20 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._catalog = Catalog(shared_lake(self._options.lake), self._options)
         self._catalog.refresh(required=required)
         return self._catalog
+
+    def _look_sparingly(self) -> Catalog:
+        """The catalog as of now, or of a moment ago when nothing came lately: Spark asks a hundred times a second."""
+        catalog, sparing = self._catalog, self._sparing
+        if catalog is None or sparing is None:
+            catalog = self._look()
+            self._sparing = Sparing(catalog.lake.clock)
+        elif sparing.is_due:
+            before = catalog.bounds()
+            with sparing.look():
+                catalog.refresh()
+            if catalog.bounds() != before:
+                sparing.look_now()
+        return catalog
 
     # --- offsets -------------------------------------------------------------------------------------------
 
@@ -72,7 +88,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
             # Spark keeps, is the start.
             return start
-        catalog = self._look()
+        catalog = self._look_sparingly()
         bounds = catalog.bounds()
         self._latest = {tp: end for tp, (_, end) in bounds.items()}
         latest = self._latest if self._target is None else self._target

@@ -5,27 +5,35 @@ Opening a topic costs a checkpoint's reading, tailing it almost nothing, so a wo
 
 import os
 import threading
+from dataclasses import dataclass
 
 from tidelog.log import layout
+from tidelog.log.clock import SystemClock
 from tidelog.log.lake import Lake
+from tidelog.log.sparing import Sparing
 from tidelog.log.storage import Storage, open_storage
 
 # When a lake's own file was written (ms since the epoch, the store's clock), and its bytes.
 _Stamp = tuple[int, int]
 
+
+@dataclass(slots=True)
+class _Shared:
+    lake: Lake
+    stamp: _Stamp | None
+    sparing: Sparing
+
+
 _lock = threading.Lock()
 _storages: dict[tuple[int, str], Storage] = {}
-_lakes: dict[tuple[int, str], tuple[_Stamp | None, Lake]] = {}
+_lakes: dict[tuple[int, str], _Shared] = {}
 
 
 def shared_storage(uri: str) -> Storage:
     """The process's own store at `uri`, for whoever only reads files. A forked process gets its own."""
     key = (os.getpid(), uri)
     with _lock:
-        storage = _storages.get(key)
-        if storage is None:
-            storage = _storages[key] = open_storage(uri)
-    return storage
+        return _storage(key)
 
 
 def shared_lake(uri: str) -> Lake:
@@ -36,13 +44,25 @@ def shared_lake(uri: str) -> Lake:
     the old ones. Raises `LakeNotFoundError`. A forked process gets its own.
     """
     key = (os.getpid(), uri)
-    stamp = _stamp(shared_storage(uri))
     with _lock:
-        known, lake = _lakes.get(key, (None, None))
-        if lake is None or stamp is None or stamp != known:
-            lake = Lake(uri, create=False)
-            _lakes[key] = (stamp, lake)
-    return lake
+        shared = _lakes.get(key)
+        # On a local disk a look costs nothing, and what was changed just now must count.
+        if shared is not None and not shared.sparing.is_due and not shared.lake.uri.startswith("file:"):
+            return shared.lake
+        sparing = Sparing(SystemClock()) if shared is None else shared.sparing
+        with sparing.look():
+            stamp = _stamp(_storage(key))
+        if shared is None or stamp is None or stamp != shared.stamp:
+            _lakes.pop(key, None)
+            shared = _lakes[key] = _Shared(Lake(uri, create=False), stamp, sparing)
+        return shared.lake
+
+
+def _storage(key: tuple[int, str]) -> Storage:
+    storage = _storages.get(key)
+    if storage is None:
+        storage = _storages[key] = open_storage(key[1])
+    return storage
 
 
 def _stamp(storage: Storage) -> _Stamp | None:

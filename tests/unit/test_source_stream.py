@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
-from support.logs import values
+from support.logs import FakeClock, values
 
 from tidelog.log.errors import DataLossError, TopicChangedError
 from tidelog.log.lake import Lake
+from tidelog.sources.catalog import Catalog
 from tidelog.sources.options import parse_stream
 from tidelog.sources.stream import StreamReader
 
@@ -169,6 +170,30 @@ def test_lost_records_fail_the_batch_or_are_passed_over(lake: Lake) -> None:
     with pytest.raises(DataLossError, match=r"Could not read records in offset \[0, 2\) for topic partition t-0"):
         reader(lake).partitions(at(0), at(3))
     assert planned(reader(lake, failOnDataLoss="false"), at(0), at(3)) == [(0, 2, 3)]
+
+
+def test_an_idle_query_looks_the_less_often_the_more_a_look_costs(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark asks a hundred times a second, and an object store is paid for by the call."""
+    stream, looks, clock = reader(lake, startingOffsets="earliest"), [], FakeClock()
+    refresh = Catalog.refresh
+
+    def slow(catalog: Catalog, **required: bool) -> None:
+        looks.append(clock.elapsed_s())
+        clock.pass_s(0.03)
+        catalog.lake.clock = clock
+        refresh(catalog, **required)
+
+    monkeypatch.setattr(Catalog, "refresh", slow)
+    for _ in range(100):
+        assert stream.latestOffset(at(3), NOW) == at(3)
+        clock.pass_s(0.01)
+    assert 3 <= len(looks) <= 6
+
+    append(lake, 1)
+    clock.pass_s(1)
+    assert stream.latestOffset(at(3), NOW) == at(4)
+    append(lake, 1)
+    assert stream.latestOffset(at(4), NOW) == at(5)  # where something came, more may have come
 
 
 def test_what_goes_to_tasks_is_small(lake: Lake) -> None:
