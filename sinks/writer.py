@@ -106,11 +106,12 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
 
         A topic for which nothing was staged gets no entry: the same batch run again stages nothing for it again.
         """
-        query_ids = {message.query_id for message in messages if isinstance(message, StagedMessage)}
-        for query_id in query_ids:  # one, or none when the batch had no tasks
-            staged = (one for one in _staged(messages) if one is not None)
-            marker = commits.stream_marker(query_id, batchId)
-            commits.commit(shared_lake(self._options.lake), staged, self._options, marker)
+        told = next((message for message in messages if isinstance(message, StagedMessage)), None)
+        if told is None:
+            return  # the batch had no tasks
+        staged = (one for one in _staged(messages) if one is not None)
+        marker = commits.stream_marker(told.query_id, batchId)
+        commits.commit(shared_lake(self._options.lake), staged, self._options, marker)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Delete what the tasks staged."""
