@@ -81,7 +81,7 @@ def _newest_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int
     for checkpoint in checkpoints_from(storage, folder, _newest_floor(storage, folder) + 1):
         if checkpoint.version <= version:
             try:
-                return checkpoint.version, read_checkpoint(storage, folder, checkpoint)
+                return checkpoint.version, list(read_checkpoint(storage, folder, checkpoint))
             except (ObjectNotFoundError, CorruptLogError):  # a stale `_last_checkpoint`, or torn by a power loss
                 continue
     return -1, []

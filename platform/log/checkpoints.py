@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol, partition_value
+from tidelog.log.add_columns import AddColumns, CheckpointActions
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
 from tidelog.log.storage.port import ObjectInfo, Storage
 
@@ -87,25 +88,25 @@ def find_checkpoint(storage: Storage, folder: str, at_least: int) -> Checkpoint 
     return next(checkpoints_from(storage, folder, at_least), None)
 
 
-def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> list[Action]:
+def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> CheckpointActions:
     """The checkpoint's actions that make up state: metaData, protocol, txn and add, in no order.
 
     Raises `CorruptLogError` naming the checkpoint when it can't be read, `ObjectNotFoundError` when it is gone.
     """
-    actions: list[Action] = []
+    parts: list[CheckpointActions] = []
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
         try:
             with storage.open(path) as file:
                 table = pq.read_table(file, columns=["txn", "add", "metaData", "protocol"])
-            actions.extend(_actions(table))
+            parts.append(_actions(table))
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
             raise CorruptLogError(
                 f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
                 " 'tidelog check' says whether anything rests on it.",
                 version=checkpoint.version,
             ) from e
-    return actions
+    return parts[0] if len(parts) == 1 else CheckpointActions([a for part in parts for a in part], None)
 
 
 def _rows(table: pa.Table, column: str) -> pa.StructArray:
@@ -115,17 +116,18 @@ def _rows(table: pa.Table, column: str) -> pa.StructArray:
     return array.filter(array.is_valid())
 
 
-def _actions(table: pa.Table) -> list[Action]:
-    actions: list[Action] = [parse_protocol(body) for body in _rows(table, "protocol").to_pylist()]
-    actions.extend(
+def _actions(table: pa.Table) -> CheckpointActions:
+    others: list[Action] = [parse_protocol(body) for body in _rows(table, "protocol").to_pylist()]
+    others.extend(
         parse_metadata({**body, "configuration": dict(body["configuration"] or [])})
         for body in _rows(table, "metaData").to_pylist()
     )
     txns = _rows(table, "txn")
     for app_id, version, updated in _columns(txns, "appId", "version", "lastUpdated"):
-        actions.append(Txn(app_id, version, updated))
-    actions.extend(_adds(_rows(table, "add")))
-    return actions
+        others.append(Txn(app_id, version, updated))
+    rows = _rows(table, "add")
+    columns = _add_columns(rows)
+    return CheckpointActions(others, columns) if columns else CheckpointActions([*others, *_adds(rows)], None)
 
 
 def _columns(rows: pa.StructArray, *names: str) -> Any:
@@ -141,24 +143,40 @@ def _lookup(rows: pa.StructArray, column: str, key: str) -> pa.Array:
     return pc.map_lookup(rows.field(column), pa.scalar(key), "first")
 
 
-def _numbers(texts: pa.Array) -> list[int]:
-    """`partition_value` of every text, by column where all are numbers."""
-    if texts.null_count == 0 and pc.all(pc.match_substring_regex(texts, "^[0-9]{1,18}$"), min_count=0).as_py():
-        numbers: list[int] = texts.cast(pa.int64()).to_pylist()
-        return numbers
-    return [partition_value(text) for text in texts.to_pylist()]
+def _add_columns(rows: pa.StructArray) -> AddColumns | None:
+    """The rows as columns, None where another engine's work among them needs a look at each."""
+    if not {"path", "size", "modificationTime", "dataChange", "stats"} <= {field.name for field in rows.type}:
+        return None
+    texts = [_lookup(rows, "partitionValues", key) for key in ("partition", "base_offset")]
+    texts.append(_lookup(rows, "tags", layout.END_TAG))
+    numbers = [rows.field(name) for name in ("size", "modificationTime")]
+    whole = all(column.null_count == 0 for column in (rows.field("path"), rows.field("dataChange"), *numbers))
+    if not whole or not all(_are_numbers(column) for column in texts):
+        return None
+    partition, base, end = (column.cast(pa.int64()).to_numpy() for column in texts)
+    size, modified = (column.cast(pa.int64()).to_numpy() for column in numbers)
+    return AddColumns(
+        rows.field("path"), partition, base, end, size, modified, rows.field("dataChange"), rows.field("stats")
+    )
+
+
+def _are_numbers(texts: pa.Array) -> bool:
+    """Whether `partition_value` takes each of them for a number, of a size that 64 bits hold."""
+    if texts.null_count:
+        return False
+    return bool(pc.all(pc.match_substring_regex(texts, "^[0-9]{1,18}$"), min_count=0).as_py())
 
 
 def _adds(rows: pa.StructArray) -> list[Action]:
-    partitions = _numbers(_lookup(rows, "partitionValues", "partition"))
-    bases = _numbers(_lookup(rows, "partitionValues", "base_offset"))
+    partitions = _lookup(rows, "partitionValues", "partition").to_pylist()
+    bases = _lookup(rows, "partitionValues", "base_offset").to_pylist()
     ends = _lookup(rows, "tags", layout.END_TAG).to_pylist()
     fixed = _columns(rows, "path", "size", "modificationTime", "dataChange", "stats")
     return [
         Add(
             path,
-            partition,
-            base,
+            partition_value(partition),
+            partition_value(base),
             size,
             modified,
             data_change,

@@ -23,7 +23,6 @@ from tidelog.log.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from tidelog.log.gc_pause import paused_collection
 from tidelog.log.machine import Committed, LogState, Machine, Patience
 from tidelog.log.storage.port import Storage
 
@@ -183,16 +182,14 @@ class Door(Generic[S]):
             torn: CorruptLogError | None = None
             for checkpoint in checkpoints_from(self.storage, self.folder, floor + 1):
                 try:
-                    with paused_collection():
-                        actions = read_checkpoint(self.storage, self.folder, checkpoint)
+                    actions = read_checkpoint(self.storage, self.folder, checkpoint)
                 except ObjectNotFoundError:  # named by a stale `_last_checkpoint`, or trimmed by now
                     continue
                 except CorruptLogError as e:  # a power loss tore one that was just written: nothing rests on it
                     torn = torn or e
                     continue
                 state = self._machine.empty()
-                with paused_collection():
-                    state.restore(checkpoint.version, actions)
+                state.restore(checkpoint.version, actions)
                 self._machine.verify_checkpoint(state, checkpoint.version)
                 self.checkpoint_version = max(self.checkpoint_version, checkpoint.version)
                 return state

@@ -1,6 +1,6 @@
 """What a door is given and gives back: the kind of log behind it, a commit's answer, how long it goes on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -16,7 +16,7 @@ class LogState(Protocol):
         """Move on by one verified entry."""
         ...
 
-    def restore(self, version: int, actions: list[Action]) -> None:
+    def restore(self, version: int, actions: Sequence[Action]) -> None:
         """Become what the checkpoint of `version` says."""
         ...
 

@@ -1,14 +1,18 @@
 """A topic's state: what its log says up to a version. It changes in `apply`, live and at start-up alike."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Metadata, Protocol, Remove, Txn
+from tidelog.log.add_columns import AddColumns, CheckpointActions
+from tidelog.log.lazy_list import LazyList
 from tidelog.log.timestamps import parse_utc_ms
 
 CONFIG_PREFIX = "tidelog."
@@ -72,7 +76,7 @@ class TopicState:
     version: int = -1
     metadata: Metadata | None = None
     protocol: Protocol | None = None
-    segments: dict[int, list[Segment]] = field(default_factory=dict)
+    segments: dict[int, list[Segment] | LazyList[Segment]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     cleans: dict[int, int] = field(default_factory=dict)
@@ -120,7 +124,7 @@ class TopicState:
         found = self.txns.get(app_id)
         return None if found is None or found.version < 0 else found.version
 
-    def live(self, partition: int) -> list[Segment]:
+    def live(self, partition: int) -> Sequence[Segment]:
         """The partition's segments by offset. Not to be changed."""
         return self.segments.get(partition, [])
 
@@ -159,14 +163,28 @@ class TopicState:
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become what a checkpoint of `version` says. Its rows come in no order."""
+        if isinstance(actions, CheckpointActions) and actions.adds is not None and self._take_columns(actions.adds):
+            actions = actions.others
+        adds: dict[int, list[Segment]] = {}
         for action in actions:
             if isinstance(action, Add):
-                self.segments.setdefault(action.partition, []).append(self._segment(action))
+                adds.setdefault(action.partition, []).append(self._segment(action))
             else:
                 self._apply_other(action)
-        for partition, live in self.segments.items():
-            self.segments[partition] = _in_order(live, self.end(partition))
+        for partition, segments in adds.items():
+            self.segments[partition] = _in_order(segments, self.end(partition))
         self.version = version
+
+    def _take_columns(self, adds: AddColumns) -> bool:
+        """Take the segments over as columns; False where two of a partition begin at one offset."""
+        order = np.lexsort((adds.base_offset, adds.partition))
+        partitions, bases = adds.partition[order], adds.base_offset[order]
+        if ((np.diff(partitions) == 0) & (np.diff(bases) == 0)).any():
+            return False
+        for rows in np.split(order, np.flatnonzero(np.diff(partitions)) + 1):
+            self.segments[int(adds.partition[rows[0]])] = LazyList(rows, partial(_segments, adds))
+        self.last_modification_ms = max(self.last_modification_ms, int(adds.modification_ms.max()))
+        return True
 
     def _apply_other(self, action: Action) -> None:
         if isinstance(action, Txn):
@@ -211,6 +229,12 @@ class TopicState:
             add.stats,
             add.end is not None,
         )
+
+
+def _segments(adds: AddColumns, rows: npt.NDArray[np.int64]) -> list[Segment]:
+    return [
+        Segment(path, p, base, end, size, ms, stats) for path, p, base, end, size, ms, _, stats in adds.values(rows)
+    ]
 
 
 def _in_order(segments: list[Segment], log_end: int) -> list[Segment]:

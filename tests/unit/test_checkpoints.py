@@ -14,6 +14,7 @@ from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.checkpoints import checkpoints_from, find_checkpoint, newest_checkpoint_version, read_checkpoint
 from tidelog.log.errors import CorruptLogError, NotATopicError
 from tidelog.log.lake import Lake
+from tidelog.log.lazy_list import LazyList
 
 HINT = f"t/{layout.LAST_CHECKPOINT}"
 ENTRIES = 12
@@ -222,3 +223,14 @@ def test_a_checkpoint_in_parts_is_read_whole() -> None:
         found = find_checkpoint(storage, "t", 0)
         assert found is not None
         assert len(read_checkpoint(storage, "t", found)) == table.num_rows
+
+
+def test_segments_of_a_checkpoint_stay_columns_until_they_are_asked_for() -> None:
+    """What opens a topic of 100,000 segments in a fraction of a second."""
+    _, storage, clock = log_with(10)
+    found = find_checkpoint(storage, "t", 0)
+    assert found is not None
+    actions = read_checkpoint(storage, "t", found)
+    assert actions.adds is not None
+    assert len(actions.adds) == 10
+    assert isinstance(open_lake(storage, clock).topic("t").state().live(0), LazyList)

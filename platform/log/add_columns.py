@@ -1,0 +1,70 @@
+"""The `add` rows of a checkpoint as columns: what a checkpoint of a large topic is read into."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.log.actions import Action, Add
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AddColumns:
+    """Rows of `add` that all say everything: numbers are numbers, and only `stats` may be null."""
+
+    path: pa.Array
+    partition: I64
+    base_offset: I64
+    end: I64
+    size: I64
+    modification_ms: I64
+    data_change: pa.Array
+    stats: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    def values(self, rows: I64) -> Iterator[tuple[Any, ...]]:
+        """(path, partition, base_offset, end, size, modification_ms, data_change, stats) of rows, in their order."""
+        taken = pa.array(rows)
+        numbers = (self.partition, self.base_offset, self.end, self.size, self.modification_ms)
+        return zip(
+            self.path.take(taken).to_pylist(),
+            *(column[rows].tolist() for column in numbers),
+            self.data_change.take(taken).to_pylist(),
+            self.stats.take(taken).to_pylist(),
+            strict=True,
+        )
+
+    def adds(self) -> Iterator[Add]:
+        """Every row as a value."""
+        for path, partition, base, end, size, modified, change, stats in self.values(np.arange(len(self))):
+            yield Add(path, partition, base, size, modified, change, stats, end)
+
+
+class CheckpointActions(Sequence[Action]):
+    """A checkpoint's actions. Its `add` rows stay columns, where they can, until somebody goes over them."""
+
+    def __init__(self, others: Sequence[Action], adds: AddColumns | None) -> None:
+        self.others = others
+        self.adds = adds
+
+    def __len__(self) -> int:
+        return len(self.others) + (0 if self.adds is None else len(self.adds))
+
+    @overload
+    def __getitem__(self, at: int) -> Action: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Action]: ...
+    def __getitem__(self, at: int | slice) -> Action | list[Action]:
+        return list(self)[at]
+
+    def __iter__(self) -> Iterator[Action]:
+        yield from self.others
+        if self.adds is not None:
+            yield from self.adds.adds()
