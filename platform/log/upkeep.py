@@ -24,6 +24,10 @@ logger = logging.getLogger("tidelog.log")
 # Behind the head, a listing of the log folder is complete: entries are not created there any more.
 LAG = 100
 LEAST_CHECKPOINT_SPACING_S = 2.0
+# A checkpoint takes the longer the more segments there are: about this part of the time goes into them, unless the
+# log grows too long meanwhile.
+CHECKPOINTS_SHARE = 0.1
+MOST_CHECKPOINT_SPACING_S = 60.0
 LEAST_TRIM_SPACING_S = 20.0
 
 
@@ -46,6 +50,11 @@ def due_version(head: int, newest: int, rules: UpkeepRules) -> int | None:
     return pinned if pinned - newest >= rules.interval - rules.lag else None
 
 
+def spacing_s(took_s: float) -> float:
+    """How long after a checkpoint that took `took_s` the next one may come."""
+    return min(max(took_s / CHECKPOINTS_SHARE, LEAST_CHECKPOINT_SPACING_S), MOST_CHECKPOINT_SPACING_S)
+
+
 class Upkeep:
     """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time."""
 
@@ -66,6 +75,7 @@ class Upkeep:
         self._newest = -1
         self._newest_seen_s = float("-inf")
         self._trimmed_s = float("-inf")
+        self._spacing_s = LEAST_CHECKPOINT_SPACING_S
 
     def after_commit(self, version: int) -> Future[None] | None:
         """Start a checkpoint in the background if `version`, which this process committed, is due for one.
@@ -115,7 +125,7 @@ class Upkeep:
             spaced = self._newest < 0  # how long ago it was written can't be told, unless it came while we looked
             self._newest, self._newest_seen_s = newest, now_s
         else:
-            spaced = newest < 0 or now_s - self._newest_seen_s >= LEAST_CHECKPOINT_SPACING_S
+            spaced = newest < 0 or now_s - self._newest_seen_s >= self._spacing_s
         version = due_version(door.state.version, newest, self._rules())
         if version is None or not (spaced or ending):
             return
@@ -130,3 +140,4 @@ class Upkeep:
         door.drop_synced(version)
         door.checkpoint_version = max(door.checkpoint_version, version)
         self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
+        self._spacing_s = spacing_s(self._newest_seen_s - now_s)

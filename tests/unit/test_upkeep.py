@@ -13,7 +13,7 @@ from tidelog.log.checkpoints import newest_checkpoint_version
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
-from tidelog.log.upkeep import LEAST_CHECKPOINT_SPACING_S, UpkeepRules, due_version
+from tidelog.log.upkeep import CHECKPOINTS_SHARE, LEAST_CHECKPOINT_SPACING_S, UpkeepRules, due_version
 
 RULES = UpkeepRules(interval=500, min_age_ms=300_000)
 
@@ -99,6 +99,19 @@ def test_at_full_speed_time_spaces_checkpoints_too() -> None:
     lake, written, _, clock = lake_of()
     append(lake, clock, 300, seconds=0.01)
     assert 1 < len(written.versions) <= 2 + 3 / LEAST_CHECKPOINT_SPACING_S
+
+
+def test_slow_checkpoints_are_spaced_by_what_they_take() -> None:
+    _, written, storage, clock = lake_of()
+
+    def slow(uri: str, version: int) -> None:
+        written(uri, version)
+        clock.pass_s(3)
+
+    busy = open_lake(storage, clock, checkpointer=slow)
+    busy.background = AtOnce()
+    append(busy, clock, 100)
+    assert 2 < len(written.versions) <= 1 + 100 / (3 / CHECKPOINTS_SHARE)
 
 
 def test_a_change_of_configuration_may_be_what_is_due() -> None:
