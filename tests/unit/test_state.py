@@ -1,6 +1,7 @@
 """A topic's state: the same from its entries one by one as from a checkpoint and the entries after it."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,9 @@ class History:
         return p, live[low : low + self.number(1, 3)]
 
     def merge(self) -> None:
-        p, old = self.some()
+        """Segments that lie end to end become one; a hole that another engine has left is no part of any."""
+        p, some = self.some()
+        old = [s for i, s in enumerate(some) if all(b.base_offset <= a.end for a, b in pairwise(some[: i + 1]))]
         if old:
             made = add(p, old[0].base_offset, old[-1].end, self.path(), modification_ms=old[0].modification_ms)
             clean = [Txn(f"tidelog/clean/{p}", old[-1].end)] if self.number(0, 1) else []
