@@ -6,10 +6,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of the cases. `work` is a folder of their own, gone at the end of the run."""
+    """Sizes of the cases. `work` is a folder of their own, gone at the end of the run; `minutes` are the soak's."""
 
     work: Path
     quick: bool = False
+    minutes: float = 10.0
 
     @property
     def many_files(self) -> int:

@@ -16,12 +16,12 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
-import machine
-import report
+import cases
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from figures import Row, percentile, summary
 from lakes import small_batch
+from plan import Plan
 from pyspark.sql import SparkSession
 from sparks import session
 
@@ -46,24 +46,20 @@ class Watched:
 
 
 def main() -> int:
-    """Soak, and print the table; the exit code is 1 when a row falls short."""
+    """Soak, and print the table; the exit code is 1 when a row falls short, 2 when the soak fails."""
     parser = argparse.ArgumentParser(description="Append at full rate for minutes.")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
     arguments = parser.parse_args()
-    os.environ.update(PYSPARK_PYTHON=sys.executable, PYSPARK_DRIVER_PYTHON=sys.executable)
     with tempfile.TemporaryDirectory(prefix="tidelog-soak-", dir=arguments.work) as work:
-        facts = machine.describe(Path(work))
-        rows = soak(Path(work), arguments.minutes * 60)
-    report.show(rows, facts)
-    path = report.save("soak", rows, facts, {"whole": arguments.minutes >= 10, "minutes": arguments.minutes})
-    print(f"all figures: {path.relative_to(report.ROOT)}")
-    return 0 if all(row.ok for row in rows) else 1
+        plan = Plan(Path(work), minutes=arguments.minutes)
+        return cases.measure("soak", ["soak"], plan, whole=arguments.minutes >= 10)
 
 
-def soak(work: Path, seconds: float) -> list[Row]:
-    """Run the writers and the watcher for `seconds`."""
-    uri = str(work / "lake")
+def run(plan: Plan) -> list[Row]:
+    """Run the writers and the watcher for the plan's minutes."""
+    seconds = plan.minutes * 60
+    uri = str(plan.work / "lake")
     kept_ms = int(min(_KEPT_MS, seconds * 1000 / 3))
     with tidelog.Lake(uri) as lake:
         for name in ("full", "paced"):
@@ -131,12 +127,14 @@ def _open(uri: str) -> None:
 
 def _spark_read(spark: SparkSession, table: str) -> None:
     """Count the records, as of now."""
-    if not spark.read.format("delta").load(table).count() and _has_records(table):
+    expected = _has_records(table)
+    if not spark.read.format("delta").load(table).count() and expected:
         raise RuntimeError(f"Spark sees no record of {table}")
 
 
 def _deltalake_read(table: str) -> None:
     """The same. A listing of a busy folder is no snapshot: where deltalake misses an entry in it, it looks again."""
+    expected = _has_records(table)
     for last_try in [False] * _LOOKS + [True]:
         try:
             found = DeltaTable(table).count()
@@ -144,7 +142,7 @@ def _deltalake_read(table: str) -> None:
         except DeltaError as e:
             if last_try or "gap" not in str(e):
                 raise
-    if not found and _has_records(table):
+    if not found and expected:
         raise RuntimeError(f"deltalake sees no record of {table}")
 
 
