@@ -18,7 +18,7 @@ def balance_equal(view: GroupView) -> Holdings:
     holdings = _kept(view, quota, extra)
     held: set[Partition] = set().union(*holdings.values())
     left = [partition for partition in view.partitions(sorted(view.counts)) if partition not in held]
-    _deal(left, holdings, quota, extra)
+    _deal(left, holdings, quota)
     return holdings
 
 
@@ -36,16 +36,14 @@ def _kept(view: GroupView, quota: int, extra: int) -> Holdings:
     return holdings
 
 
-def _deal(left: list[Partition], holdings: Holdings, quota: int, extra: int) -> None:
+def _deal(left: list[Partition], holdings: Holdings, quota: int) -> None:
     """Hand out what is left: in turn to members below their quota, then one each to members that have just theirs.
 
-    Members take turns by id. Those who reach their quota here queue for one more behind those who came with it,
-    and nobody who came with its quota is in the queue when the members that kept one more are all there may be.
+    Members take turns by id. Those who reach their quota here queue for one more behind those who came with it.
     """
     members = sorted(holdings, key=utf16_key)
     below = [member for member in members if len(holdings[member]) < quota]
-    all_extra_kept = sum(len(partitions) > quota for partitions in holdings.values()) == extra
-    exact = deque(member for member in members if len(holdings[member]) == quota and not all_extra_kept)
+    exact = deque(member for member in members if len(holdings[member]) == quota)
     turn = 0
     for partition in left:
         if not below:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.groups import assign
+from tidelog.groups import ASSIGNORS, assign
 from tidelog.groups.java_order import bucket, hash_order, partition_hash, string_hash, table_size, utf16_key
 from tidelog.groups.movements import Movements
 
@@ -58,6 +58,13 @@ def test_the_walk_decides_who_keeps_one_more():
     topic, owned = {"t": 4}, {"C2": [("t", 0), ("t", 1)], "C3": [("t", 2), ("t", 3)]}
     shared = assign("sticky", {"C1": ["t"], "C2": ["t"], "C3": ["t"]}, topic, owned)
     assert shared == {"C1": [("t", 1)], "C2": [("t", 0)], "C3": [("t", 2), ("t", 3)]}
+
+
+@pytest.mark.parametrize("strategy", ASSIGNORS)
+@pytest.mark.parametrize("others", [["t"], ["t", "u"]])
+def test_members_take_turns_by_utf16_units(strategy, others):
+    shared = assign(strategy, {"\ue000": others, "𝄞": ["t"]}, {"t": 2})
+    assert shared == {"𝄞": [("t", 0)], "\ue000": [("t", 1)]}
 
 
 # --- moves that cancel out ---------------------------------------------------------------------------------
