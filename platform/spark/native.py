@@ -74,7 +74,8 @@ def stream_topic(
 def create_view(spark: SparkSession, lake: str | Lake, topic: str, name: str | None = None) -> str:
     """Make the topic a temporary view for SQL, named `name` or as the topic with `_` for `.` and `-`.
 
-    The view is live: each query sees what is there by then. Returns the view's name.
+    The view is live: each query sees what is there by then. What `delete_records` cuts off inside a segment
+    afterwards shows until the segment is rewritten or the view is made again. Returns the view's name.
     """
     view = name or topic.replace(".", "_").replace("-", "_")
     read_topic(spark, lake, topic).createOrReplaceTempView(view)
