@@ -43,6 +43,15 @@ def writer(app: App) -> None:
                 topic = open_topic(app)
 
 
+def command(app: App) -> None:
+    """Appends once and ends, as a command does; the overdue upkeep is its own."""
+    topic = open_topic(app)
+    values = new_values(app, topic)
+    attempt = begin(app, topic, values, "all")
+    tell(app, attempt, partial(topic.append, table_of(values)))
+    app.until_it_answers(app.lake.close)
+
+
 def job(app: App) -> None:
     """Appends numbered batches, and repeats one until it is told that it is there, crashes or not."""
     world, topic = app.world, open_topic(app)
@@ -233,7 +242,7 @@ def admin(app: App) -> None:
     world = app.world
     while not (world.ending and app.until_it_answers(lambda: app.lake.topic(TOPIC)).id):
         app.pause_about(1.0 if world.ending else 25.0)
-        operation = world.rng.choice([delete_records, delete_records, add_partition, replace])
+        operation = world.rng.choice([delete_records, delete_records, add_partition, change_age, replace])
         try:
             if not app.lake.topic(TOPIC).id:
                 operation = create
@@ -267,6 +276,13 @@ def add_partition(app: App) -> None:
     count = app.lake.describe_topic(TOPIC).partitions
     app.lake.alter_topic(TOPIC, partitions=min(len(count) + 1, 6))
     app.world.history.note("altered")
+
+
+def change_age(app: App) -> None:
+    """Keep entries longer, or no longer than before."""
+    age = app.world.rng.choice(["10000", "40000"])
+    app.lake.alter_topic(TOPIC, config={"log.min.age.ms": age})
+    app.world.history.note(f"keeps entries {age} ms")
 
 
 def replace(app: App) -> None:

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from sim_history import PREFIX, TOPIC, Attempt, History
-from sim_replay import BrokenLogError, Replay, from_checkpoint, values_of
+from sim_replay import BrokenLogError, Replay, from_checkpoint, records_of
 from sim_storage import Disk
 
 from tidelog.log.errors import ObjectNotFoundError
@@ -24,7 +25,7 @@ class Truth:
     records: dict[Place, tuple[str, str]] = field(default_factory=dict)
     places: dict[str, list[Place]] = field(default_factory=lambda: defaultdict(list))
     committed_at: dict[str, int] = field(default_factory=dict)  # version by segment
-    lives: list[str] = field(default_factory=list)
+    times: dict[tuple[str, int], datetime] = field(default_factory=dict)
 
     @staticmethod
     def of(history: History) -> "Truth":
@@ -34,17 +35,26 @@ class Truth:
             appended = truth.final.apply(data)
             truth.summaries.append(truth.final.summary())
             life = truth.final.topic_id
-            if life not in truth.lives:
-                truth.lives.append(life)
             for path, (partition, base, end) in appended.items():
-                values = values_of(history.segments[path])
-                if len(values) != end - base:
-                    raise BrokenLogError(f"entry {version}: {path} has {len(values)} records for [{base}, {end})")
+                records = records_of(history.segments[path])
+                if len(records) != end - base:
+                    raise BrokenLogError(f"entry {version}: {path} has {len(records)} records for [{base}, {end})")
                 truth.committed_at[path] = version
-                for offset, value in enumerate(values, base):
+                truth._check_times(life, partition, [time for _, time in records])
+                for offset, (value, _) in enumerate(records, base):
                     truth.records[life, partition, offset] = (value, path)
                     truth.places[value].append((life, partition, offset))
         return truth
+
+    def _check_times(self, life: str, partition: int, times: list[datetime]) -> None:
+        """LogAppendTime never falls within a partition, whatever the writers' clocks say."""
+        if self.final.configuration.get("tidelog.message.timestamp.type") == "LogAppendTime":
+            last = self.times.get((life, partition), times[0])
+            if sorted([last, *times]) != [last, *times]:
+                raise BrokenLogError(
+                    f"entry {self.final.version}: the times of partition {partition} fall from {last}: {times}"
+                )
+            self.times[life, partition] = times[-1]
 
 
 def complaints(history: History, disk: Disk, judge: Lake) -> Iterator[str]:

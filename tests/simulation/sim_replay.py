@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -27,6 +28,7 @@ class Replay:
     # (partition, base offset, end) by path
     segments: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     markers: dict[str, int] = field(default_factory=dict)
+    modified_ms: dict[str, int] = field(default_factory=dict)  # by path
 
     def apply(self, data: bytes) -> dict[str, tuple[int, int, int]]:
         """Move on by one entry; returns the segments it appended. Raises `BrokenLogError`."""
@@ -56,6 +58,7 @@ class Replay:
                 )
             self.ends[partition] = end
             self.segments[path] = (partition, base, end)
+        self._check_order({body["path"]: body["modificationTime"] for body in _of(actions, "add")})
         self._check_offsets(said_ends, said_starts)
         self._check_coverage()
         return appended
@@ -84,6 +87,13 @@ class Replay:
         if self.segments:
             raise BrokenLogError(f"entry {self.version} begins a life on the last one's segments")
         self.starts, self.ends, self.markers = {}, {}, {}
+
+    def _check_order(self, appended_ms: dict[str, int]) -> None:
+        """Delta streams read live files by modification time: what comes later is never older."""
+        last_ms = max((ms for path, ms in self.modified_ms.items() if path in self.segments), default=0)
+        if min(appended_ms.values(), default=last_ms) < last_ms:
+            raise BrokenLogError(f"entry {self.version} appends at {appended_ms}, after {last_ms}")
+        self.modified_ms.update(appended_ms)
 
     def _check_offsets(self, said_ends: dict[int, int], said_starts: dict[int, int]) -> None:
         if _positive(said_ends) != _positive(self.ends):
@@ -134,13 +144,13 @@ def is_durable(data: bytes) -> bool:
     return bool(json.loads(data.splitlines()[-1])["commitInfo"]["tidelog"]["durable"])
 
 
-def values_of(segment: bytes) -> list[str]:
-    """The values in a segment, in the order of their positions."""
-    table = pq.ParquetFile(io.BytesIO(segment)).read(columns=["position", "value"], use_threads=False)
-    rows = sorted(zip(table["position"].to_pylist(), table["value"].to_pylist(), strict=True))
-    if [position for position, _ in rows] != list(range(len(rows))):
+def records_of(segment: bytes) -> list[tuple[str, datetime]]:
+    """(value, timestamp) of the records in a segment, in the order of their positions."""
+    table = pq.ParquetFile(io.BytesIO(segment)).read(columns=["position", "value", "timestamp"], use_threads=False)
+    rows = sorted(zip(*(table[name].to_pylist() for name in ("position", "value", "timestamp")), strict=True))
+    if [position for position, _, _ in rows] != list(range(len(rows))):
         raise BrokenLogError("a segment's positions are not 0, 1, 2 ...")
-    return [value.decode() for _, value in rows]
+    return [(value.decode(), timestamp) for _, value, timestamp in rows]
 
 
 def from_checkpoint(data: bytes, version: int) -> Replay:

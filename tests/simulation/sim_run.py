@@ -95,7 +95,7 @@ class _Director:
     def _casting(self) -> list[tuple[str, tuple[Role, ...]]]:
         a, rng = sim_actors, self._rng
         cast: list[tuple[str, tuple[Role, ...]]] = [
-            (f"writer{i}", rng.choice([(a.writer,), (a.writer,), (a.writer, a.writer), (a.writer, a.reader)]))
+            (f"writer{i}", rng.choice([(a.writer,), (a.writer, a.writer), (a.writer, a.reader), (a.writer, a.retrier)]))
             for i in range(self._world.plan.writers)
         ]
         cast.append(("reader", (a.reader,)))
@@ -116,11 +116,11 @@ class _Director:
         if apps:
             app = self._rng.choice(apps)
             self._world.kill(app)
-            if app.name != "visitor":
+            if app.name != "guest":
                 self._world.start(app.name, app.roles, self._rng.expovariate(1 / 4.0))
 
     def _visit(self) -> None:
-        self._world.start("visitor", (sim_actors.visitor,))
+        self._world.start("guest", (self._rng.choice([sim_actors.visitor, sim_actors.command]),))
 
     def _jump(self) -> None:
         """The wall clock jumps; the elapsed clock never does."""
@@ -153,7 +153,7 @@ class _Director:
             world.disk.lose_power_partly(self._rng)
             world.booted_s = self._scheduler.now
         for app in gone:
-            if app.name != "visitor":
+            if app.name != "guest":
                 world.start(app.name, app.roles, self._rng.uniform(0.0, 3.0))
 
     # --- the end -------------------------------------------------------------------------------------------
