@@ -1,0 +1,66 @@
+"""What a consumer group is, as its log says: generation, members and committed offsets (Kafka's classic protocol)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+# A partition by topic and number.
+TopicPartition = tuple[str, int]
+
+
+class Phase(StrEnum):
+    """Kafka's states of a group, by the names its tools print."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group. Times in ms.
+
+    `protocols`: the assignors it supports, by preference, each with the member's metadata for it. `joined` says that
+    it takes part in the round that is under way. `turn` is the group's count of joins when it last joined: whoever
+    was seen silent since an earlier turn must not be evicted.
+    """
+
+    member_id: str
+    client_id: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    instance_id: str | None = None
+    assignment: bytes = b""
+    joined: bool = False
+    turn: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group: who is in it, and what they agreed on in this generation. Generations never go back."""
+
+    group_id: str
+    phase: Phase = Phase.EMPTY
+    generation: int = 0
+    protocol_type: str = ""
+    protocol: str | None = None
+    leader: str | None = None
+    members: Mapping[str, Member] = field(default_factory=dict)
+    turns: int = 0
+    # When it became empty, ms since the epoch by the clock of whoever wrote that; offsets expire from there.
+    empty_since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset a group will read of a partition. `commit_ms`: ms since the epoch, the committer's clock."""
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+    generation: int = -1
+    commit_ms: int = 0
