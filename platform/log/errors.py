@@ -128,6 +128,63 @@ class SegmentTooOldError(TidelogError):
     retriable = True
 
 
+# --- consumer groups ---------------------------------------------------------------------------------------
+
+
+class IllegalGenerationError(TidelogError):
+    """The generation that a member names is not the group's: the group went on without it."""
+
+    kafka_code = 22
+
+
+class InconsistentProtocolError(TidelogError):
+    """A member supports no assignor that all others of its group support, or is of another kind of group."""
+
+    kafka_code = 23
+
+
+class InvalidGroupError(TidelogError):
+    """A group id that no group may have: empty, or longer than 249 characters."""
+
+    kafka_code = 24
+
+
+class UnknownMemberError(TidelogError):
+    """The group has no member of that id: it left, was evicted, or never joined."""
+
+    kafka_code = 25
+
+
+class RebalanceInProgressError(TidelogError):
+    """The group is rebalancing: the member must join again before it goes on."""
+
+    kafka_code = 27
+
+
+class GroupNotEmptyError(TidelogError):
+    """The group has members, so that it can't be deleted or reset."""
+
+    kafka_code = 68
+
+
+class GroupNotFoundError(TidelogError):
+    """No group of that id."""
+
+    kafka_code = 69
+
+
+class FencedInstanceError(TidelogError):
+    """Another consumer of the same `group.instance.id` has taken this member's place."""
+
+    kafka_code = 82
+
+
+class GroupSubscribedError(TidelogError):
+    """Offsets of a topic can't be deleted while members of the group subscribe to it."""
+
+    kafka_code = 86
+
+
 # --- lake and log ------------------------------------------------------------------------------------------
 
 
