@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 # A partition by topic and number.
 TopicPartition = tuple[str, int]
+
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Phase(StrEnum):
@@ -64,3 +67,24 @@ class CommittedOffset:
     leader_epoch: int = -1
     generation: int = -1
     commit_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """All that a group's log says of one group: `group` is None until somebody joins it or after it was deleted."""
+
+    group: Group | None = None
+    offsets: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Generic[R_co]):
+    """What a rule makes of a `GroupView`; nothing is written when it changes nothing.
+
+    `group`: the group from now on; None leaves it as it is, and one whose phase is `Phase.DEAD` is forgotten.
+    `offsets`: offsets from now on; those that aren't named stay, None forgets one.
+    """
+
+    response: R_co
+    group: Group | None = None
+    offsets: Mapping[TopicPartition, CommittedOffset | None] = field(default_factory=dict)
