@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Txn
 from tidelog.log.decisions import Outcome, require_partition, require_topic
-from tidelog.log.errors import InvalidTimestampError, SegmentTooOldError, StaleBatchError
+from tidelog.log.errors import (
+    InvalidTimestampError,
+    OutOfOrderSequenceError,
+    SegmentTooOldError,
+    StaleBatchError,
+)
 from tidelog.log.segments import Staged, stats_json
+from tidelog.log.sequences import ProducerBatch, Sequences
 from tidelog.log.state import TopicState
 
 Ranges = dict[int, tuple[int, int]]
@@ -36,6 +42,16 @@ class LogAppendTimeError(InvalidTimestampError):
         self.at_least_ms = at_least_ms
 
 
+class PartlyRepeatedError(OutOfOrderSequenceError):
+    """Some of the staged records are there already and some are not: stage again only what is new."""
+
+    retriable = True
+
+
+class ConfigurationChangedError(Exception):
+    """The topic's configuration is not the one that records were checked against: check and stage them again."""
+
+
 def decide_append(
     state: TopicState,
     topic: str,
@@ -44,15 +60,26 @@ def decide_append(
     now_ms: int,
     log_append_time: bool = False,
     marker: Marker | None = None,
+    producers: Sequence[ProducerBatch] = (),
 ) -> Outcome[Ranges]:
     """Append staged segments in their order; the response is {partition: (first offset, end offset)}.
 
-    A repeat of `marker` has no actions and an empty response.
+    A repeat of `marker`, or of all that `producers` say of the records, has no actions and an empty response.
+    `producers` come in the order in which their records were staged; one producer may come several times.
     """
     for topic_id in sorted({s.topic_id for s in staged}) or [""]:
         require_topic(state, topic, topic_id)
     if marker is not None and _is_repeat(state, topic, marker):
         return Outcome((), {}, "WRITE")
+    sequences = Sequences(state, topic)
+    repeats = [(len(sequences.take(batch)), len(batch.sequences)) for batch in producers]
+    if any(repeated for repeated, _ in repeats):
+        if all(repeated == of for repeated, of in repeats):
+            return Outcome((), {}, "WRITE")
+        raise PartlyRepeatedError(
+            f"Topic '{topic}' already has some of these records, by their producers' sequences, but not all: an entry"
+            " holds whole segments. Stage the others again without them."
+        )
     _check_purge_floor(state, topic, staged)
     if log_append_time:
         _check_append_times(state, topic, staged)
@@ -79,6 +106,7 @@ def decide_append(
     actions.extend(Txn(f"{layout.END_PREFIX}{p}", end) for p, (_, end) in sorted(ranges.items()))
     if marker is not None:
         actions.append(Txn(marker.app_id, marker.version))
+    actions.extend(sequences.txns(now_ms))
     return Outcome(tuple(actions), ranges, "WRITE", blind_append=True)
 
 
