@@ -68,6 +68,11 @@ class LocalStorage:
         """`file://` and the absolute path, as it is: no percent-encoding."""
         return f"file://{self._root}"
 
+    def local_path(self, folder: str) -> str:
+        """The folder's absolute path."""
+        check_folder(folder)
+        return self._location(folder)
+
     # --- reading -------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> bytes:

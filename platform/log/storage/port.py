@@ -114,3 +114,12 @@ class LeavesUnfinished(Protocol):
     def discard_unfinished(self, path: str) -> None:
         """Delete a file that `unfinished` listed; one that is not there is no error."""
         ...
+
+
+@runtime_checkable
+class OnThisMachine(Protocol):
+    """A store whose folders are this machine's own, so that a file-system watcher can follow them."""
+
+    def local_path(self, folder: str) -> str:
+        """The absolute path of `folder` ("" for the root) in the file system, there or not."""
+        ...

@@ -1,0 +1,104 @@
+"""Watching local folders: the kernel tells of each new file, so that whoever waits for one need not look."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+
+from tidelog.log.storage.port import OnThisMachine, Storage
+
+# Only where every writer's files pass this machine's kernel does a watcher hear of them. On any other file system
+# (a network disk, a disk shared with a virtual machine's host) those of other machines appear without a word.
+_HEARD = frozenset(
+    ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "ramfs", "reiserfs", "tmpfs", "xfs", "zfs")
+)
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+_NEW_FILE = re.compile(r"[0-9]{20}\.json\Z")
+
+
+class FolderWatcher:
+    """Tells in which of many folders a log entry was created (Linux inotify). Not for several threads.
+
+    Raises `OSError` where there is no inotify, or where its limits are reached.
+    """
+
+    def __init__(self) -> None:
+        # Linux only, and of no use to a process that never waits.
+        from inotify_simple import INotify, flags
+
+        self._inotify = INotify(nonblocking=True)
+        self._mask = flags.CREATE | flags.MOVED_TO | flags.DELETE_SELF | flags.MOVE_SELF | flags.ONLYDIR
+        self._lost = flags.IGNORED | flags.DELETE_SELF | flags.MOVE_SELF | flags.UNMOUNT
+        self._overflow = flags.Q_OVERFLOW
+        self._folders: dict[int, str] = {}
+        self._numbers: dict[str, int] = {}
+
+    def fileno(self) -> int:
+        """The file descriptor that is readable when there is something to tell."""
+        return int(self._inotify.fileno())
+
+    def add(self, folder: str) -> None:
+        """Watch a folder. Raises `OSError` when it is not there or a limit is reached."""
+        number = self._inotify.add_watch(folder, self._mask)
+        self._folders[number] = folder
+        self._numbers[folder] = number
+
+    def remove(self, folder: str) -> None:
+        """Watch it no more; a folder that is not watched is no error."""
+        number = self._numbers.pop(folder, None)
+        if number is not None:
+            self._folders.pop(number, None)
+            with suppress(OSError):  # the folder is gone, and its watch with it
+                self._inotify.rm_watch(number)
+
+    def watches(self, folder: str) -> bool:
+        """Whether the folder is watched: one that was deleted or moved is not any more."""
+        return folder in self._numbers
+
+    def changed(self) -> set[str]:
+        """The folders with new entries since the last call; those that are gone too, and all after an overflow."""
+        found: set[str] = set()
+        for number, mask, _, name in self._inotify.read(timeout=0):
+            if mask & self._overflow:
+                found.update(self._numbers)
+            folder = self._folders.get(number)
+            if folder is None:
+                continue
+            if mask & self._lost:
+                found.add(folder)
+                self.remove(folder)
+            elif _NEW_FILE.match(name):
+                found.add(folder)
+        return found
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._inotify.close()
+
+
+def open_watcher(storage: Storage) -> FolderWatcher | None:
+    """A watcher for a store's folders; None where there is none, or where it would not hear of everything."""
+    if not sys.platform.startswith("linux") or not isinstance(storage, OnThisMachine):
+        return None
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
+            kind = file_system_of(os.path.realpath(storage.local_path("")), mounts)
+        return FolderWatcher() if kind in _HEARD else None
+    except OSError:
+        return None
+
+
+def file_system_of(path: str, mounts: Iterator[str]) -> str:
+    """The type of the file system that holds an absolute path, "" when unknown.
+
+    `mounts`: the lines of Linux's /proc/self/mountinfo. The longest mount point counts, of equal ones the last.
+    """
+    longest, kind = -1, ""
+    for line in mounts:
+        fields, _, rest = line.partition(" - ")
+        point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields.split(" ")[4])
+        inside = path == point or path.startswith(f"{point.rstrip('/')}/")
+        if inside and len(point) >= longest:
+            longest, kind = len(point), rest.split(" ", 1)[0]
+    return kind
