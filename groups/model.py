@@ -26,8 +26,8 @@ class Member:
     """A member of a group. Times in ms.
 
     `protocols`: the assignors it supports, by preference, each with the member's metadata for it. `joined` says that
-    it takes part in the round that is under way. `turn` is the group's count of joins when it last joined: whoever
-    was seen silent since an earlier turn must not be evicted.
+    it takes part in the round that is under way; it is false outside rounds. `turn` is the group's count of joins when
+    it last joined: who was watched since an earlier turn must not be evicted for that.
     """
 
     member_id: str

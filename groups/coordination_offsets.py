@@ -1,0 +1,127 @@
+"""Rules of a group's committed offsets: who may commit, what may be deleted. Source: `GroupCoordinator` (kafka 4.0)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from tidelog.groups.coordination import check_generation, check_group_id, check_member, current
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase, TopicPartition
+from tidelog.log.errors import (
+    GroupNotEmptyError,
+    GroupNotFoundError,
+    GroupSubscribedError,
+    IllegalGenerationError,
+    InconsistentProtocolError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
+
+
+def decide_commit(
+    view: GroupView,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    *,
+    member_id: str = "",
+    generation: int = -1,
+    instance_id: str | None = None,
+) -> Decision[None]:
+    """Commit offsets, if the committer is a member of the group's generation, or the group has no members.
+
+    Without a member (generation -1) only an empty group takes offsets: a consumer with assigned partitions, an
+    administrator. Raises InvalidGroupError, UnknownMemberError, FencedInstanceError, IllegalGenerationError, and
+    RebalanceInProgressError while the leader works out the next assignment: by then the committer has given up what
+    it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
+    """
+    check_group_id(group_id)
+    group = current(view, group_id)
+    if generation >= 0 and view.group is None:
+        raise IllegalGenerationError(
+            f"There is no group {group_id!r}, so it has no generation {generation}: only members of a group commit "
+            "with one. Join the group, or commit without a generation."
+        )
+    if generation >= 0 or group.phase is not Phase.EMPTY:
+        _require_member(group, member_id, generation, instance_id)
+    if group.phase is Phase.COMPLETING:
+        raise RebalanceInProgressError(
+            f"Group {group_id!r} is rebalancing, so that it takes no offsets: who owned partitions before commits "
+            "before it joins again. Records after the last commit come again."
+        )
+    written = {place: replace(committed, generation=generation) for place, committed in offsets.items()}
+    return Decision(response=None, offsets=written)
+
+
+def _require_member(group: Group, member_id: str, generation: int, instance_id: str | None) -> None:
+    if generation < 0 and not member_id and instance_id is None:
+        raise UnknownMemberError(
+            f"Group {group.group_id!r} has members, so that only they can commit: its offsets are theirs. Commit from "
+            "a member, or stop all members first."
+        )
+    check_member(group, member_id, instance_id)
+    check_generation(group, generation)
+
+
+def delete_group(view: GroupView, group_id: str) -> Decision[None]:
+    """Delete a group without members, and all its offsets.
+
+    Raises GroupNotFoundError, GroupNotEmptyError. A group that only ever committed offsets counts as empty.
+    Source: `GroupCoordinator.handleDeleteGroups`.
+    """
+    group = _found(view, group_id)
+    if group.members:
+        raise GroupNotEmptyError(
+            f"Group {group_id!r} has {len(group.members)} members and can't be deleted: their offsets would be lost. "
+            "Stop its consumers first; one that was killed counts until its session timeout is over."
+        )
+    return Decision(response=None, group=replace(group, phase=Phase.DEAD), offsets=dict.fromkeys(view.offsets))
+
+
+def delete_offsets(
+    view: GroupView, group_id: str, partitions: Iterable[TopicPartition]
+) -> Decision[Mapping[TopicPartition, GroupSubscribedError | None]]:
+    """Delete a group's offsets of these partitions. Answers, per partition, None or why it stays.
+
+    Those of a topic that members subscribe to stay. One that was never committed is no error. Raises
+    GroupNotFoundError; GroupNotEmptyError when members are not of the consumer protocol, so that nobody knows what
+    they read. Source: `GroupCoordinator.handleDeleteOffsets`.
+    """
+    group = _found(view, group_id)
+    wanted = list(partitions)
+    kept = _subscribed(group)
+    refused = {
+        place: GroupSubscribedError(
+            f"The offset of {place[0]} {place[1]} stays: members of group {group_id!r} subscribe to {place[0]!r}. Stop "
+            "them, or unsubscribe first."
+        )
+        for place in wanted
+        if kept is None or place[0] in kept
+    }
+    gone: dict[TopicPartition, CommittedOffset | None] = {
+        place: None for place in wanted if place not in refused and place in view.offsets
+    }
+    return Decision(response={place: refused.get(place) for place in wanted}, offsets=gone)
+
+
+def _found(view: GroupView, group_id: str) -> Group:
+    if view.group is None and not view.offsets:
+        raise GroupNotFoundError(
+            f"There is no group {group_id!r}: a group begins when its first consumer joins or commits. See "
+            "`tidelog group list`."
+        )
+    return current(view, group_id)
+
+
+def _subscribed(group: Group) -> frozenset[str] | None:
+    """The topics that members subscribe to; None when that can't be read. Source: `computeSubscribedTopics`."""
+    if not group.members:
+        return frozenset()
+    if group.protocol_type != PROTOCOL_TYPE:
+        raise GroupNotEmptyError(
+            f"Group {group.group_id!r} has members of type {group.protocol_type!r}, which don't say what they read, so "
+            "that no offset of it can be deleted. Stop its members first."
+        )
+    try:
+        topics = [subscribed_topics(data) for member in group.members.values() for _, data in member.protocols]
+    except InconsistentProtocolError:
+        return None
+    return frozenset().union(*topics)
