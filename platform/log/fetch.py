@@ -63,13 +63,17 @@ def fetch(
     *,
     include_headers: bool = False,
     batch_records: int = ROW_GROUP_RECORDS,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The plan's records in offset order, columns as `tidelog.log.schema.RECORDS`."""
+    """The plan's records in offset order, columns as `tidelog.log.schema.RECORDS`.
+
+    Batches of at most `batch_records`, and of about `batch_bytes`, by default `BATCH_BYTES` of segments.
+    """
     output = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
     columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
     for group in _by_base(plan.segments):
         base = group[0].base_offset
-        for batch in _read_group(storage, folder, group, plan, columns, batch_records):
+        for batch in _read_group(storage, folder, group, plan, columns, batch_records, batch_bytes):
             yield _to_output(batch, topic, plan.partition, base, output)
 
 
@@ -86,10 +90,16 @@ def _by_base(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 
 
 def _read_group(
-    storage: Storage, folder: str, group: list[Segment], plan: FetchPlan, columns: list[str], batch_records: int
+    storage: Storage,
+    folder: str,
+    group: list[Segment],
+    plan: FetchPlan,
+    columns: list[str],
+    batch_records: int,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     if len(group) == 1 and group[0].proven:
-        yield from read_segment(storage, folder, group[0], plan.start, plan.end, columns, batch_records)
+        yield from read_segment(storage, folder, group[0], plan.start, plan.end, columns, batch_records, batch_bytes)
         return
     rows = [b for s in group for b in read_segment(storage, folder, s, plan.start, plan.end, columns, batch_records)]
     if rows:

@@ -185,11 +185,12 @@ def read_segment(
     end: int,
     columns: Iterable[str],
     batch_records: int = ROW_GROUP_RECORDS,
+    batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
 
     Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
-    large, are cut to the range.
+    large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
     Raises `CorruptSegmentError` naming the segment when it is missing, truncated or not a segment.
     """
     path = f"{folder}/{unquote(segment.path)}"
@@ -199,7 +200,7 @@ def read_segment(
         with storage.open(path) as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
             _check(file, segment, wanted)
             for group in _row_groups(file, low, high):
-                records = _batch_records(file.metadata.row_group(group), batch_records)
+                records = _batch_records(file.metadata.row_group(group), batch_records, batch_bytes)
                 for batch in file.iter_batches(records, row_groups=[group], columns=wanted, use_threads=False):
                     cut = _cut(_as_kept(batch, wanted), low, high, dense=segment.proven)
                     if cut.num_rows:
@@ -220,9 +221,9 @@ def _check(file: pq.ParquetFile, segment: Segment, wanted: list[str]) -> None:
         raise OSError(f"it has {found} records, its log entry says {expected}")
 
 
-def _batch_records(group: Any, batch_records: int) -> int:
-    """How many records a batch of a row group may have so that it holds about `BATCH_BYTES`."""
-    fitting: int = BATCH_BYTES * group.num_rows // max(group.total_byte_size, 1)
+def _batch_records(group: Any, batch_records: int, batch_bytes: int | None) -> int:
+    """How many records a batch of a row group may have so that it holds about `batch_bytes`."""
+    fitting: int = (batch_bytes or BATCH_BYTES) * group.num_rows // max(group.total_byte_size, 1)
     return max(1, min(batch_records, fitting))
 
 
