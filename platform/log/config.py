@@ -213,11 +213,11 @@ class TopicConfig(Settings):
         """Return the configuration after `changes`; None resets a key (Kafka's DELETE). Raises as `parse` does."""
         return type(self)(self._changed(changes), self.inherited)._consistent()
 
-    def codec(self, producer: str | None = None) -> Codec:
+    def codec(self, producer: str | None = None, producer_level: int | None = None) -> Codec:
         """Return how to compress segments of a producer that asks for none, gzip, snappy, lz4 or zstd, or nothing.
 
-        A level counts where the topic names the codec, or where somebody set that level. Raises InvalidConfigError
-        for another codec.
+        A topic's level counts where the topic names the codec, or where somebody set that level; else the producer's.
+        Raises InvalidConfigError for another codec.
         """
         if producer is not None and producer not in _CODECS:
             raise InvalidConfigError(
@@ -227,9 +227,13 @@ class TopicConfig(Settings):
         named = None if self.compression == "producer" else self.compression
         codec = "none" if named == "uncompressed" else named or producer or "zstd"
         key = self.KEYS.get(f"compression.{codec}.level")
-        if key is None or not (named or self._is_set(key.name)):
+        if key is None:
             return Codec(codec, None)
         level: int = self.get(key.name, key.default)
+        if not (named or self._is_set(key.name)):
+            if producer_level is None or codec != producer:
+                return Codec(codec, None)
+            level = producer_level
         if level == _LIBRARY_LEVEL.get(codec):
             return Codec(codec, None)
         # liblz4 takes every level above 12 as 12, Arrow refuses it
@@ -270,6 +274,12 @@ class LakeConfig(Settings):
         1,
         int_of(1),
         "Tables that hold consumer groups' offsets; fixed once the first group commits.",
+    )
+    offsets_retention_minutes = Key(
+        "offsets.retention.minutes",
+        7 * 24 * 60,
+        int_of(1),
+        "How long a group's offsets stay after its last member has left, or after their commit when it never had any.",
     )
 
     @classmethod

@@ -131,6 +131,12 @@ class SegmentTooOldError(TidelogError):
 # --- consumer groups ---------------------------------------------------------------------------------------
 
 
+class OffsetMetadataTooLargeError(TidelogError):
+    """The text beside a committed offset is longer than it may be."""
+
+    kafka_code = 12
+
+
 class IllegalGenerationError(TidelogError):
     """The generation that a member names is not the group's: the group went on without it."""
 
@@ -249,6 +255,25 @@ class OutcomeUnknownError(TidelogError):
     def __init__(self, message: str, *, request_id: str) -> None:
         super().__init__(message)
         self.request_id = request_id
+
+
+class DeliveryTimeoutError(TidelogError):
+    """Records could not be committed within their time.
+
+    `maybe_persisted`: the store gave no answer about them, so that they may be there all the same.
+    """
+
+    kafka_code = 7
+
+    def __init__(self, message: str, *, maybe_persisted: bool) -> None:
+        super().__init__(message)
+        self.maybe_persisted = maybe_persisted
+
+
+class QueueFullError(TidelogError):
+    """As many records wait to be committed as may wait: try again when some have been."""
+
+    retriable = True
 
 
 # --- storage -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Memory stays bounded whatever comes in: rows wait by partition until a row group
 segments go to storage as they are written.
 """
 
+from concurrent.futures import Executor, wait
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO
@@ -102,13 +103,15 @@ def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> 
 class Stager:
     """Stages one writer's records for one topic. Not for several threads.
 
-    `add` any number of times, then `finish`, or `abort`, which deletes what was written.
+    `add` any number of times, then `finish`, or `abort`, which deletes what was written. Small segments of several
+    partitions are written at once where there are `helpers`.
     """
 
-    def __init__(self, storage: Storage, target: Target, ids: Ids) -> None:
+    def __init__(self, storage: Storage, target: Target, ids: Ids, helpers: Executor | None = None) -> None:
         self._storage = storage
         self._target = target
         self._ids = ids
+        self._helpers = helpers
         self._waiting: dict[int, _Waiting] = {}
         self._waiting_bytes = 0
         self._open: dict[int, _Open] = {}
@@ -147,8 +150,9 @@ class Stager:
         for partition in sorted(self._waiting):
             if partition in self._open:
                 self._write(partition)
-            else:
+            elif self._helpers is None:
                 self._put_small(partition)
+        self._put_rest()
         for partition in sorted(self._open):
             self._close(partition)
         self._staged.sort(key=lambda s: s.partition)
@@ -177,11 +181,28 @@ class Stager:
         return layout.segment_path(partition, self._target.version, self._ids.new())
 
     def _put_small(self, partition: int) -> None:
-        data, writer = write_small_segment(self._take(partition), self._target.codec)
-        if writer.records:
+        path = self._new_path(partition)
+        self._note(partition, path, *self._put(path, self._take(partition)))
+
+    def _put_rest(self) -> None:
+        """Put what waits by helpers; what was put is noted before an error is raised."""
+        if self._helpers is None or not self._waiting:
+            return
+        begun = []
+        for partition in sorted(self._waiting):
             path = self._new_path(partition)
-            self._storage.put(f"{self._target.folder}/{path}", data)
-            self._note(partition, path, writer, len(data))
+            begun.append((partition, path, self._helpers.submit(self._put, path, self._take(partition))))
+        wait([put for _, _, put in begun])
+        for partition, path, put in begun:
+            if put.exception() is None:
+                self._note(partition, path, *put.result())
+        for _, _, put in begun:
+            put.result()
+
+    def _put(self, path: str, records: pa.Table) -> tuple[SegmentWriter, int]:
+        data, writer = write_small_segment(records, self._target.codec)
+        self._storage.put(f"{self._target.folder}/{path}", data)
+        return writer, len(data)
 
     def _write(self, partition: int) -> None:
         if partition not in self._open and len(self._open) >= MOST_OPEN:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidelog.log import fetch, partitioners
 from tidelog.log.actions import Metadata
-from tidelog.log.appends import LogAppendTimeError, Marker, Ranges, decide_append
+from tidelog.log.appends import ConfigurationChangedError, LogAppendTimeError, Marker, Ranges, decide_append
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import Outcome, require_partition, require_topic
@@ -28,6 +28,7 @@ from tidelog.log.records import check_columns
 from tidelog.log.restage import restage
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
+from tidelog.log.sequences import ProducerBatch
 from tidelog.log.staging import Stager, Target, stage_records
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
@@ -68,10 +69,6 @@ class Surroundings(Protocol):
         ...
 
 
-class _ConfigurationChanged(Exception):  # noqa: N818 - a turn of the append loop, never seen outside
-    """The topic's configuration is not the one that records were checked against."""
-
-
 class Topic:
     """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
 
@@ -102,6 +99,11 @@ class Topic:
     def id(self) -> str:
         """The id of the life of the topic that this handle is bound to; "" before it is created."""
         return self._topic_id
+
+    @property
+    def known(self) -> TopicState:
+        """The topic's state as of the last look at its log. Not to be changed."""
+        return self._door.state
 
     def state(self) -> TopicState:
         """The topic's state at the head of its log. Not to be changed.
@@ -190,7 +192,7 @@ class Topic:
                 raise
             try:
                 committed = self._commit(staged, level, marker, None, metadata)
-            except _ConfigurationChanged:
+            except ConfigurationChangedError:
                 stager.abort()
             except OutcomeUnknownError:
                 raise
@@ -201,12 +203,17 @@ class Topic:
             else:
                 return self._after(committed)
 
-    def stager(self, compression: str | None = None) -> Stager:
-        """A stager for this topic as of now; `compression` is the producer's codec."""
-        return Stager(self._lake.storage, self.target(compression), self._lake.ids)
+    def stager(
+        self, compression: str | None = None, compression_level: int | None = None, helpers: Executor | None = None
+    ) -> Stager:
+        """A stager for this topic as of now; `compression` is the producer's codec, `helpers` write beside it."""
+        return Stager(self._lake.storage, self.target(compression, compression_level), self._lake.ids, helpers)
 
-    def target(self, compression: str | None = None) -> Target:
-        """What a writer elsewhere (a Spark task) needs to stage segments for this topic."""
+    def target(self, compression: str | None = None, compression_level: int | None = None) -> Target:
+        """What a writer elsewhere (a Spark task) needs to stage segments for this topic.
+
+        The level counts where the topic leaves the codec to the producer.
+        """
         state, config = self._door.state, self.config()
         return Target(
             self.folder,
@@ -214,7 +221,7 @@ class Topic:
             state.version,
             state.partitions,
             config.segment_bytes,
-            config.codec(compression),
+            config.codec(compression, compression_level),
         )
 
     def commit(
@@ -242,16 +249,49 @@ class Topic:
         """Commit; `metadata` is the topic's as of staging, when the caller can stage again if it has changed."""
         if not staged and marker is None:
             return Committed(self._door.state.version, {}, written=False)
+        while True:
+            try:
+                return self._try(staged, level, marker, request_id, metadata, ())
+            except LogAppendTimeError as e:
+                staged = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms))
+            except SegmentTooOldError:
+                staged = self._restage(staged, None)
+
+    def commit_once(
+        self,
+        staged: Sequence[Staged],
+        metadata: Metadata | None,
+        *,
+        acks: int | str = "all",
+        request_id: str | None = None,
+        producers: Sequence[ProducerBatch] = (),
+    ) -> Ranges:
+        """Commit as `commit` does, for a caller that keeps the records and stages them again where that is due.
+
+        `metadata` is the topic's as of staging (`known`). Raises `ConfigurationChangedError`, `LogAppendTimeError`,
+        `SegmentTooOldError` and `PartlyRepeatedError` when the records must be staged again, and what `decide_append`
+        refuses them for.
+        """
+        return self._after(self._try(staged, parse_acks(acks), None, request_id, metadata, producers))
+
+    def _try(
+        self,
+        staged: Sequence[Staged],
+        level: int,
+        marker: Marker | None,
+        request_id: str | None,
+        metadata: Metadata | None,
+        producers: Sequence[ProducerBatch],
+    ) -> Committed[Ranges]:
         door, clock = self._door, self._lake.clock
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
         if wait_s:
             clock.sleep(wait_s)
-
         by_committer = self.config().timestamp_type == LOG_APPEND_TIME
 
         def decide(state: TopicState) -> Outcome[Ranges]:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
-                raise _ConfigurationChanged
+                raise ConfigurationChangedError
             require_topic(state, self._name, self._topic_id)
             return decide_append(
                 state,
@@ -260,15 +300,10 @@ class Topic:
                 now_ms=clock.now_ms(),
                 log_append_time=by_committer,
                 marker=marker,
+                producers=producers,
             )
 
-        while True:
-            try:
-                return door.commit(decide, durable=level == -1, request_id=request_id)
-            except LogAppendTimeError as e:
-                staged = self._restage(staged, max(clock.now_ms(), e.at_least_ms))
-            except SegmentTooOldError:
-                staged = self._restage(staged, None)
+        return door.commit(decide, durable=level == -1, request_id=request_id)
 
     def _after(self, committed: Committed[Ranges]) -> Ranges:
         if committed.written:
@@ -321,6 +356,17 @@ class Topic:
             include_headers=include_headers,
             batch_records=batch_records,
         )
+
+    def plan(self, partition: int, start: int | None = None, end: int | None = None) -> fetch.FetchPlan:
+        """The segments for [start, end) as of the last look at the log; no new look is taken.
+
+        For engines that tail the log themselves. Raises as `state` and `read` do.
+        """
+        with self._door.lock:
+            state = self._door.state
+            require_topic(state, self._name, self._topic_id)
+            require_partition(state, self._name, partition)
+            return fetch.plan_fetch(state, self._name, partition, start, end)
 
     def offsets(self) -> dict[int, tuple[int, int]]:
         """{partition: (log start offset, log end offset)}."""
