@@ -13,11 +13,13 @@ import orjson
 from tidelog.log.errors import CorruptLogError, TornEntryError
 
 ENGINE = "tidelog"
+# The partition of a file whose partition values name none: every file of a table of rows, and what no topic has.
+NO_PARTITION = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """A segment enters the table.
+    """A segment enters the table; `partition` is `NO_PARTITION` in a table of rows.
 
     `path` is URL-encoded as the log has it, `stats` Delta's JSON text, `end` the end of the offsets it covers.
     """
@@ -82,7 +84,8 @@ class CommitInfo:
     """The last line of an entry.
 
     `durable` says that the entry's segments, and those of every entry before it, survive a power loss.
-    `request_id` is None for an entry of another engine.
+    `request_id` is None for an entry of another engine. `rows`: those that the entry's appended files hold, in
+    their order, as JSON has them; a topic's entries have none.
     """
 
     timestamp_ms: int
@@ -91,6 +94,7 @@ class CommitInfo:
     durable: bool = False
     blind_append: bool = False
     parameters: Mapping[str, str] = field(default_factory=dict)
+    rows: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +109,16 @@ class Entry:
 # --- to bytes ----------------------------------------------------------------------------------------------
 
 
+def partition_values(partition: int, base_offset: int) -> dict[str, str]:
+    """Delta's partition values of a segment."""
+    base = {"base_offset": str(base_offset)}
+    return base if partition == NO_PARTITION else {"partition": str(partition), **base}
+
+
 def _add_json(a: Add) -> dict[str, Any]:
     body: dict[str, Any] = {
         "path": a.path,
-        "partitionValues": {"partition": str(a.partition), "base_offset": str(a.base_offset)},
+        "partitionValues": partition_values(a.partition, a.base_offset),
         "size": a.size,
         "modificationTime": a.modification_ms,
         "dataChange": a.data_change,
@@ -127,7 +137,7 @@ def _remove_json(r: Remove) -> dict[str, Any]:
             "deletionTimestamp": r.deletion_ms,
             "dataChange": r.data_change,
             "extendedFileMetadata": True,
-            "partitionValues": {"partition": str(r.partition), "base_offset": str(r.base_offset)},
+            "partitionValues": partition_values(r.partition, r.base_offset),
             "size": r.size,
         }
     }
@@ -169,6 +179,9 @@ _TO_JSON: dict[type, Any] = {
 
 def encode_entry(actions: Sequence[Action], info: CommitInfo) -> bytes:
     """The bytes of a log entry: one line an action, `commitInfo` last."""
+    own: dict[str, Any] = {"request": info.request_id, "actions": len(actions), "durable": info.durable}
+    if info.rows:
+        own["rows"] = info.rows
     last = {
         "commitInfo": {
             "timestamp": info.timestamp_ms,
@@ -176,7 +189,7 @@ def encode_entry(actions: Sequence[Action], info: CommitInfo) -> bytes:
             "operationParameters": dict(info.parameters),
             "isBlindAppend": info.blind_append,
             "engineInfo": ENGINE,
-            "tidelog": {"request": info.request_id, "actions": len(actions), "durable": info.durable},
+            "tidelog": own,
         }
     }
     lines = [orjson.dumps(_TO_JSON[type(a)](a)) for a in actions]
@@ -194,8 +207,8 @@ def _int(value: object) -> int:
 
 
 def partition_value(text: str | None) -> int:
-    """A partition value; -1, which no topic has, where it is missing or no number."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() else -1
+    """A partition value; `NO_PARTITION` where it is missing or no number."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() else NO_PARTITION
 
 
 def parse_add(body: Mapping[str, Any]) -> Add:
@@ -268,6 +281,7 @@ def _parse_info(body: Mapping[str, Any]) -> CommitInfo:
         bool(own.get("durable")),
         bool(body.get("isBlindAppend")),
         body.get("operationParameters") or {},
+        tuple(own.get("rows") or ()),
     )
 
 

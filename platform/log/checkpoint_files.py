@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Add, Metadata, Protocol, Remove, Txn, decode_entry
+from tidelog.log.actions import Action, Add, Metadata, Protocol, Remove, Txn, decode_entry, partition_values
 from tidelog.log.checkpoints import Checkpointer, checkpoints_from, read_checkpoint
 from tidelog.log.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage.port import Storage
@@ -111,7 +111,7 @@ def _row(action: Action) -> dict[str, Any]:
     if isinstance(action, Txn):
         return {"txn": {"appId": action.app_id, "version": action.version, "lastUpdated": action.last_updated_ms}}
     if isinstance(action, Add):
-        values = {"partition": str(action.partition), "base_offset": str(action.base_offset)}
+        values = partition_values(action.partition, action.base_offset)
         return {
             "add": {
                 "path": action.path,

@@ -5,8 +5,8 @@ Nothing here does I/O or asks the clock; `now_ms` comes with the request. A refu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Metadata, Protocol, Remove, Txn
@@ -18,8 +18,8 @@ from tidelog.log.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
 from tidelog.log.state import CONFIG_PREFIX, DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
+from tidelog.log.table_schema import TOPIC, TableShape
 from tidelog.log.verify import FORMAT_VERSION, READER_VERSION, WRITER_VERSION
 
 R = TypeVar("R")
@@ -29,13 +29,18 @@ MOST_PARTITIONS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What a decision comes to: the entry's actions (none: nothing to do) and the answer to the caller."""
+    """What a decision comes to: the entry's actions (none: nothing to do) and the answer to the caller.
+
+    `rows` go into the entry's `commitInfo`. `files`, by path below the log's folder, are stored before the entry.
+    """
 
     actions: tuple[Action, ...]
     response: R
     operation: str = "WRITE"
     blind_append: bool = False
     parameters: Mapping[str, str] | None = None
+    rows: tuple[Mapping[str, Any], ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def require_topic(state: TopicState, topic: str, topic_id: str | None = None) -> None:
@@ -78,8 +83,12 @@ def decide_create(
     topic_id: str,
     table_id: str,
     now_ms: int,
+    shape: TableShape = TOPIC,
 ) -> Outcome[str]:
-    """Create the topic, or create it again after a delete; the response is its id."""
+    """Create the topic, or create it again after a delete; the response is its id.
+
+    `shape` of its table. `properties`: Delta's, and further facts about the table.
+    """
     if state.exists:
         raise TopicExistsError(f"Topic '{topic}' already exists.")
     _check_count(partitions)
@@ -94,8 +103,8 @@ def decide_create(
     metadata = Metadata(
         table_id if old is None else old.table_id,
         topic,
-        DELTA_SCHEMA,
-        PARTITION_COLUMNS,
+        shape.schema,
+        shape.partition_columns,
         configuration,
         now_ms if old is None else old.created_ms,
     )

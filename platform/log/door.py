@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, decode_entry, encode_entry
+from tidelog.log.attachments import Attachments
 from tidelog.log.checkpoints import checkpoints_from, newest_checkpoint_version, read_checkpoint
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.decisions import Outcome
@@ -181,15 +182,14 @@ class Door(Generic[S]):
             floor = self._look_at_floors()
             torn: CorruptLogError | None = None
             for checkpoint in checkpoints_from(self.storage, self.folder, floor + 1):
+                state = self._machine.empty()
                 try:
-                    actions = read_checkpoint(self.storage, self.folder, checkpoint)
+                    state.restore(checkpoint.version, read_checkpoint(self.storage, self.folder, checkpoint))
                 except ObjectNotFoundError:  # named by a stale `_last_checkpoint`, or trimmed by now
                     continue
                 except CorruptLogError as e:  # a power loss tore one that was just written: nothing rests on it
                     torn = torn or e
                     continue
-                state = self._machine.empty()
-                state.restore(checkpoint.version, actions)
                 self._machine.verify_checkpoint(state, checkpoint.version)
                 self.checkpoint_version = max(self.checkpoint_version, checkpoint.version)
                 return state
@@ -215,7 +215,8 @@ class Door(Generic[S]):
         """Commit what `decide` chooses as one entry.
 
         `durable`: the entry's segments, and those of earlier entries, are made to survive a power loss before
-        the entry is there. `decide` is called again after each lost race and may refuse by raising.
+        the entry is there, and so are the outcome's `files`. `decide` is called again after each lost race and may
+        refuse by raising.
         Raises `OutcomeUnknownError` when the store stops answering. Repeated here under the same `request_id`,
         the commit takes up that entry again, whatever `decide` is by then, so that it lands at most once.
         Raises `ContendedLogError` when every race was lost until the time was up.
@@ -223,6 +224,7 @@ class Door(Generic[S]):
         request = request_id or self._ids.new()
         deadline = self._clock.elapsed_s() + self._patience.timeout_s
         backoff = self._patience.first_backoff_s
+        attached = Attachments(self.storage, self.folder)
         with self.lock:
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
@@ -235,6 +237,7 @@ class Door(Generic[S]):
                 if pending is None:
                     self._machine.verify_head(self._state)
                     outcome = decide(self._state)
+                    attached.store(outcome.files)
                     if not outcome.actions:
                         return Committed(self._state.version, outcome.response, written=False)
                     if durable:
@@ -275,6 +278,7 @@ class Door(Generic[S]):
             durable,
             outcome.blind_append,
             outcome.parameters or {},
+            outcome.rows,
         )
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)

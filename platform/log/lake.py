@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import orjson
 
@@ -35,6 +35,8 @@ from tidelog.log.errors import (
     UnsupportedFormatError,
 )
 from tidelog.log.machine import Committed
+from tidelog.log.row_log import RowLog
+from tidelog.log.row_state import Fold, RowKind
 from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.port import Storage
@@ -46,6 +48,7 @@ from tidelog.log.upkeep import Upkeep, UpkeepRules
 LAKE_FORMAT = 1
 
 R = TypeVar("R")
+F = TypeVar("F", bound=Fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +101,9 @@ class Lake:
         self.storage = storage or open_storage(uri, storage_options)
         self.clock = clock or SystemClock()
         self.ids = ids or SystemIds()
-        self._checkpointer = checkpointer or _default_checkpointer(self.storage, storage_options)
+        self.checkpointer = checkpointer or _default_checkpointer(self.storage, storage_options)
         self._logs: dict[str, _Log] = {}
+        self._row_logs: dict[str, RowLog[Any]] = {}
         self._lock = threading.Lock()
         self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
         self._config = self._open(create)
@@ -118,8 +122,8 @@ class Lake:
     def close(self) -> None:
         """Wait for the background (appends with acks=0, checkpoints), and write checkpoints that are overdue."""
         self.background.shutdown(wait=True)
-        for log in list(self._logs.values()):
-            log.upkeep.catch_up()
+        for upkeep in [*(g.upkeep for g in self._logs.values()), *(g.upkeep for g in self._row_logs.values())]:
+            upkeep.catch_up()
 
     # --- the lake itself -----------------------------------------------------------------------------------
 
@@ -329,6 +333,14 @@ class Lake:
         self._state(name)
         return self._log(name).door.oldest_version()
 
+    def row_log(self, name: str, kind: RowKind[F], facts: Mapping[str, str] | None = None) -> RowLog[F]:
+        """The table of rows of that name, which need not be there yet; `facts`: properties to create it with."""
+        with self._lock:
+            log = self._row_logs.get(name)
+            if log is None:
+                log = self._row_logs[name] = RowLog(self, name, kind, facts or {})
+        return log
+
     def _state(self, name: str) -> TopicState:
         check_name(name)
         state = self._log(name).door.refresh()
@@ -362,7 +374,7 @@ class Lake:
             )
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
-        return _Log(door, Upkeep(door, rules, self._checkpointer, self.clock, self.background), Throttle())
+        return _Log(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())
 
 
 def _default_checkpointer(storage: Storage, options: Mapping[str, str] | None) -> Checkpointer:

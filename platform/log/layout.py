@@ -5,6 +5,8 @@ FLOOR_FOLDER = "_tidelog/floor"
 # What `tidelog check --repair` took out of the log.
 ASIDE_FOLDER = "_tidelog/torn"
 LAKE_FILE = "__lake.json"
+# The first table of consumer groups' offsets; the i-th further one is `__consumer_offsets-<i>`.
+OFFSETS_TABLE = "__consumer_offsets"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
 TXN_PREFIX = "tidelog/"
@@ -48,6 +50,11 @@ def version_of(name: str) -> int | None:
 def segment_path(partition: int, known_version: int, unique: str) -> str:
     """A new segment's path: `known_version` is the topic's version that its writer knew when it opened it."""
     return f"partition={partition}/{known_version}-{unique}.parquet"
+
+
+def rows_path(known_version: int, unique: str) -> str:
+    """A new file's path in a table of rows; `known_version` as in `segment_path`."""
+    return f"rows/{known_version}-{unique}.parquet"
 
 
 def segment_known_version(path: str) -> int | None:

@@ -10,7 +10,10 @@ from tidelog.log.actions import Action, Entry
 class LogState(Protocol):
     """What a door asks of the state behind it."""
 
-    version: int
+    @property
+    def version(self) -> int:
+        """The newest entry's version, -1 before the first."""
+        ...
 
     def apply(self, entry: Entry) -> None:
         """Move on by one verified entry."""

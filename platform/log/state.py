@@ -21,7 +21,10 @@ TOPIC_ID = "tidelog.topic.id"
 PARTITIONS = "tidelog.partitions"
 FORMAT = "tidelog.format"
 DELETED = "tidelog.deleted"
-FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED})
+# Of a table of rows: their kind, and how many tables share the keys.
+ROWS = "tidelog.rows"
+TABLES = "tidelog.tables"
+FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED, ROWS, TABLES})
 
 
 class SegmentStats(NamedTuple):

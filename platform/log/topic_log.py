@@ -1,6 +1,6 @@
 """A topic's log: the door to it, what a checkpoint of it must say, and its table properties."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidelog.log import names
@@ -9,7 +9,8 @@ from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.config_keys import Key
 from tidelog.log.errors import CorruptLogError, InvalidConfigError, NotATopicError
 from tidelog.log.machine import Machine
-from tidelog.log.state import FORMAT, TopicState
+from tidelog.log.state import FORMAT, ROWS, TopicState
+from tidelog.log.table_schema import TOPIC, TableShape
 from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
 
 _HOUR_MS = 3_600_000
@@ -28,32 +29,45 @@ def topic_machine(topic: str) -> Machine[TopicState]:
     def verify_checkpoint(state: TopicState, version: int) -> None:
         verify_restored(state, version, topic)
 
+    return Machine(TopicState, verify, verify_checkpoint, head_check(topic, TOPIC), TopicState.holds)
+
+
+def head_check(topic: str, shape: TableShape) -> Callable[[TopicState], None]:
+    """What refuses a state at the head of the log whose table another engine changed."""
     passed: Metadata | None = None  # asked at every look, and seldom another one
 
     def verify_head(state: TopicState) -> None:
         nonlocal passed
         if state.metadata is not None and state.metadata is not passed:
-            verify_table(state.metadata, topic)
+            verify_table(state.metadata, topic, shape)
             passed = state.metadata
 
-    return Machine(TopicState, verify, verify_checkpoint, verify_head, TopicState.holds)
+    return verify_head
 
 
-def require_format(entry: Entry, topic: str) -> None:
-    """Refuse a table whose first entry does not make it a topic."""
-    if not any(isinstance(a, Metadata) and FORMAT in a.configuration for a in entry.actions):
-        raise _not_a_topic(topic)
+def require_format(entry: Entry, topic: str, rows: str | None = None) -> None:
+    """Refuse a table whose first entry does not make it a topic, or a table of that kind of rows."""
+    made = [a for a in entry.actions if isinstance(a, Metadata)]
+    _require_kind(made[0].configuration if made else {}, topic, rows)
 
 
-def _not_a_topic(topic: str) -> NotATopicError:
-    return NotATopicError(
-        f"'{topic}' is a Delta table but not a topic: it has no property {FORMAT}. Give the lake another folder,"
-        " or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
-    )
+def _require_kind(configuration: Mapping[str, str], topic: str, rows: str | None) -> None:
+    if FORMAT not in configuration:
+        raise NotATopicError(
+            f"'{topic}' is a Delta table but not a topic: it has no property {FORMAT}. Give the lake another folder,"
+            " or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
+        )
+    found = configuration.get(ROWS)
+    if found != rows:
+        is_not = "a topic" if rows is None else f"a table of '{rows}'"
+        raise NotATopicError(
+            f"'{topic}' is {'a topic' if found is None else f'a table of {found!r}'}, not {is_not}: it holds other"
+            " columns, for another use. Open it as what it is; SQL reads either."
+        )
 
 
-def verify_restored(state: TopicState, version: int, topic: str) -> None:
-    """Refuse what a checkpoint says when it can't be this topic's."""
+def verify_restored(state: TopicState, version: int, topic: str, rows: str | None = None) -> None:
+    """Refuse what a checkpoint says when it can't be this topic's, or this table's of that kind of rows."""
     metadata = state.metadata
     if metadata is None or state.protocol is None:
         raise CorruptLogError(
@@ -61,8 +75,7 @@ def verify_restored(state: TopicState, version: int, topic: str) -> None:
             " _delta_log/_last_checkpoint: the topic is then opened without it.",
             version=version,
         )
-    if FORMAT not in metadata.configuration:
-        raise _not_a_topic(topic)
+    _require_kind(metadata.configuration, topic, rows)
     verify_protocol(state.protocol, topic)
     verify_format(metadata, topic)
     problems = [*fact_problems(metadata, topic)]

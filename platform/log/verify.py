@@ -11,7 +11,7 @@ from tidelog.log import layout
 from tidelog.log.actions import Add, Entry, Metadata, Protocol, Remove, Txn
 from tidelog.log.errors import CorruptLogError, UnsupportedFormatError
 from tidelog.log.state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, Segment, TopicState
-from tidelog.log.table_schema import schema_problems
+from tidelog.log.table_schema import TOPIC, TableShape, schema_problems
 
 FORMAT_VERSION = 1
 READER_VERSION = 1
@@ -72,7 +72,7 @@ def verify_format(metadata: Metadata, topic: str) -> None:
         )
 
 
-def verify_table(metadata: Metadata, topic: str) -> None:
+def verify_table(metadata: Metadata, topic: str, shape: TableShape = TOPIC) -> None:
     """Refuse table properties and a schema that are not implemented, by name.
 
     They are judged at the head of the log, so that another engine can undo what it did by another entry.
@@ -83,7 +83,7 @@ def verify_table(metadata: Metadata, topic: str) -> None:
             f"Topic '{topic}' has table properties that this tidelog does not implement: {', '.join(unknown)}."
             " Unset them (ALTER TABLE ... UNSET TBLPROPERTIES), or use a tidelog that knows them."
         )
-    problems = list(schema_problems(metadata.schema, metadata.partition_columns))
+    problems = list(schema_problems(metadata.schema, metadata.partition_columns, shape))
     if problems:
         raise UnsupportedFormatError(
             f"Topic '{topic}': another engine changed the table's schema: {'; '.join(problems)}. A topic's own columns"

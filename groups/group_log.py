@@ -1,0 +1,174 @@
+"""The log of consumer groups: `__consumer_offsets`, through which members of a group agree without a coordinator.
+
+A group's generation, members and offsets share one log, so that one decision fences a commit by member and generation.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import mmh3
+
+from tidelog.groups.coordination import check_group_id
+from tidelog.groups.coordination_offsets import decide_commit, delete_group, delete_offsets
+from tidelog.groups.group_log_checks import check_places, check_values
+from tidelog.groups.group_log_expiry import expire
+from tidelog.groups.group_log_rows import KIND, GroupsFold, changes, dated
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, TopicPartition
+from tidelog.log import layout
+from tidelog.log.errors import GroupSubscribedError
+from tidelog.log.lake import Lake
+from tidelog.log.row_log import RowLog
+from tidelog.log.row_rules import RowOutcome
+from tidelog.log.state import TABLES
+
+R = TypeVar("R")
+
+
+class GroupLog:
+    """The groups of a lake. All methods may be called from many threads.
+
+    Tables are made by the first write; before that there are no groups. Reads see every commit that was acknowledged
+    before them, in whatever process.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._known_tables = 0
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> Group | None:
+        """The group; None when nobody ever joined it, or it was deleted since."""
+        return self.view(group_id).group
+
+    def offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """The group's committed offsets, by (topic, partition)."""
+        return self.view(group_id).offsets
+
+    def view(self, group_id: str) -> GroupView:
+        """The group and its offsets, as of one moment. Raises `InvalidGroupError`."""
+        check_group_id(group_id)
+        tables = self._tables()
+        return self._log(group_id, tables).look(lambda fold: fold.view(group_id)) if tables else GroupView()
+
+    def groups(self) -> list[str]:
+        """The ids of all groups that have members, a generation or offsets; sorted."""
+        return sorted(group_id for log in self._logs() for group_id in log.look(GroupsFold.group_ids))
+
+    def positions(self) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
+        """{group id: offsets} of all groups that have offsets."""
+        found: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
+        for log in self._logs():
+            views = log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
+            found.update((group_id, view.offsets) for group_id, view in views.items() if view.offsets)
+        return found
+
+    def table(self, group_id: str) -> str:
+        """The table that the group's rows are in: its folder below the lake's root."""
+        return self._log(group_id, self._tables() or self._lake.config().offsets_topic_num_partitions).name
+
+    def version(self, group_id: str) -> int:
+        """The version of that table's log as of the last look at it, -1 before its first entry."""
+        tables = self._tables()
+        return self._log(group_id, tables).version if tables else -1
+
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
+        """Write what a pure rule makes of the group as it is now, and return the rule's response once that is durable.
+
+        The rule is called again after each lost race, and refuses by raising. Offsets without a time get the clock's.
+        Raises `OutcomeUnknownError` when the store stops answering: the rule may be tried again.
+        """
+        check_group_id(group_id)
+        now_ms = self._lake.clock.now_ms()
+
+        def decide(fold: GroupsFold) -> RowOutcome[R]:
+            view = fold.view(group_id)
+            decision = rule(view)
+            rows = changes(view, group_id, decision.group, dated(decision.offsets, now_ms))
+            return RowOutcome(rows, decision.response)
+
+        if not self._tables():
+            first = decide(GroupsFold())
+            if not first.rows:
+                return first.response
+            self._first().create()
+        return self._log(group_id, self._tables()).commit(decide)
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        member_id: str = "",
+        generation: int = -1,
+        instance_id: str | None = None,
+    ) -> None:
+        """Commit offsets, all or none: as a member of the group's `generation`, or of a group without members.
+
+        Raises `UnknownTopicError`, `UnknownPartitionError`, `OffsetOutOfRangeError` (below 0, or past the partition's
+        end), `OffsetMetadataTooLargeError`, `InvalidGroupError`, `UnknownMemberError`, `FencedInstanceError`,
+        `IllegalGenerationError`, `RebalanceInProgressError`.
+        """
+        check_values(offsets)
+        check_places(offsets, self._lake.peek)
+        self.decide(
+            group_id,
+            lambda view: decide_commit(
+                view, group_id, offsets, member_id=member_id, generation=generation, instance_id=instance_id
+            ),
+        )
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group and its offsets. Raises `GroupNotFoundError`, `GroupNotEmptyError`."""
+        self.decide(group_id, lambda view: delete_group(view, group_id))
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, GroupSubscribedError | None]:
+        """Delete offsets; the answer says per partition why one stays, or None.
+
+        Raises `GroupNotFoundError`, `GroupNotEmptyError`.
+        """
+        wanted = list(partitions)
+        return self.decide(group_id, lambda view: delete_offsets(view, group_id, wanted))
+
+    def expire_offsets(self, now_ms: int) -> dict[str, list[TopicPartition]]:
+        """Delete what `offsets.retention.minutes` has passed for, and groups of which nothing is left by that.
+
+        `now_ms`: ms since the epoch. Returns {group id: partitions whose offset went}.
+        """
+        retention_ms = self._lake.config().offsets_retention_minutes * 60_000
+
+        def rule(view: GroupView) -> Decision[list[TopicPartition]]:
+            return expire(view, now_ms, retention_ms)
+
+        expired: dict[str, list[TopicPartition]] = {}
+        for group_id in self.groups():
+            seen = rule(self.view(group_id))
+            if seen.group is not None or seen.offsets:
+                expired[group_id] = self.decide(group_id, rule)
+        return expired
+
+    # --- tables --------------------------------------------------------------------------------------------
+
+    def _tables(self) -> int:
+        """How many tables there are, fixed when the first one was made; 0 before."""
+        if not self._known_tables:
+            self._known_tables = int(self._first().fact(TABLES) or "0")
+        return self._known_tables
+
+    def _logs(self) -> list[RowLog[GroupsFold]]:
+        tables = self._tables()
+        return [self._table(number, tables) for number in range(tables)]
+
+    def _first(self) -> RowLog[GroupsFold]:
+        return self._table(0, self._lake.config().offsets_topic_num_partitions)
+
+    def _log(self, group_id: str, tables: int) -> RowLog[GroupsFold]:
+        """The group's table: `(mmh3(group id) & 0x7fffffff) % tables`."""
+        return self._table((mmh3.hash(group_id.encode()) & 0x7FFFFFFF) % tables, tables)
+
+    def _table(self, number: int, tables: int) -> RowLog[GroupsFold]:
+        name = layout.OFFSETS_TABLE if number == 0 else f"{layout.OFFSETS_TABLE}-{number}"
+        return self._lake.row_log(name, KIND, {TABLES: str(tables)})

@@ -1,0 +1,244 @@
+"""A table of rows: typed rows in a log behind the door, committed by any number of threads, which share entries."""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from tidelog.log import layout
+from tidelog.log.actions import Entry
+from tidelog.log.checkpoints import Checkpointer
+from tidelog.log.clock import Clock, Ids
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.decisions import Outcome
+from tidelog.log.door import Door
+from tidelog.log.errors import OutcomeUnknownError
+from tidelog.log.machine import Machine
+from tidelog.log.row_files import file_reader
+from tidelog.log.row_rules import RowOutcome, append_rows, decide_create_rows, row_file, verify_rows
+from tidelog.log.row_schema import Row
+from tidelog.log.row_state import Fold, ReadRows, RowKind, RowState
+from tidelog.log.storage.port import Storage
+from tidelog.log.throttle import Throttle
+from tidelog.log.topic_log import head_check, require_format, stored_config, table_properties, verify_restored
+from tidelog.log.upkeep import Upkeep, UpkeepRules
+
+F = TypeVar("F", bound=Fold)
+R = TypeVar("R")
+
+# So many decisions go into one entry; the next ones wait for the next.
+MOST_DECISIONS = 512
+
+
+class Surroundings(Protocol):
+    """What a table of rows needs of the lake it is in."""
+
+    storage: Storage
+    clock: Clock
+    ids: Ids
+    background: Executor
+    checkpointer: Checkpointer
+
+    def config(self) -> LakeConfig:
+        """The lake's configuration."""
+        ...
+
+
+class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen outside
+    """There are rows to append and no table yet."""
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[F]):
+    """A caller's decision and, once it is `done`, what came of it."""
+
+    decide: Callable[[F], RowOutcome[Any]]
+    response: Any = None
+    error: BaseException | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What each decision of an entry came to: a response, or the refusal that it raised."""
+
+    responses: list[tuple[Any, Exception | None]]
+    rows: list[Row]
+
+
+class RowLog(Generic[F]):
+    """One table of rows of a lake, which need not be there yet. All methods may be called from many threads.
+
+    `facts`: further properties that the table is created with.
+    """
+
+    def __init__(self, lake: Surroundings, name: str, kind: RowKind[F], facts: Mapping[str, str]) -> None:
+        self._lake = lake
+        self._name = name
+        self._kind = kind
+        self._facts = facts
+        self._door = Door(
+            lake.storage, name, row_machine(name, kind, file_reader(lake.storage, name, kind)), lake.clock, lake.ids
+        )
+        self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background)
+        self._throttle = Throttle()
+        self._waiting: list[_Waiting[F]] = []
+        self._waiting_lock = threading.Lock()
+        self._turn = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The table's name, which is its folder below the lake's root."""
+        return self._name
+
+    @property
+    def version(self) -> int:
+        """The version of the log as of the last look at it, -1 before its first entry."""
+        return self._door.state.version
+
+    def fact(self, name: str) -> str | None:
+        """A property that the table was created with, at the head of its log; None when there is no table."""
+        metadata = self._door.refresh().metadata
+        return None if metadata is None else metadata.configuration.get(name)
+
+    def look(self, at: Callable[[F], R]) -> R:
+        """What `at` makes of the fold at the head of the log. It must not change the fold, nor keep it."""
+        with self._door.lock:
+            return at(self._door.refresh().fold)
+
+    def create(self) -> None:
+        """Create the table unless it is there."""
+        lake, table_id = self._lake, self._lake.ids.new()
+        config = stored_config(self._name, {}, lake.config())
+        properties = {**table_properties(config), **self._facts}
+        self._door.commit(
+            lambda state: decide_create_rows(
+                state, self._name, properties, table_id=table_id, now_ms=lake.clock.now_ms()
+            )
+        )
+
+    def commit(self, decide: Callable[[F], RowOutcome[R]]) -> R:
+        """Append the rows that the pure `decide` chooses, and return its response once they survive a power loss.
+
+        Decisions that wait at once go into one entry, in the order they came; each sees the fold after those before
+        it, is made again after each lost race, and may refuse by raising, which only its own caller hears of.
+        Raises `OutcomeUnknownError` when the store stops answering: decide again, and see what is there.
+        Raises `ContendedLogError`, `StorageError`, when nothing was committed.
+        """
+        mine = _Waiting(decide)
+        with self._waiting_lock:
+            self._waiting.append(mine)
+        with self._turn:
+            while not mine.done:  # else somebody took it along
+                with self._waiting_lock:
+                    batch, self._waiting = self._waiting[:MOST_DECISIONS], self._waiting[MOST_DECISIONS:]
+                self._commit(batch)
+        if mine.error is not None:
+            raise mine.error
+        response: R = mine.response
+        return response
+
+    def _commit(self, batch: list[_Waiting[F]]) -> None:
+        """Commit a batch as one entry; every caller in it gets its answer, whatever happens."""
+        try:
+            answers = self._append(batch)
+        except Exception as e:
+            for waiting in batch:
+                waiting.error, waiting.done = e, True
+        except BaseException as e:  # Ctrl-C of the caller whose turn it is: the others' entry may be there
+            for waiting in batch:
+                waiting.error, waiting.done = self._interrupted(), True
+            raise e
+        else:
+            for waiting, (response, refusal) in zip(batch, answers, strict=True):
+                waiting.response, waiting.error, waiting.done = response, refusal, True
+
+    def _interrupted(self) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"Whether the rows were committed to '{self._name}' is not known: the thread that committed them with its"
+            " own was interrupted. Decide again, and see what is there.",
+            request_id="",
+        )
+
+    def _append(self, batch: list[_Waiting[F]]) -> list[tuple[Any, Exception | None]]:
+        lake, door = self._lake, self._door
+        wait_s = self._throttle.wait_s(door.state.version, lake.clock.elapsed_s())
+        if wait_s:
+            lake.clock.sleep(wait_s)
+        attempt = _Attempt(self._kind, lake)
+
+        def decide(state: RowState[F]) -> Outcome[_Answers]:
+            answers = answer(state.fold, batch)
+            if answers.rows and not state.exists:
+                raise _NotCreated
+            return attempt.outcome(state, answers)
+
+        try:
+            committed = door.commit(decide)
+        except _NotCreated:
+            self.create()
+            committed = door.commit(decide)
+        if committed.written:
+            self.upkeep.after_commit(committed.version)
+        return committed.response.responses
+
+    def _rules(self) -> UpkeepRules:
+        keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
+        config = stored_config(self._name, self._door.state.overrides, self._lake.config(), *keys)
+        return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
+
+
+def answer(fold: F, batch: list[_Waiting[F]]) -> _Answers:
+    """Make the decisions of a batch one after another."""
+    after = fold.fork()
+    responses: list[tuple[Any, Exception | None]] = []
+    rows: list[Row] = []
+    for waiting in batch:
+        try:
+            outcome = waiting.decide(after)
+        except Exception as e:  # a refusal, or a decision that is broken: its own caller's business
+            responses.append((None, e))
+            continue
+        after.take(outcome.rows)
+        rows.extend(outcome.rows)
+        responses.append((outcome.response, None))
+    return _Answers(responses, rows)
+
+
+class _Attempt(Generic[F]):
+    """The file of an entry that is being tried: made again only when a lost race changed the rows."""
+
+    def __init__(self, kind: RowKind[F], lake: Surroundings) -> None:
+        self._kind = kind
+        self._lake = lake
+        self._rows: list[Row] = []
+        self._path = ""
+        self._data = b""
+
+    def outcome(self, state: RowState[F], answers: _Answers) -> Outcome[_Answers]:
+        """The entry of these answers."""
+        if not answers.rows:
+            return Outcome((), answers)
+        if answers.rows != self._rows:
+            self._rows = answers.rows
+            self._path = layout.rows_path(state.version, self._lake.ids.new())
+            self._data = row_file(self._kind, self._rows)
+        return append_rows(state, self._rows, self._path, self._data, answers, self._lake.clock.now_ms())
+
+
+def row_machine(table: str, kind: RowKind[F], read: ReadRows) -> Machine[RowState[F]]:
+    """The machine of a table of rows."""
+
+    def verify(state: RowState[F], entry: Entry) -> None:
+        if state.version < 0:
+            require_format(entry, table, kind.name)
+        verify_rows(state, entry, table)
+
+    def verify_checkpoint(state: RowState[F], version: int) -> None:
+        verify_restored(state, version, table, kind.name)
+
+    def empty() -> RowState[F]:
+        return RowState(kind=kind, read=read)
+
+    return Machine(empty, verify, verify_checkpoint, head_check(table, kind.schema.shape), RowState.holds)

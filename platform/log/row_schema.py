@@ -1,0 +1,173 @@
+"""Typed rows: as JSON in a log entry, as columns of a Parquet file, as Delta's schema (docs/format.md, "Rows").
+
+A row maps columns to values: str, int, bool, bytes, ms since the epoch for a timestamp, a list of such mappings for a
+list of structs. A column without a value is not in it. JSON and Parquet give the same rows back.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidelog.log.schema import TIMESTAMP
+from tidelog.log.table_schema import TableShape
+
+Row = Mapping[str, Any]
+
+POSITION = "position"
+ROW_PARTITION_COLUMNS = ("base_offset",)
+# Fewer rows than this are not worth compressing.
+_WORTH_COMPRESSING = 100
+
+_DELTA = {
+    pa.string(): "string",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    TIMESTAMP: "timestamp",
+}
+
+
+class RowSchema:
+    """The columns of one kind of rows: {name: Arrow type}.
+
+    Types: string, int32, int64, bool, binary, timestamp (UTC, µs; values are whole ms), and lists of structs of these.
+    """
+
+    def __init__(self, columns: Mapping[str, pa.DataType]) -> None:
+        self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in columns.items())])
+        fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *columns.items()]
+        body = {"type": "struct", "fields": [_delta_field(name, kind) for name, kind in fields]}
+        self.shape = TableShape(orjson.dumps(body).decode(), ROW_PARTITION_COLUMNS)
+        self._kinds = dict(columns)
+
+    # --- JSON ----------------------------------------------------------------------------------------------
+
+    def to_json(self, row: Row) -> dict[str, Any]:
+        """The row as a log entry holds it: bytes are base64. Raises KeyError for a column that is not there."""
+        return {name: _to_json(self._kinds[name], value) for name, value in row.items() if value is not None}
+
+    def from_json(self, body: object) -> Row:
+        """The row of a log entry. Raises ValueError when it is none of this kind."""
+        return _struct_from_json(self._kinds, body)
+
+    # --- Parquet -------------------------------------------------------------------------------------------
+
+    def to_file(self, rows: Sequence[tuple[int, Row]]) -> bytes:
+        """The Parquet file of (position, row)s, in their order."""
+        values = [r for _, r in rows]
+        columns = [pa.array([position for position, _ in rows], pa.int64())]
+        columns.extend(_column([v.get(name) for v in values], kind) for name, kind in self._kinds.items())
+        sink = pa.BufferOutputStream()
+        pq.write_table(
+            pa.Table.from_arrays(columns, schema=self.file),
+            sink,
+            compression="none" if len(rows) < _WORTH_COMPRESSING else "zstd",
+            use_dictionary=len(rows) >= _WORTH_COMPRESSING,
+            write_statistics=[POSITION],
+            store_schema=False,
+        )
+        return bytes(sink.getvalue().to_pybytes())
+
+    def from_file(self, source: Any) -> list[tuple[int, Row]]:
+        """The (position, row)s of a Parquet file. Raises pyarrow's errors, and KeyError for a column that is gone."""
+        with pq.ParquetFile(source) as file:
+            table = file.read(columns=self.file.names).cast(self.file)
+        rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+        for name, kind in self._kinds.items():
+            column = table.column(name)
+            if column.null_count < len(rows):
+                for row, value in zip(rows, _values(column, kind), strict=True):
+                    if value is not None:
+                        row[name] = value
+        return list(zip(table.column(POSITION).to_pylist(), rows, strict=True))
+
+
+def _delta_field(name: str, kind: pa.DataType) -> dict[str, object]:
+    return {"name": name, "type": _delta_type(kind), "nullable": True, "metadata": {}}
+
+
+def _delta_type(kind: pa.DataType) -> object:
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
+    if pa.types.is_struct(kind):
+        return {"type": "struct", "fields": [_delta_field(f.name, f.type) for f in kind]}
+    return _DELTA[kind]
+
+
+def _kinds_of(kind: pa.DataType) -> dict[str, pa.DataType]:
+    """The columns of a list of structs."""
+    return {f.name: f.type for f in kind.value_type}
+
+
+# --- JSON --------------------------------------------------------------------------------------------------
+
+
+def _to_json(kind: pa.DataType, value: Any) -> Any:
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, list):
+        kinds = _kinds_of(kind)
+        return [{n: _to_json(kinds[n], v) for n, v in item.items() if v is not None} for item in value]
+    return value
+
+
+def _struct_from_json(kinds: Mapping[str, pa.DataType], body: object) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise ValueError(f"{body!r} is no row")
+    unknown = body.keys() - kinds.keys()
+    if unknown:
+        raise ValueError(f"there is no column {min(unknown)!r}")
+    return {name: _from_json(name, kinds[name], value) for name, value in body.items()}
+
+
+def _from_json(name: str, kind: pa.DataType, value: Any) -> Any:
+    if pa.types.is_list(kind) and isinstance(value, list):
+        kinds = _kinds_of(kind)
+        return [_struct_from_json(kinds, item) for item in value]
+    if type(value) is not _PYTHON.get(kind):
+        raise ValueError(f"column {name!r} is {value!r}")
+    if pa.types.is_binary(kind):
+        return b64decode(str(value), validate=True)
+    if isinstance(value, int) and not -(limit := _LIMITS.get(kind, 2)) <= value < limit:
+        raise ValueError(f"column {name!r} is {value}, which it has no room for")
+    return value
+
+
+_PYTHON: Mapping[pa.DataType, type] = {
+    pa.string(): str,
+    pa.int32(): int,
+    pa.int64(): int,
+    pa.bool_(): bool,
+    pa.binary(): str,
+    TIMESTAMP: int,
+}
+_LIMITS: Mapping[pa.DataType, int] = {pa.int32(): 2**31, pa.int64(): 2**63, TIMESTAMP: 2**63 // 1000}
+
+
+# --- Arrow -------------------------------------------------------------------------------------------------
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if kind == TIMESTAMP:
+        return pa.array([None if v is None else v * 1000 for v in values], pa.int64()).cast(TIMESTAMP)
+    return pa.array(values, kind)
+
+
+def _values(column: pa.ChunkedArray, kind: pa.DataType) -> Iterable[Any]:
+    if kind == TIMESTAMP:
+        return [None if v is None else v // 1000 for v in column.cast(pa.int64()).to_pylist()]
+    found: list[Any] = column.to_pylist()
+    return map(_without_nulls, found) if pa.types.is_list(kind) else found
+
+
+def _without_nulls(items: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+    if items is None:
+        return None
+    return [
+        {n: _without_nulls(v) if isinstance(v, list) else v for n, v in item.items() if v is not None} for item in items
+    ]

@@ -1,0 +1,103 @@
+"""The state of a table of rows: its files, and the rows in log order folded into what they mean.
+
+The table is a log of one partition; its files hold typed rows in place of records. A row's place in the log is
+`base_offset + position`, and of two rows with one key the later one counts.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, Self, TypeVar
+
+from tidelog.log.actions import NO_PARTITION, Action, Add, Entry, Remove
+from tidelog.log.row_schema import Row, RowSchema
+from tidelog.log.state import Segment, TopicState
+
+
+class Fold(Protocol):
+    """What rows come to. It changes in `take` only; what it hands out stays as it is."""
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Go on by rows, in log order."""
+        ...
+
+    def fork(self) -> Self:
+        """One that goes its own way from here; cheap, and this one must not change while it is in use."""
+        ...
+
+    def __len__(self) -> int:
+        """How many rows it would take to say all of it."""
+        ...
+
+
+F = TypeVar("F", bound=Fold)
+
+
+@dataclass(frozen=True)
+class RowKind(Generic[F]):
+    """A kind of rows: `name` (the table property `tidelog.rows`), columns, the fold of no rows.
+
+    `key`: what a row is about; of two rows with one key the later one counts. `is_tombstone`: the row only says
+    that its key is gone.
+    """
+
+    name: str
+    schema: RowSchema
+    fold: Callable[[], F]
+    key: Callable[[Row], Hashable]
+    is_tombstone: Callable[[Row], bool]
+
+
+# The (position, row)s of a file of the table.
+ReadRows = Callable[[Segment], list[tuple[int, Row]]]
+
+
+@dataclass
+class RowState(TopicState, Generic[F]):
+    """What the log of a table of rows says. `kind` and `read` are given with the empty state."""
+
+    kind: RowKind[F] = field(kw_only=True)
+    read: ReadRows = field(kw_only=True, compare=False)
+    fold: F = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.fold = self.kind.fold()
+
+    @property
+    def files(self) -> Sequence[Segment]:
+        """The live files in log order. Not to be changed."""
+        return self.live(0)
+
+    @property
+    def next_order(self) -> int:
+        """The place in the log that the next row gets."""
+        return self.end(0)
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether a file that `entry` added is live, which proves that the entry was committed."""
+        return super().holds(as_one_partition(entry))
+
+    def apply(self, entry: Entry) -> None:
+        """Move on by one entry, which `tidelog.log.row_rules` has passed."""
+        super().apply(as_one_partition(entry))
+        if entry.info.rows:
+            self.fold.take([self.kind.schema.from_json(body) for body in entry.info.rows])
+
+    def restore(self, version: int, actions: Iterable[Action]) -> None:
+        """Become what a checkpoint of `version` says: its files' rows make up the fold.
+
+        Raises `CorruptSegmentError` for a file that is gone or can't be read.
+        """
+        super().restore(version, [_in_one_partition(a) for a in actions])
+        for file in self.files:
+            self.fold.take([row for _, row in self.read(file)])
+
+
+def as_one_partition(entry: Entry) -> Entry:
+    """The entry as one of a topic with a single partition, 0."""
+    return replace(entry, actions=tuple(map(_in_one_partition, entry.actions)))
+
+
+def _in_one_partition(action: Action) -> Action:
+    if isinstance(action, Add | Remove) and action.partition == NO_PARTITION:
+        return replace(action, partition=0)
+    return action
