@@ -73,6 +73,7 @@ GOOD = [
     (rules.short_functions, "tidelog.log.x", function_of(70)),
     (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.errors import TidelogError"),
     (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
+    (rules.no_builtin_hash, "tidelog.log.x", "class A:\n    def __hash__(self): return hash(self.a)"),
     (rules.no_print_outside_the_cli, "tidelog.cli.main", "print('done')"),
     (rules.no_print_outside_the_cli, "tidelog.jobs.retention", "console.print('done')"),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.clock", "import time, uuid\ntime.time(), uuid.uuid4()"),
