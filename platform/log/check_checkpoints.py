@@ -5,14 +5,12 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import Txn
 from tidelog.log.check_listing import LogFiles, list_log
 from tidelog.log.check_report import Finding, Kind
-from tidelog.log.checkpoints import Checkpoint, read_checkpoint
+from tidelog.log.checkpoints import Checkpoint, read_checkpoint, removed_files
 from tidelog.log.errors import (
     CorruptLogError,
     NotATopicError,
@@ -64,13 +62,7 @@ def checkpoint_state(storage: Storage, topic: str, checkpoint: Checkpoint) -> To
 
 def removed_paths(storage: Storage, topic: str, checkpoint: Checkpoint) -> set[str]:
     """The removed files that a checkpoint still names; they wait for a purge."""
-    found: set[str] = set()
-    for name in checkpoint.files:
-        with storage.open(f"{topic}/{layout.LOG_FOLDER}/{name}") as source, pq.ParquetFile(source) as file:
-            if "remove" in file.schema_arrow.names:
-                removes = file.read(columns=["remove.path"]).column("remove")
-                found.update(pc.struct_field(removes, "path").drop_null().to_pylist())
-    return found
+    return {path for path, _ in removed_files(storage, topic, checkpoint)}
 
 
 def differences(held: TopicState, replayed: TopicState) -> list[str]:

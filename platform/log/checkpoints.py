@@ -109,6 +109,16 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
     return parts[0] if len(parts) == 1 else CheckpointActions([a for part in parts for a in part], None)
 
 
+def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iterator[tuple[str, int]]:
+    """The removed files that a checkpoint still names, and when they were removed (ms since the epoch)."""
+    for name in checkpoint.files:
+        with storage.open(f"{folder}/{layout.LOG_FOLDER}/{name}") as source, pq.ParquetFile(source) as file:
+            if "remove" in file.schema_arrow.names:
+                removes = _rows(file.read(columns=["remove.path", "remove.deletionTimestamp"]), "remove")
+                for path, removed_ms in _columns(removes, "path", "deletionTimestamp"):
+                    yield path, removed_ms or 0
+
+
 def _rows(table: pa.Table, column: str) -> pa.StructArray:
     array = table[column].combine_chunks()
     if isinstance(array, pa.ChunkedArray):

@@ -19,10 +19,12 @@ from tidelog.log.decisions import Outcome
 from tidelog.log.errors import (
     ContendedLogError,
     CorruptLogError,
+    CorruptSegmentError,
     ObjectNotFoundError,
     OutcomeUnknownError,
     StorageError,
     StorageUnavailableError,
+    TidelogError,
 )
 from tidelog.log.machine import Committed, LogState, Machine, Patience
 from tidelog.log.storage.port import Storage
@@ -180,15 +182,15 @@ class Door(Generic[S]):
     def _load(self) -> S:
         while True:
             floor = self._look_at_floors()
-            torn: CorruptLogError | None = None
+            torn: TidelogError | None = None
             for checkpoint in checkpoints_from(self.storage, self.folder, floor + 1):
                 state = self._machine.empty()
                 try:
                     state.restore(checkpoint.version, read_checkpoint(self.storage, self.folder, checkpoint))
                 except ObjectNotFoundError:  # named by a stale `_last_checkpoint`, or trimmed by now
                     continue
-                except CorruptLogError as e:  # a power loss tore one that was just written: nothing rests on it
-                    torn = torn or e
+                except (CorruptLogError, CorruptSegmentError) as e:
+                    torn = torn or e  # by a power loss just after it was written: nothing rests on it
                     continue
                 self._machine.verify_checkpoint(state, checkpoint.version)
                 self.checkpoint_version = max(self.checkpoint_version, checkpoint.version)

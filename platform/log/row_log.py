@@ -11,6 +11,7 @@ from tidelog.log.actions import Entry
 from tidelog.log.checkpoints import Checkpointer
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.config_keys import Key
 from tidelog.log.decisions import Outcome
 from tidelog.log.door import Door
 from tidelog.log.errors import OutcomeUnknownError
@@ -19,6 +20,7 @@ from tidelog.log.row_files import file_reader
 from tidelog.log.row_rules import RowOutcome, append_rows, decide_create_rows, row_file, verify_rows
 from tidelog.log.row_schema import Row
 from tidelog.log.row_state import Fold, ReadRows, RowKind, RowState
+from tidelog.log.row_upkeep import RowUpkeep
 from tidelog.log.storage.port import Storage
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic_log import head_check, require_format, stored_config, table_properties, verify_restored
@@ -78,10 +80,11 @@ class RowLog(Generic[F]):
         self._name = name
         self._kind = kind
         self._facts = facts
-        self._door = Door(
-            lake.storage, name, row_machine(name, kind, file_reader(lake.storage, name, kind)), lake.clock, lake.ids
-        )
-        self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background)
+        read = file_reader(lake.storage, name, kind)
+        self._door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids)
+        self.chores = RowUpkeep(self._door, kind, lake.clock, lake.ids, self._delete_delay_ms)
+        chores = (self.chores.compact, self.chores.purge)
+        self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background, chores)
         self._throttle = Throttle()
         self._waiting: list[_Waiting[F]] = []
         self._waiting_lock = threading.Lock()
@@ -184,9 +187,14 @@ class RowLog(Generic[F]):
         return committed.response.responses
 
     def _rules(self) -> UpkeepRules:
-        keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
-        config = stored_config(self._name, self._door.state.overrides, self._lake.config(), *keys)
+        config = self._config(TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
         return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
+
+    def _delete_delay_ms(self) -> int:
+        return self._config(TopicConfig.file_delete_delay_ms).file_delete_delay_ms
+
+    def _config(self, *keys: Key[Any]) -> TopicConfig:
+        return stored_config(self._name, self._door.state.overrides, self._lake.config(), *keys)
 
 
 def answer(fold: F, batch: list[_Waiting[F]]) -> _Answers:

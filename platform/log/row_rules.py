@@ -51,11 +51,10 @@ def _problems(state: RowState[F], entry: Entry) -> Iterator[str]:
     covered = sum((a.end or 0) - a.base_offset for a in appended)
     if len(entry.info.rows) != covered:
         yield f"it appends {covered} rows, and says {len(entry.info.rows)}"
-    for number, body in enumerate(entry.info.rows):
-        try:
-            state.kind.schema.from_json(body)
-        except ValueError as e:
-            yield f"its row {number} is none of '{state.kind.name}': {e}"
+    try:
+        state.kind.fold().take([state.kind.schema.from_json(body) for body in entry.info.rows])
+    except (ValueError, KeyError, TypeError) as e:
+        yield f"it has a row that is none of '{state.kind.name}': {e!r}"
 
 
 def decide_create_rows(

@@ -21,6 +21,8 @@ POSITION = "position"
 ROW_PARTITION_COLUMNS = ("base_offset",)
 # Fewer rows than this are not worth compressing.
 _WORTH_COMPRESSING = 100
+# Reading fewer rows takes less time than handing their columns to threads.
+_WORTH_THREADS = 10_000
 
 _DELTA = {
     pa.string(): "string",
@@ -76,7 +78,10 @@ class RowSchema:
     def from_file(self, source: Any) -> list[tuple[int, Row]]:
         """The (position, row)s of a Parquet file. Raises pyarrow's errors, and KeyError for a column that is gone."""
         with pq.ParquetFile(source) as file:
-            table = file.read(columns=self.file.names).cast(self.file)
+            threads = file.metadata.num_rows >= _WORTH_THREADS
+            table = file.read(columns=self.file.names, use_threads=threads)
+        if table.schema != self.file:  # another writer's variants of the same types
+            table = table.cast(self.file)
         rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
         for name, kind in self._kinds.items():
             column = table.column(name)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 from tidelog.log.actions import NO_PARTITION, Action, Add, Entry, Remove
+from tidelog.log.errors import CorruptSegmentError
 from tidelog.log.row_schema import Row, RowSchema
 from tidelog.log.state import Segment, TopicState
 
@@ -58,6 +59,8 @@ class RowState(TopicState, Generic[F]):
     kind: RowKind[F] = field(kw_only=True)
     read: ReadRows = field(kw_only=True, compare=False)
     fold: F = field(init=False)
+    # The rows of files that came by entries: compaction need not read what has just been here.
+    recent: dict[str, list[Row]] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self.fold = self.kind.fold()
@@ -72,6 +75,12 @@ class RowState(TopicState, Generic[F]):
         """The place in the log that the next row gets."""
         return self.end(0)
 
+    def rows(self, file: Segment) -> list[tuple[int, Row]]:
+        """The (place in the log, row)s of a live file. Raises `CorruptSegmentError`."""
+        known = self.recent.get(file.path)
+        rows = self.read(file) if known is None else enumerate(known)
+        return [(file.base_offset + position, row) for position, row in rows]
+
     def holds(self, entry: Entry) -> bool:
         """Whether a file that `entry` added is live, which proves that the entry was committed."""
         return super().holds(as_one_partition(entry))
@@ -79,8 +88,15 @@ class RowState(TopicState, Generic[F]):
     def apply(self, entry: Entry) -> None:
         """Move on by one entry, which `tidelog.log.row_rules` has passed."""
         super().apply(as_one_partition(entry))
+        for action in entry.actions:
+            if isinstance(action, Remove):
+                self.recent.pop(action.path, None)
         if entry.info.rows:
-            self.fold.take([self.kind.schema.from_json(body) for body in entry.info.rows])
+            rows = [self.kind.schema.from_json(body) for body in entry.info.rows]
+            self.fold.take(rows)
+            added = [a for a in entry.actions if isinstance(a, Add)]
+            if len(added) == 1:
+                self.recent[added[0].path] = rows
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become what a checkpoint of `version` says: its files' rows make up the fold.
@@ -89,7 +105,14 @@ class RowState(TopicState, Generic[F]):
         """
         super().restore(version, [_in_one_partition(a) for a in actions])
         for file in self.files:
-            self.fold.take([row for _, row in self.read(file)])
+            rows = [row for _, row in self.read(file)]
+            try:
+                self.fold.take(rows)
+            except (ValueError, KeyError, TypeError) as e:
+                raise CorruptSegmentError(
+                    f"File {file.path} (rows {file.base_offset} to {file.end}) has a row that is none of"
+                    f" '{self.kind.name}': {e!r}. Restore the file from a copy."
+                ) from e
 
 
 def as_one_partition(entry: Entry) -> Entry:

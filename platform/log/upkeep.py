@@ -6,7 +6,7 @@ having to elect it; a committer that ends soon writes an overdue one before it d
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,9 @@ logger = logging.getLogger("tidelog.log")
 
 # Behind the head, a listing of the log folder is complete: entries are not created there any more.
 LAG = 100
+# So many of these distances before a checkpoint's turn come the chores: what they do to the log lies behind the
+# version that the checkpoint is pinned at.
+CHORES_LEAD = 2
 LEAST_CHECKPOINT_SPACING_S = 2.0
 # A checkpoint takes the longer the more segments there are: about this part of the time goes into them, unless the
 # log grows too long meanwhile.
@@ -56,7 +59,10 @@ def spacing_s(took_s: float) -> float:
 
 
 class Upkeep:
-    """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time."""
+    """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time.
+
+    `chores`: work on this kind of log that goes before each checkpoint, so that the checkpoint holds its outcome.
+    """
 
     def __init__(
         self,
@@ -65,12 +71,14 @@ class Upkeep:
         checkpointer: Checkpointer,
         clock: Clock,
         executor: Executor,
+        chores: Sequence[Callable[[], object]] = (),
     ) -> None:
         self._door = door
         self._rules = rules
         self._checkpointer = checkpointer
         self._clock = clock
         self._executor = executor
+        self._chores = tuple(chores)
         self._busy = threading.Lock()
         self._newest = -1
         self._newest_seen_s = float("-inf")
@@ -83,9 +91,12 @@ class Upkeep:
         Raises nothing: the caller's commit is done, whatever becomes of the upkeep.
         """
         try:
-            if version % self._rules().interval or version == 0:
-                return None
-            return self._executor.submit(self._run, False)
+            rules = self._rules()
+            if version > 0 and version % rules.interval == 0:
+                return self._executor.submit(self._run, (partial(self._checkpoint, False), self._trim), False)
+            if self._chores and (version + CHORES_LEAD * rules.lag) % rules.interval == 0:
+                return self._executor.submit(self._run, self._chores, False)
+            return None
         except (InvalidConfigError, RuntimeError):  # set wrong by another engine; or the lake was closed meanwhile
             logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
             return None
@@ -98,13 +109,13 @@ class Upkeep:
             logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
             return
         if due is not None:
-            self._run(True)
+            self._run((*self._chores, partial(self._checkpoint, True), self._trim), True)
 
-    def _run(self, ending: bool) -> None:
+    def _run(self, works: Sequence[Callable[[], object]], ending: bool) -> None:
         if not self._busy.acquire(blocking=ending):
             return
         try:
-            for work in (partial(self._checkpoint, ending), self._trim):  # one that fails doesn't hold up the other
+            for work in works:  # one that fails doesn't hold up the others
                 try:
                     work()
                 except Exception:
