@@ -11,10 +11,11 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import cases
 from deltalake import DeltaTable
@@ -22,6 +23,8 @@ from deltalake.exceptions import DeltaError
 from figures import Row, percentile, summary
 from lakes import small_batch
 from plan import Plan
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sparks import session
 
@@ -32,8 +35,10 @@ _PACED_PER_S = 100.0
 _KEPT_MS = 300_000
 _READ_EVERY_S = 5.0
 _FLAT = 2.0
-_BEHIND = 200
+_LOOKS = 9
 _WARMUP = 5
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -43,6 +48,7 @@ class Watched:
     opens: list[tuple[float, float]] = field(default_factory=list)
     entries: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: {"full": [], "paced": []})
     reads: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    gaps: dict[str, int] = field(default_factory=dict)
 
 
 def main() -> int:
@@ -67,7 +73,7 @@ def run(plan: Plan) -> list[Row]:
         lake.topic("paced").append(small_batch())
     spark = session()
     for _ in range(_WARMUP):  # a cold JVM reads nothing in 3 s
-        _spark_read(spark, f"{uri}/paced")
+        _spark_count(spark, f"{uri}/paced")
     context = multiprocessing.get_context("spawn")
 
     jobs = [(uri, "full", 0.0)] * _WRITERS + [(uri, "paced", _PACED_PER_S)]
@@ -105,19 +111,21 @@ def _watch(spark: SparkSession, uri: str, began: float, seconds: float) -> Watch
     seen = Watched()
     tables = {name: f"{uri}/{name}" for name in ("full", "paced")}
     while (now := time.monotonic() - began) < seconds:
-        seen.opens.append((now, _seconds(lambda: _open(uri))))
+        seen.opens.append((now, _seconds(lambda: _open(uri))[0]))
         for name, table in tables.items():
             seen.entries[name].append((now, len(os.listdir(f"{table}/_delta_log"))))
-            for engine, read in (("Spark", lambda t: _spark_read(spark, t)), ("deltalake", _deltalake_read)):
-                seen.reads.setdefault(f"{engine} {name}", []).append((now, _seconds(lambda r=read, t=table: r(t))))
+            for engine, read in (("Spark", lambda t: _spark_count(spark, t)), ("deltalake", _deltalake_count)):
+                took, gaps = _seconds(lambda r=read, t=table: _read(r, t))
+                seen.reads.setdefault(f"{engine} {name}", []).append((now, took))
+                seen.gaps[f"{engine} {name}"] = seen.gaps.get(f"{engine} {name}", 0) + gaps
         time.sleep(max(0.0, min(now + _READ_EVERY_S, seconds) - (time.monotonic() - began)))
     return seen
 
 
-def _seconds(work: Any) -> float:
+def _seconds(work: Callable[[], T]) -> tuple[float, T]:
     began = time.monotonic()
-    work()
-    return time.monotonic() - began
+    answer = work()
+    return time.monotonic() - began, answer
 
 
 def _open(uri: str) -> None:
@@ -125,31 +133,29 @@ def _open(uri: str) -> None:
         lake.topic("full").state()
 
 
-def _spark_read(spark: SparkSession, table: str) -> None:
-    """Count the records, as of now."""
-    expected = _has_records(table)
-    if not spark.read.format("delta").load(table).count() and expected:
-        raise RuntimeError(f"Spark sees no record of {table}")
+def _read(count: Callable[[str], int], table: str) -> int:
+    """Count the records as of now; returns how often the engine had to look again.
 
-
-def _deltalake_read(table: str) -> None:
-    """The same, as of an entry behind the head where the head can't be read.
-
-    A listing of a busy folder is no snapshot: deltalake sees entry N + 1 in it and not N, and refuses the gap.
+    A listing of a busy local folder is no snapshot: an engine may see entry N + 1 in it and not N, and refuses the gap.
     """
     expected = _has_records(table)
-    try:
-        found = DeltaTable(table).count()
-    except DeltaError as e:
-        if "gap" not in str(e):
-            raise
-        found = DeltaTable(table, version=_newest_entry(table) - _BEHIND).count()
-    if not found and expected:
-        raise RuntimeError(f"deltalake sees no record of {table}")
+    for gaps in range(_LOOKS):
+        try:
+            if not count(table) and expected:
+                raise RuntimeError(f"no record of {table} is seen")
+            return gaps
+        except (DeltaError, Py4JJavaError, PySparkException) as e:
+            if "gap" not in str(e) and "DELTA_VERSIONS_NOT_CONTIGUOUS" not in str(e):
+                raise
+    raise RuntimeError(f"{table} was refused {_LOOKS} times for a gap in its listing")
 
 
-def _newest_entry(table: str) -> int:
-    return max(int(name[:20]) for name in os.listdir(f"{table}/_delta_log") if name.endswith(".json"))
+def _spark_count(spark: SparkSession, table: str) -> int:
+    return spark.read.format("delta").load(table).count()
+
+
+def _deltalake_count(table: str) -> int:
+    return int(DeltaTable(table).count())
 
 
 def _has_records(table: str) -> bool:
@@ -184,6 +190,7 @@ def _rows(
         "log_min_age_ms": kept_ms,
         "paced_per_s": round(per_s, 1),
         "reads_s": {name: summary(taken) for name, taken in reads.items()},
+        "looked_again": seen.gaps,
     }
     what = f"{seconds / 60:g} minutes of appends at full rate by {_WRITERS} processes ({rate:.0f}/s)"
     first, last = _median(p99s[: max(1, len(p99s) // 3)]), _median(p99s[-max(1, len(p99s) // 3) :])
@@ -213,7 +220,8 @@ def _rows(
         Row(
             f"meanwhile: Spark and deltalake read a topic of {per_s:.0f} entries/s",
             "each read ≤ 3 s",
-            f"{max(paced_reads):.1f} s at most, {percentile(paced_reads, 50):.1f} s p50",
+            f"{max(paced_reads):.1f} s at most, {percentile(paced_reads, 50):.1f} s p50;"
+            f" {sum(seen.gaps.values())} of {sum(map(len, reads.values()))} reads, of both topics, looked again",
             max(paced_reads) <= 3,
             {},
         ),
