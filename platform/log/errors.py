@@ -185,6 +185,10 @@ class FencedInstanceError(TidelogError):
     kafka_code = 82
 
 
+class MaxPollExceededError(TidelogError):
+    """A consumer did not poll for `max.poll.interval.ms`, so it left its group (a client's own error)."""
+
+
 class GroupSubscribedError(TidelogError):
     """Offsets of a topic can't be deleted while members of the group subscribe to it."""
 

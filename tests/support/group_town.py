@@ -1,0 +1,149 @@
+"""A group's members in one thread, on one clock that a test turns, over a log that is a variable."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from support.logs import CountingIds, FakeClock
+
+from tidelog.groups.leases import Leases
+from tidelog.groups.membership import Membership
+from tidelog.groups.membership_events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.model import Decision, Group, GroupView
+from tidelog.log.storage.memory import MemoryStorage
+
+GROUP = "g"
+
+
+@dataclass
+class FakeGroupLog:
+    """Groups in memory; `before` is called before every call, and may raise."""
+
+    views: dict[str, GroupView] = field(default_factory=dict)
+    history: list[Group] = field(default_factory=list)
+    before: Callable[[], None] = lambda: None
+
+    def group(self, group_id: str) -> Group | None:
+        self.before()
+        return self.views.get(group_id, GroupView()).group
+
+    def decide(self, group_id: str, rule: Callable[[GroupView], Decision[Any]]) -> Any:
+        self.before()
+        view = self.views.get(group_id, GroupView())
+        decision = rule(view)
+        offsets = {**view.offsets, **decision.offsets}
+        self.views[group_id] = GroupView(
+            decision.group or view.group, {place: one for place, one in offsets.items() if one is not None}
+        )
+        if decision.group is not None:
+            self.history.append(decision.group)
+        return decision.response
+
+
+@dataclass
+class Citizen:
+    """One membership, and what its application was told."""
+
+    membership: Membership
+    told: list[Event] = field(default_factory=list)
+    answers: bool = True  # revocations, at once
+    polls: bool = True
+    frozen: bool = False
+
+    @property
+    def owned(self) -> list[str]:
+        return sorted(f"{topic}{number}" for topic, number in self.membership.owned)
+
+    def step(self) -> None:
+        if self.frozen:
+            return
+        if self.polls:
+            self.membership.polled()
+        while self.membership.due_s() == 0:
+            found = self.membership.step()
+            self.told += found
+            if self.answers and any(isinstance(event, Revoke) for event in found):
+                self.membership.revoked()
+
+    def heard(self) -> list[str]:
+        """What was told since the last call, in words."""
+        words = [_in_words(event) for event in self.told]
+        self.told.clear()
+        return words
+
+
+class Town:
+    """Members of group `g`, stepped when they are due. `counts`: the partitions of the topics."""
+
+    def __init__(self, counts: Mapping[str, int] | None = None) -> None:
+        self.clock = FakeClock()
+        self.ids = CountingIds()
+        self.log = FakeGroupLog()
+        self.storage = MemoryStorage("town")
+        self.leases = Leases(self.storage)
+        self.counts = dict(counts or {"t": 4})
+        self.people: dict[str, Citizen] = {}
+
+    def enter(self, name: str, topics: Iterable[str] = ("t",), **config: Any) -> Citizen:
+        """Somebody subscribes."""
+        defaults = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 1_000, "strategies": ("range",)}
+        membership = Membership(
+            self.log, self.leases, self._partition_counts,
+            MemberConfig(**{"group_id": GROUP, "client_id": name, **defaults, **config}),
+            clock=self.clock, ids=self.ids,
+        )  # fmt: skip
+        membership.subscribe(topics)
+        self.people[name] = Citizen(membership)
+        return self.people[name]
+
+    def _partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
+        return {topic: self.counts[topic] for topic in topics if topic in self.counts}
+
+    def run(self, seconds: float) -> None:
+        """Let time pass."""
+        until = self.clock.seconds + seconds
+        while self.clock.seconds < until:
+            for citizen in self.people.values():
+                citizen.step()
+            self.clock.pass_s(0.05)
+
+    def run_until(self, there: Callable[[], bool], seconds: float) -> float:
+        """Let time pass until something is so; returns how long that took. Fails after `seconds`."""
+        began = self.clock.seconds
+        while not there():
+            assert self.clock.seconds - began < seconds, f"not within {seconds} s: {self.group}"
+            self.run(0.05)
+        return self.clock.seconds - began
+
+    @property
+    def group(self) -> Group:
+        found = self.log.views[GROUP].group
+        assert found is not None
+        return found
+
+    def shares(self) -> dict[str, list[str]]:
+        """What everybody owns, as `t0`."""
+        return {name: citizen.owned for name, citizen in self.people.items()}
+
+    def kill(self, name: str) -> None:
+        del self.people[name]
+
+    def hear(self) -> None:
+        """Forget what was told so far."""
+        for citizen in self.people.values():
+            citizen.heard()
+
+
+def _in_words(event: Event) -> str:
+    def listed(partitions: Iterable[tuple[str, int]]) -> str:
+        return ",".join(sorted(f"{topic}{number}" for topic, number in partitions))
+
+    match event:
+        case Assigned(partitions):
+            return f"assigned {listed(partitions)}".strip()
+        case Revoke(partitions):
+            return f"revoke {listed(partitions)}"
+        case Lost(partitions, error):
+            return f"lost {listed(partitions)} {type(error).__name__}"
+        case Failed(error, fatal):
+            return f"failed {type(error).__name__}{' for good' if fatal else ''}"
