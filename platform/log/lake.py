@@ -172,7 +172,15 @@ class Lake:
 
     def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
         """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`."""
-        changed = self._read_config().merged(changes)
+        before = self._read_config()
+        changed = before.merged(changes)
+        tables = changed.offsets_topic_num_partitions
+        if tables != before.offsets_topic_num_partitions and self._is_table(layout.OFFSETS_TABLE):
+            raise InvalidConfigError(
+                f"Invalid value {tables} for configuration offsets.topic.num.partitions: it is fixed at"
+                f" {before.offsets_topic_num_partitions} since the first group committed, because a group's offsets are"
+                " found by that number. Leave it; a new lake may have another."
+            )
         self.storage.put(layout.LAKE_FILE, orjson.dumps({"format": LAKE_FORMAT, "config": changed.overrides}))
         self.storage.sync([layout.LAKE_FILE])
         self._config = changed

@@ -29,8 +29,10 @@ class CompactionPlan:
     whole: bool
 
 
-def plan_compaction(files: Sequence[Segment], live_rows: int) -> CompactionPlan | None:
+def plan_compaction(files: Sequence[Segment], live_rows: int, fewest: int = FEWEST_FILES) -> CompactionPlan | None:
     """Which files to compact, None when it isn't worth it. `live_rows`: so many rows say all that there is to say.
+
+    Fewer than `fewest` files are not worth it.
 
     All, when most of their rows are replaced. Else the newest ones, back to the first one that is larger than what
     lies after it, so that a row is written again only when its neighbours have doubled.
@@ -38,13 +40,13 @@ def plan_compaction(files: Sequence[Segment], live_rows: int) -> CompactionPlan 
     sizes = [_rows(file) for file in files]
     if sum(sizes) > 2 * live_rows + FEWEST_REPLACED and len(files) > 1:
         return CompactionPlan(tuple(files), True)
-    if len(files) < FEWEST_FILES:
+    if len(files) < fewest:
         return None
     first, rows = len(files) - 1, sizes[-1]
     while first > 0 and sizes[first - 1] <= rows:
         first -= 1
         rows += sizes[first]
-    if len(files) - first < FEWEST_FILES:
+    if len(files) - first < fewest:
         return None
     return CompactionPlan(tuple(files[first:]), first == 0)
 

@@ -9,7 +9,7 @@ from tidelog.log.checkpoints import removed_files, whole_checkpoints
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.decisions import Outcome
 from tidelog.log.door import Door
-from tidelog.log.row_compaction import compact, decide_compaction, plan_compaction
+from tidelog.log.row_compaction import FEWEST_FILES, compact, decide_compaction, plan_compaction
 from tidelog.log.row_state import Fold, RowKind, RowState
 
 F = TypeVar("F", bound=Fold)
@@ -36,11 +36,11 @@ class RowUpkeep(Generic[F]):
         self._delete_delay_ms = delete_delay_ms
         self._purged = -1
 
-    def compact(self) -> bool:
-        """Compact the table if it is worth it; whether it was done."""
+    def compact(self, fewest: int = FEWEST_FILES) -> bool:
+        """Compact the table if it is worth it, `fewest` files or more at once; whether it was done."""
         with self._door.lock:
             state = self._door.state
-            plan = plan_compaction(state.files, len(state.fold))
+            plan = plan_compaction(state.files, len(state.fold), fewest)
             version = state.version
         if plan is None:
             return False
