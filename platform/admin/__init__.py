@@ -1,1 +1,102 @@
 """AdminClient and its types, in the shape of `confluent_kafka.admin`."""
+
+from tidelog.admin.access import (
+    AclBinding,
+    AclBindingFilter,
+    ScramCredentialInfo,
+    UserScramCredentialAlteration,
+    UserScramCredentialDeletion,
+    UserScramCredentialsDescription,
+    UserScramCredentialUpsertion,
+)
+from tidelog.admin.client import AdminClient
+from tidelog.admin.configs import ConfigEntry, ConfigResource
+from tidelog.admin.enums import (
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigSource,
+    ConsumerGroupState,
+    ConsumerGroupType,
+    ElectionType,
+    IsolationLevel,
+    ResourcePatternType,
+    ResourceType,
+    ScramMechanism,
+)
+from tidelog.admin.group_types import (
+    ConsumerGroupDescription,
+    ConsumerGroupListing,
+    ConsumerGroupTopicPartitions,
+    GroupMember,
+    GroupMetadata,
+    ListConsumerGroupsResult,
+    MemberAssignment,
+    MemberDescription,
+)
+from tidelog.admin.topics import (
+    DeletedRecords,
+    DescribeClusterResult,
+    ListOffsetsResultInfo,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    TopicCollection,
+    TopicDescription,
+    TopicPartitionInfo,
+)
+from tidelog.clients.cluster import BrokerMetadata, ClusterMetadata, Node, PartitionMetadata, TopicMetadata, Uuid
+from tidelog.clients.constants import OFFSET_INVALID
+from tidelog.clients.errors import KafkaError, KafkaException
+from tidelog.clients.topic_partition import TopicPartition
+
+__all__ = [
+    "OFFSET_INVALID",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+    "AdminClient",
+    "AlterConfigOpType",
+    "BrokerMetadata",
+    "ClusterMetadata",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConfigSource",
+    "ConsumerGroupDescription",
+    "ConsumerGroupListing",
+    "ConsumerGroupState",
+    "ConsumerGroupTopicPartitions",
+    "ConsumerGroupType",
+    "DeletedRecords",
+    "DescribeClusterResult",
+    "ElectionType",
+    "GroupMember",
+    "GroupMetadata",
+    "IsolationLevel",
+    "KafkaError",
+    "KafkaException",
+    "ListConsumerGroupsResult",
+    "ListOffsetsResultInfo",
+    "MemberAssignment",
+    "MemberDescription",
+    "NewPartitions",
+    "NewTopic",
+    "Node",
+    "OffsetSpec",
+    "PartitionMetadata",
+    "ResourcePatternType",
+    "ResourceType",
+    "ScramCredentialInfo",
+    "ScramMechanism",
+    "TopicCollection",
+    "TopicDescription",
+    "TopicMetadata",
+    "TopicPartition",
+    "TopicPartitionInfo",
+    "UserScramCredentialAlteration",
+    "UserScramCredentialDeletion",
+    "UserScramCredentialUpsertion",
+    "UserScramCredentialsDescription",
+    "Uuid",
+]

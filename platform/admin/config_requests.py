@@ -1,0 +1,106 @@
+"""What an AdminClient does about configurations. Each function serves one resource and raises TidelogError."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tidelog.admin.configs import ConfigEntry, ConfigResource
+from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
+from tidelog.clients.errors import KafkaError, KafkaException
+from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.config_keys import Words
+from tidelog.log.lake import Lake
+
+_SOURCES: Final = {
+    ("topic", "topic"): ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ("topic", "lake"): ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+    ("lake", "lake"): ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+}
+
+
+def describe(lake: Lake, resource: ConfigResource) -> dict[str, ConfigEntry]:
+    """Return all keys of a topic, or of the lake, with their values in force."""
+    config = _config(lake, resource)
+    return {
+        row.name: ConfigEntry(
+            row.name,
+            row.value,
+            source=_SOURCES.get((config.LEVEL, row.source), ConfigSource.DEFAULT_CONFIG),
+            is_default=row.is_default,
+        )
+        for row in config.describe()
+    }
+
+
+def replace(lake: Lake, resource: ConfigResource, *, validate_only: bool) -> None:
+    """Set what the resource names, and reset everything else."""
+
+    def changes(config: TopicConfig | LakeConfig) -> dict[str, str | None]:
+        wanted = {str(name): str(value) for name, value in resource.set_config_dict.items()}
+        return {**dict.fromkeys(config.overrides), **wanted}
+
+    _alter(lake, resource, changes, validate_only=validate_only)
+
+
+def alter(lake: Lake, resource: ConfigResource, *, validate_only: bool) -> None:
+    """Do what the resource's incremental entries say, and leave everything else."""
+
+    def changes(config: TopicConfig | LakeConfig) -> dict[str, str | None]:
+        return {entry.name: _changed(config, entry) for entry in resource.incremental_configs}
+
+    _alter(lake, resource, changes, validate_only=validate_only)
+
+
+def _changed(config: TopicConfig | LakeConfig, entry: ConfigEntry) -> str | None:
+    """Return the key's text after one operation, None to reset it."""
+    operation = entry.incremental_operation
+    if operation is AlterConfigOpType.DELETE:
+        return None
+    if operation is AlterConfigOpType.SET:
+        return str(entry.value)
+    key = config.KEYS.get(entry.name)
+    if key is None:  # unknown or refused: setting it says so
+        return str(entry.value)
+    if not isinstance(key.kind, Words):
+        raise _refused(
+            KafkaError.INVALID_CONFIG,
+            f"Can't {operation.name if operation else None} value for key {entry.name}: it is no list. SET it.",
+        )
+    now = key.kind.text(config.get(entry.name, key.default))
+    words = [word for word in now.split(",") if word]
+    given = [word.strip() for word in str(entry.value).split(",")]
+    if operation is AlterConfigOpType.APPEND:
+        return ",".join([*words, *(word for word in given if word not in words)])
+    return ",".join(word for word in words if word not in given)
+
+
+def _alter(
+    lake: Lake,
+    resource: ConfigResource,
+    changes: Callable[[TopicConfig | LakeConfig], Mapping[str, str | None]],
+    *,
+    validate_only: bool,
+) -> None:
+    config = _config(lake, resource)
+    wanted = changes(config)
+    if validate_only:
+        config.merged(wanted)
+    elif resource.restype is ResourceType.TOPIC:
+        lake.alter_topic(resource.name, config=wanted)
+    else:
+        lake.alter_config(wanted)
+
+
+def _config(lake: Lake, resource: ConfigResource) -> TopicConfig | LakeConfig:
+    if resource.restype is ResourceType.TOPIC:
+        return lake.topic_config(resource.name)
+    if resource.restype is ResourceType.BROKER:
+        return lake.config()
+    raise _refused(
+        KafkaError.INVALID_REQUEST,
+        f"A {resource.restype.name} has no configuration here. Topics have one (ResourceType.TOPIC), and the lake has "
+        "one that its topics inherit from (ResourceType.BROKER).",
+    )
+
+
+def _refused(code: int, reason: str) -> KafkaException:
+    return KafkaException(KafkaError(code, reason))

@@ -1,0 +1,169 @@
+"""What an AdminClient does about topics and their records. Each function serves one topic and raises TidelogError."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.admin.topics import (
+    DeletedRecords,
+    ListOffsetsResultInfo,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    TopicDescription,
+    TopicPartitionInfo,
+)
+from tidelog.clients.cluster import Uuid, lake_node
+from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.topic_partition import TopicPartition
+from tidelog.log import names
+from tidelog.log.config import TopicConfig
+from tidelog.log.decisions import decide_alter, decide_create
+from tidelog.log.errors import InvalidPartitionsError, TidelogError, UnknownPartitionError, UnknownTopicError
+from tidelog.log.lake import Lake
+from tidelog.log.state import Segment, TopicState
+from tidelog.log.topic_log import check_name, table_properties
+
+
+def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
+    """Create a topic, or only check that it could be."""
+    if new.replication_factor not in (-1, 1):
+        raise _refused(
+            KafkaError.INVALID_REPLICATION_FACTOR,
+            f"Replication factor: {new.replication_factor} is refused: there is no cluster of replicas yet, and what "
+            "copies a lake has its storage keeps. Give 1, or -1.",
+        )
+    _refuse_assignment(new.replica_assignment)
+    config = {str(name): str(value) for name, value in (new.config or {}).items()}
+    partitions = None if new.num_partitions == -1 else new.num_partitions
+    if not validate_only:
+        lake.create_topic(new.topic, partitions, config)
+        return
+    check_name(new.topic)
+    parsed = TopicConfig.parse(config, defaults=lake.config())
+    names.check_new(new.topic, lake.topics(internal=True))
+    decide_create(
+        lake.peek(new.topic) or TopicState(),
+        new.topic,
+        lake.config().num_partitions if partitions is None else partitions,
+        parsed.overrides,
+        table_properties(parsed),
+        topic_id="",
+        table_id="",
+        now_ms=0,
+    )
+
+
+def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) -> None:
+    """Add partitions to a topic, or only check that they could be added."""
+    _refuse_assignment(new.replica_assignment)
+    state = _existing(lake, new.topic)
+    if new.new_total_count == state.partitions:
+        raise InvalidPartitionsError(
+            f"Topic '{new.topic}' already has {state.partitions} partitions. Give the number that it shall have in all."
+        )
+    if not validate_only:
+        lake.alter_topic(new.topic, partitions=new.new_total_count)
+        return
+    config = lake.topic_config(new.topic)
+    decide_alter(state, new.topic, new.new_total_count, config.overrides, table_properties(config))
+
+
+def describe_topic(lake: Lake, topic: str) -> TopicDescription:
+    """Describe a topic; the lake leads all its partitions."""
+    state = _existing(lake, topic)
+    node = lake_node(lake)
+    partitions = [TopicPartitionInfo(p, node, [node], [node]) for p in range(state.partitions)]
+    return TopicDescription(topic, Uuid.of(state.topic_id), names.is_internal(topic), partitions)
+
+
+def delete_records(lake: Lake, topic: str, before: Mapping[int, int]) -> dict[int, DeletedRecords | TidelogError]:
+    """Delete the records below an offset of each partition (-1: all), in one entry where no partition is refused."""
+    try:
+        return {p: DeletedRecords(start) for p, start in lake.delete_records(topic, before).items() if p in before}
+    except TidelogError as e:
+        if len(before) == 1:
+            return dict.fromkeys(before, e)
+    found: dict[int, DeletedRecords | TidelogError] = {}
+    for partition, offset in before.items():
+        found.update(delete_records(lake, topic, {partition: offset}))
+    return found
+
+
+def list_offset(lake: Lake, partition: TopicPartition, spec: OffsetSpec) -> ListOffsetsResultInfo:
+    """Find one offset of one partition."""
+    topic, number = partition.topic, partition.partition
+    offsets = lake.offsets(topic)
+    if number not in offsets:
+        raise UnknownPartitionError(f"Topic '{topic}' has no partition {number}: it has 0 to {len(offsets) - 1}.")
+    start, end = offsets[number]
+    if spec == OffsetSpec.earliest():
+        return ListOffsetsResultInfo(start, -1)
+    if spec == OffsetSpec.latest():
+        return ListOffsetsResultInfo(end, -1)
+    if spec == OffsetSpec.max_timestamp():
+        return _newest(lake, topic, number)
+    offset = lake.offsets_for_times(topic, {number: spec.value})[number]
+    if offset is None:
+        return ListOffsetsResultInfo(-1, -1)
+    batches = lake.topic(topic).read(number, offset, offset + 1)
+    times = [time for batch in batches for time in _times_ms(batch)]
+    return ListOffsetsResultInfo(offset, times[0] if times else -1)
+
+
+def _newest(lake: Lake, topic: str, number: int) -> ListOffsetsResultInfo:
+    """Return the first record with the newest timestamp; only segments that may hold it are read."""
+    state = _existing(lake, topic)
+    start = state.start(number)
+    # of unknown statistics first: they may hold anything
+    segments = sorted(state.live(number), key=_newest_ms, reverse=True)
+    newest, found = -1, -1
+    for segment in segments:
+        if _newest_ms(segment) < newest:
+            break
+        for batch in lake.topic(topic).read(number, max(start, segment.base_offset), segment.end):
+            times = _times_ms(batch)
+            highest = max(times, default=-1)
+            offset = batch.column("offset")[times.index(highest)].as_py() if times else -1
+            if highest > newest or (highest == newest and offset < found):
+                newest, found = highest, offset
+    return ListOffsetsResultInfo(found, newest)
+
+
+def _newest_ms(segment: Segment) -> float:
+    newest = segment.stats.max_timestamp_ms
+    return float("inf") if newest is None else newest
+
+
+def _times_ms(batch: pa.RecordBatch) -> list[int]:
+    times = batch.column("timestamp").cast(pa.int64())
+    found: list[int] = pc.divide(times, 1000).to_pylist()
+    return found
+
+
+def _existing(lake: Lake, topic: str) -> TopicState:
+    state = lake.peek(topic)
+    if state is None:
+        raise UnknownTopicError(f"Topic '{topic}' does not exist. Create it (create_topics, 'tidelog topic create').")
+    return state
+
+
+def _refuse_assignment(assignment: Sequence[Sequence[Any]] | None) -> None:
+    if assignment:
+        raise _refused(
+            KafkaError.INVALID_REPLICA_ASSIGNMENT,
+            "A replica_assignment is refused: there are no brokers to place replicas on. Leave it out.",
+        )
+
+
+def _refused(code: int, reason: str) -> KafkaException:
+    return KafkaException(KafkaError(code, reason))
+
+
+def outcome(found: object) -> object:
+    """Return what was found, or raise it where it is an error."""
+    if isinstance(found, TidelogError):
+        raise KafkaException(kafka_error(found)) from found
+    return found
