@@ -35,11 +35,15 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Records of a partition; `next_offset` is where its next read begins, `log_end` its end as last seen."""
+    """Records of a partition; `next_offset` is where its next read begins.
+
+    `log_start` and `log_end`: the partition's offsets as last seen.
+    """
 
     cursor: Cursor
     records: pa.RecordBatch
     next_offset: int
+    log_start: int
     log_end: int
 
 
@@ -213,9 +217,9 @@ class FetchSession:
             return Failed(cursor, cursor.position, e) if told else None
         cursor.succeeded()
         if records is not None:
-            return Fetched(
-                cursor, records, cursor.position, -1 if log.state is None else log.state.end(cursor.partition)
-            )
+            state, partition = log.state, cursor.partition
+            known = (0, cursor.position) if state is None else (state.start(partition), state.end(partition))
+            return Fetched(cursor, records, cursor.position, *known)
         if self._ends and cursor.ends_told != cursor.position:
             cursor.ends_told = cursor.position
             return Reached(cursor, cursor.position)

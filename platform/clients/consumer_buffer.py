@@ -1,0 +1,181 @@
+"""What was read ahead: Arrow batches by partition, taken as messages or as tables, and errors between them."""
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.clients.consumer_assignment import Owned
+from tidelog.clients.errors import KafkaError
+from tidelog.clients.message import Headers, Message
+from tidelog.log.fetching_cursor import Cursor
+from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
+
+# Records of a batch that become messages at a time: enough to make each cheap, few enough to wait for.
+_AT_ONCE = 4096
+
+
+@dataclass(eq=False, slots=True)
+class Records:
+    """Records of one partition, of which the first `taken` are gone; `messages` of the next few are made already."""
+
+    owned: Owned
+    cursor: Cursor
+    batch: pa.RecordBatch
+    nbytes: int
+    taken: int = 0
+    messages: list[Message] | None = None
+    messages_at: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Notice:
+    """An error of a partition, or that its end is reached, in its place among the records. None: of no partition."""
+
+    owned: Owned | None
+    cursor: Cursor | None
+    message: Message
+
+
+Entry: TypeAlias = Records | Notice
+
+
+class Buffer:
+    """Read-ahead in the order it came in. What belongs to a partition that was moved or dropped since is passed over.
+
+    `store`: each offset that is handed out is stored. The caller holds the consumer's lock.
+    """
+
+    def __init__(self, *, store: bool) -> None:
+        self._entries: deque[Entry] = deque()
+        self._store = store
+        self.bytes = 0
+        self.records = 0
+
+    def add(self, owned: Owned, cursor: Cursor, batch: pa.RecordBatch) -> None:
+        """Append records."""
+        nbytes = batch.nbytes
+        self._entries.append(Records(owned, cursor, batch, nbytes))
+        self.bytes += nbytes
+        self.records += batch.num_rows
+
+    def notice(self, owned: Owned | None, error: KafkaError, offset: int | None = None) -> None:
+        """Append an error."""
+        topic, partition = (None, None) if owned is None else owned.place
+        message = Message(topic, partition, offset, error=error)
+        self._entries.append(Notice(owned, None if owned is None else owned.cursor, message))
+
+    def purge(self) -> None:
+        """Forget what counts no more."""
+        kept = [e for e in self._entries if e.owned is None or e.owned.cursor is e.cursor]
+        self._entries = deque(kept)
+        self.bytes = sum(e.nbytes for e in kept if isinstance(e, Records))
+        self.records = sum(e.batch.num_rows - e.taken for e in kept if isinstance(e, Records))
+
+    def take(self) -> Message | None:
+        """The next message."""
+        entry = self._head()
+        if entry is None:
+            return None
+        if isinstance(entry, Notice):
+            self._entries.popleft()
+            return entry.message
+        at = entry.taken - entry.messages_at
+        messages = entry.messages
+        if messages is None or at >= len(messages):
+            messages = entry.messages = to_messages(entry.batch.slice(entry.taken, _AT_ONCE), entry.owned)
+            entry.messages_at, at = entry.taken, 0
+        message = messages[at]
+        self._took(entry, 1, message._offset)
+        return message
+
+    def take_many(self, count: int) -> list[Message]:
+        """The next messages of one partition, at most `count`; none when there is nothing."""
+        entry = self._head()
+        if entry is None or not count:
+            return []
+        if isinstance(entry, Notice):
+            self._entries.popleft()
+            return [entry.message]
+        messages = to_messages(entry.batch.slice(entry.taken, count), entry.owned)
+        self._took(entry, len(messages), messages[-1]._offset)
+        return messages
+
+    def take_batch(self, count: int) -> pa.RecordBatch | Message | None:
+        """The next records of one partition, at most `count`, or an error; None when there is nothing."""
+        entry = self._head()
+        if entry is None:
+            return None
+        if isinstance(entry, Notice):
+            self._entries.popleft()
+            return entry.message
+        batch = entry.batch.slice(entry.taken, count)
+        self._took(entry, batch.num_rows, batch.column("offset")[-1].as_py())
+        return batch
+
+    def put_back(self, message: Message) -> None:
+        """Have an error come first again."""
+        self._entries.appendleft(Notice(None, None, message))
+
+    def _head(self) -> Entry | None:
+        while self._entries:
+            entry = self._entries[0]
+            if entry.owned is None or entry.cursor is entry.owned.cursor:
+                return entry
+            self._forget(self._entries.popleft())
+        return None
+
+    def _forget(self, entry: Entry) -> None:
+        if isinstance(entry, Records):
+            self.bytes -= entry.nbytes
+            self.records -= entry.batch.num_rows - entry.taken
+
+    def _took(self, entry: Records, count: int, last: int | None) -> None:
+        owned = entry.owned
+        owned.position = (last or 0) + 1
+        if self._store:
+            owned.stored, owned.stored_metadata = owned.position, ""
+        entry.taken += count
+        self.records -= count
+        if entry.taken >= entry.batch.num_rows:
+            self._entries.popleft()
+            self.bytes -= entry.nbytes
+
+
+def to_messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
+    """The records of one partition as messages."""
+    times = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000) if batch.num_rows else batch.column("timestamp")
+    kinds = pc.add(batch.column("timestampType"), 1)  # confluent-kafka counts from TIMESTAMP_NOT_AVAILABLE = 0
+    return list(
+        map(
+            Message,
+            repeat(owned.topic),
+            repeat(owned.partition),
+            batch.column("offset").to_pylist(),
+            batch.column("key").to_pylist(),
+            batch.column("value").to_pylist(),
+            _headers(batch),
+            repeat(None),
+            zip(kinds.to_pylist(), times.to_pylist(), strict=True),
+        )
+    )
+
+
+def _headers(batch: pa.RecordBatch) -> Any:
+    column = batch.column("headers")
+    if column.null_count == len(column):
+        return repeat(None)
+    return [_header_list(row) for row in column.to_pylist()]
+
+
+def _header_list(row: list[dict[str, Any]] | None) -> Headers | None:
+    return [(header["key"], header["value"]) for header in row] if row else None
+
+
+def as_table(batches: list[pa.RecordBatch], *, include_headers: bool) -> pa.Table:
+    """Batches as one table, with headers or without."""
+    table = pa.Table.from_batches(batches, RECORDS_WITH_HEADERS)
+    return table if include_headers else table.select(RECORDS.names)

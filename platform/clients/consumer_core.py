@@ -1,0 +1,120 @@
+"""What a consumer is made of, and how a call of it waits."""
+
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from tidelog.clients.consumer_assignment import Assignment
+from tidelog.clients.consumer_buffer import Buffer
+from tidelog.clients.consumer_commits import Committer
+from tidelog.clients.consumer_fetching import Fetcher
+from tidelog.clients.consumer_group import GroupSide
+from tidelog.clients.consumer_rebalance import Events, Rebalancing
+from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.opening import OpenedLake, open_lake
+from tidelog.clients.settings import ConsumerSettings
+from tidelog.log.errors import TidelogError
+
+if TYPE_CHECKING:
+    from tidelog.clients.consumer import Consumer
+
+R = TypeVar("R")
+
+
+class ConsumerCore:
+    """The parts of a `Consumer`, put together; `_next` waits for what they find."""
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        settings = ConsumerSettings.parse(conf)
+        opened = open_lake(settings)
+        self._settings = settings
+        self._lake = opened.lake
+        self._lock = threading.Condition()
+        self._assignment = Assignment()
+        self._buffer = Buffer(store=settings.enable_auto_offset_store)
+        self._events = Events(self._lock)
+        self._group = GroupSide(self._lake, settings, self._events.tell)
+        self._committer = Committer(
+            self._group.log, settings.group_id, self._lock, self._assignment, self._group.identity
+        )
+        self._group.committer = self._committer
+        self._fetcher = Fetcher(
+            self._lake, settings, self._lock, self._assignment, self._buffer, self._committer.offsets
+        )
+        self._rebalancing = Rebalancing(
+            settings, self._lock, self._assignment, self._buffer, self._fetcher, self._group, self._events
+        )
+        self._subscribed = False
+        self._closed = False
+        # Also when the consumer is forgotten, or the process ends: then nothing is committed, and nobody leaves.
+        self._stop = weakref.finalize(self, _stop, self._fetcher, self._group, opened)
+
+    @property
+    def _self(self) -> "Consumer":
+        """The consumer that callbacks are given."""
+        return cast("Consumer", self)
+
+    def close(self) -> None:
+        """Commit what is stored (`enable.auto.commit`), leave the group, and stop. Closing again does nothing."""
+        if self._closed:
+            return
+        try:
+            self._rebalancing.serve(self._self)
+            if self._subscribed:
+                self._subscribed = False
+                self._rebalancing.leave(self._self)
+            else:
+                self._rebalancing.clear()
+            self._rebalancing.serve(self._self)
+        finally:
+            self._closed = True
+            with self._lock:
+                self._lock.notify_all()
+            self._stop()
+
+    def _until(self, timeout: float | None) -> float:
+        if timeout is None or timeout < 0:
+            return float("inf")
+        return self._lake.clock.elapsed_s() + timeout
+
+    def _next(self, until_s: float, take: Callable[[], R | None]) -> R | None:
+        """What `take` finds in the buffer, once there is something; None when the time is over."""
+        self._check_open()
+        group = self._group
+        group.polled()
+        group.is_polling = True
+        try:
+            while True:
+                self._rebalancing.serve(self._self)
+                with self._lock:
+                    self._check_open()
+                    found = take()
+                    if found:
+                        self._fetcher.taken()
+                        return found
+                    left_s = until_s - self._lake.clock.elapsed_s()
+                    if left_s <= 0:
+                        return None
+                    if not self._events:
+                        self._lock.wait(None if left_s == float("inf") else left_s)
+        finally:
+            group.is_polling = False
+            group.polled()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("Consumer closed")
+
+    @staticmethod
+    def _raising(call: Callable[[], R], convert: Callable[[TidelogError], KafkaError] = kafka_error) -> R:
+        try:
+            return call()
+        except TidelogError as e:
+            raise KafkaException(convert(e)) from e
+
+
+def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake) -> None:
+    fetcher.stop()
+    group.stop()
+    opened.close()
