@@ -19,9 +19,9 @@ from tidelog.log.errors import (
     StorageUnavailableError,
     UnsupportedFormatError,
 )
+from tidelog.log.machine import Machine
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage.port import Storage
-from tidelog.log.topic_log import verify_restored
 
 # What a damaged Parquet file, or one with other columns, makes pyarrow and the code that reads its rows raise.
 UNREADABLE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError)
@@ -39,12 +39,12 @@ class BadCheckpointError(Exception):
         self.why = why
 
 
-def checkpoint_state(storage: Storage, topic: str, checkpoint: Checkpoint) -> TopicState:
+def checkpoint_state(storage: Storage, topic: str, checkpoint: Checkpoint, machine: Machine[TopicState]) -> TopicState:
     """The state that a checkpoint holds. Raises `BadCheckpointError`, `ObjectNotFoundError` when it is gone."""
-    state = TopicState()
+    state = machine.empty()
     try:
         state.restore(checkpoint.version, read_checkpoint(storage, topic, checkpoint))
-        verify_restored(state, checkpoint.version, topic)
+        machine.verify_checkpoint(state, checkpoint.version)
     except (ObjectNotFoundError, StorageUnavailableError):
         raise
     except UnsupportedFormatError as e:

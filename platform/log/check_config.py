@@ -13,7 +13,7 @@ from tidelog.log.errors import InvalidConfigError, ObjectNotFoundError
 from tidelog.log.lake import LAKE_FORMAT
 from tidelog.log.state import CONFIG_PREFIX, FACTS
 from tidelog.log.storage.port import Storage
-from tidelog.log.table_schema import schema_problems
+from tidelog.log.table_schema import TOPIC, TableShape, schema_problems
 from tidelog.log.verify import IMPLEMENTED_PROPERTIES
 
 # What tidelog sets and relies on; other properties follow the topic's configuration.
@@ -70,9 +70,12 @@ def topic_config(metadata: Metadata, lake: LakeConfig) -> TopicConfig:
     return TopicConfig.stored(overrides, defaults=lake)
 
 
-def check_metadata(metadata: Metadata, topic: str, lake: LakeConfig) -> Iterator[Finding]:
-    """Schema, properties and configuration of a topic's table, as they are at the head of its log."""
-    for problem in schema_problems(metadata.schema, metadata.partition_columns):
+def check_metadata(metadata: Metadata, topic: str, lake: LakeConfig, shape: TableShape = TOPIC) -> Iterator[Finding]:
+    """Schema, properties and configuration of a topic's table, as they are at the head of its log.
+
+    `shape`: of the table as it should be.
+    """
+    for problem in schema_problems(metadata.schema, metadata.partition_columns, shape):
         what = f"Another engine changed the table's schema: {problem}. The topic can't be opened."
         todo = "Change the schema back with that engine (ALTER TABLE), or copy the topic to a new one."
         yield Finding(Kind.SCHEMA_WRONG, topic, layout.LOG_FOLDER, what, todo)

@@ -13,6 +13,7 @@ from tidelog.log.actions import Add, Entry, Metadata, Remove, decode_entry
 from tidelog.log.check_checkpoints import BadCheckpointError, checkpoint_state, differences, removed_paths
 from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_report import Finding, Kind
+from tidelog.log.check_rows import machine_of
 from tidelog.log.checkpoints import Checkpoint
 from tidelog.log.errors import (
     CorruptLogError,
@@ -25,7 +26,6 @@ from tidelog.log.errors import (
 )
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
-from tidelog.log.topic_log import topic_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class _Walker:
         self._storage = storage
         self._topic = topic
         self._files = files
-        self._machine = topic_machine(topic)
+        self._machine = machine_of(storage, topic, files)
         self._ahead = list(files.usable)  # checkpoints that were not looked at yet, by version
         self._walk = LogWalk(topic)
 
@@ -123,7 +123,8 @@ class _Walker:
         """The empty state when entry 0 is kept, else that of the oldest checkpoint that can be read."""
         files = self._files
         if files.floor < 0 and 0 in files.entries:
-            return TopicState()
+            empty: TopicState = self._machine.empty()
+            return empty
         if files.floor < 0 and files.usable:
             self._find(
                 Kind.TRIMMED_WITHOUT_FLOOR,
@@ -161,7 +162,7 @@ class _Walker:
     def _look_at(self, checkpoint: Checkpoint) -> TopicState | None:
         """Read a checkpoint and note whether it is good."""
         try:
-            state = checkpoint_state(self._storage, self._topic, checkpoint)
+            state = checkpoint_state(self._storage, self._topic, checkpoint, self._machine)
         except BadCheckpointError as e:
             self._walk.bad[checkpoint] = e
             return None

@@ -8,23 +8,26 @@ it: the entry is replaced, in one atomic put, by a whole one. What the topic can
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 import orjson
 import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import decode_entry
-from tidelog.log.check_checkpoints import check_hint
+from tidelog.log.check_checkpoints import UNREADABLE, check_hint
 from tidelog.log.check_config import check_metadata
 from tidelog.log.check_files import TopicFiles, check_segments, old_temporary_files
 from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_log import Break, LogWalk
 from tidelog.log.check_report import Kind, Severity
 from tidelog.log.check_state import Foreign, check_state
-from tidelog.log.check_torn import completed, emptied, read_torn
+from tidelog.log.check_torn import TornText, completed, emptied, read_torn
 from tidelog.log.checkpoints import Checkpoint
 from tidelog.log.config import LakeConfig
-from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.errors import CorruptLogError, ObjectNotFoundError, StorageError
+from tidelog.log.row_schema import Row
+from tidelog.log.row_state import RowState, shape_of
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 
@@ -146,7 +149,10 @@ def _complete(scene: Scene, version: int, data: bytes) -> Step | None:
     if not text.complete or not all(_is_there(scene, a.path, a.size) for a in text.adds):
         return None
     aside = _aside(version, data, ".json")
-    whole = completed(text, scene.now_ms, f"repair-{_digest(data)}")
+    rows = _rows_again(scene, text)
+    if rows is None:
+        return None
+    whole = completed(text, scene.now_ms, f"repair-{_digest(data)}", rows)
     return Step(
         scene.topic,
         f"entry {version}",
@@ -158,6 +164,21 @@ def _complete(scene: Scene, version: int, data: bytes) -> Step | None:
             Operation("replace", scene.entry(version), seen=data, data=whole),
         ),
     )
+
+
+def _rows_again(scene: Scene, text: TornText) -> tuple[Row, ...] | None:
+    """The rows that a torn entry of a table of rows lost, from the file that it added; None when it can't be read."""
+    state = scene.walk.state
+    if not isinstance(state, RowState):
+        return ()
+    rows: list[Row] = []
+    for add in (a for a in text.adds if a.data_change):
+        try:
+            with scene.storage.open(scene.path(unquote(add.path))) as source:
+                rows.extend(state.kind.schema.to_json(row) for _, row in state.kind.schema.from_file(source))
+        except (*UNREADABLE, StorageError):
+            return None
+    return tuple(rows)
 
 
 def _set_aside(scene: Scene, broken: Break) -> Step | Refusal:
@@ -279,7 +300,7 @@ def _is_sound(scene: Scene) -> bool:
     if state is None or state.metadata is None or not _is_consistent(scene, state):
         return False
     found = [
-        *check_metadata(state.metadata, scene.topic, LakeConfig.parse({})),
+        *check_metadata(state.metadata, scene.topic, LakeConfig.parse({}), shape_of(state)),
         *check_segments(scene.storage, scene.topic, state, scene.data),
     ]
     return all(f.severity is not Severity.ERROR for f in found)

@@ -81,6 +81,7 @@ class Kind(StrEnum):
     APPEND_TIME_FELL = "append-time-fell"
     NULLS_WRONG = "nulls-wrong"
     KEY_MISSING = "key-missing"
+    COMMITTED_PAST_END = "committed-past-end"
 
 
 _WARNINGS = frozenset(
@@ -100,6 +101,7 @@ _WARNINGS = frozenset(
         Kind.CONFIG_INVALID,
         Kind.PROPERTY_WRONG,
         Kind.KEY_MISSING,
+        Kind.COMMITTED_PAST_END,
     }
 )
 _INFOS = frozenset({Kind.STRAY_ENTRIES, Kind.UNPROVEN, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES})

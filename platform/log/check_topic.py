@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from tidelog.log import layout
+from tidelog.log import layout, names
 from tidelog.log.check_checkpoints import check_hint
 from tidelog.log.check_config import check_metadata, topic_config
 from tidelog.log.check_deep import DeepCheck
@@ -11,8 +12,10 @@ from tidelog.log.check_files import TopicFiles, check_leftovers, check_segments,
 from tidelog.log.check_listing import LogFiles, list_log, newest_floor
 from tidelog.log.check_log import LogWalk, walk_log
 from tidelog.log.check_report import Finding, Kind, OnProgress, TopicSummary
+from tidelog.log.check_rows import GROUPS, RowsCheck, check_offsets
 from tidelog.log.check_state import Foreign, check_state
 from tidelog.log.config import LakeConfig
+from tidelog.log.row_state import RowState, shape_of
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 
@@ -60,7 +63,7 @@ def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[To
         if walk.is_whole:
             findings.extend(check_leftovers(topic, data, walk.named, options.now_ms))
         if state.metadata is not None:
-            findings.extend(check_metadata(state.metadata, topic, options.lake))
+            findings.extend(check_metadata(state.metadata, topic, options.lake, shape_of(state)))
             foreign = Foreign(walk.foreign, frozenset(walk.holes))
             findings.extend(check_state(state, topic, foreign))
             findings.extend(missing := list(check_segments(storage, topic, state, data)))
@@ -82,10 +85,25 @@ def _read_records(
     options: TopicOptions,
     findings: list[Finding],
 ) -> int:
+    skip = (f.where for f in missing if f.kind is Kind.SEGMENT_MISSING)
+    if isinstance(state, RowState):
+        rows = RowsCheck(storage, topic, options.on_progress)
+        findings.extend(rows.run(state, skip))
+        if state.kind.name == GROUPS:
+            findings.extend(check_offsets(topic, rows.rows, partial(_end, storage, {})))
+        return rows.records
     compacted = state.metadata is not None and ("compact" in topic_config(state.metadata, options.lake).cleanup_policy)
     reader = DeepCheck(storage, topic, compacted, options.on_progress)
-    findings.extend(reader.run(state, (f.where for f in missing if f.kind is Kind.SEGMENT_MISSING)))
+    findings.extend(reader.run(state, skip))
     return reader.records
+
+
+def _end(storage: Storage, known: dict[str, TopicState | None], topic: str, partition: int) -> int | None:
+    """A partition's log end offset; None when it is not there, or can't be read, which its own findings say."""
+    if topic not in known:
+        known[topic] = read_log(storage, topic)[2].state if not names.why_invalid(topic) else None
+    state = known[topic]
+    return None if state is None or not state.exists or partition >= state.partitions else state.end(partition)
 
 
 def _log_folder(

@@ -1,6 +1,8 @@
 """What a torn log entry still says: pure, over its bytes."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidelog.log.actions import Action, Add, CommitInfo, Remove, decode_entry, encode_entry
 from tidelog.log.errors import CorruptLogError
@@ -51,10 +53,11 @@ def _is_info(line: bytes) -> bool:
     return line.startswith(_INFO) or (_INFO.startswith(line) and len(line) > len(b'{"'))
 
 
-def completed(text: TornText, now_ms: int, request_id: str) -> bytes:
-    """The entry with a new last line."""
+def completed(text: TornText, now_ms: int, request_id: str, rows: tuple[Mapping[str, Any], ...] = ()) -> bytes:
+    """The entry with a new last line; `rows`: those of the files that it adds, in a table of rows."""
     blind = all(not isinstance(a, Remove) and (not isinstance(a, Add) or a.data_change) for a in text.actions)
-    return encode_entry(text.actions, CommitInfo(now_ms, REPAIR, request_id, blind_append=blind and bool(text.adds)))
+    info = CommitInfo(now_ms, REPAIR, request_id, blind_append=blind and bool(text.adds), rows=rows)
+    return encode_entry(text.actions, info)
 
 
 def emptied(now_ms: int, request_id: str, aside: str) -> bytes:

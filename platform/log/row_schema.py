@@ -47,6 +47,12 @@ class RowSchema:
         self.shape = TableShape(orjson.dumps(body).decode(), ROW_PARTITION_COLUMNS)
         self._kinds = dict(columns)
 
+    @classmethod
+    def from_delta(cls, schema: str) -> "RowSchema":
+        """The columns that Delta's JSON of a table's schema names. Raises ValueError, KeyError, TypeError."""
+        fields = {f["name"]: _arrow_type(f["type"]) for f in orjson.loads(schema)["fields"]}
+        return cls({name: kind for name, kind in fields.items() if name not in ("base_offset", POSITION)})
+
     # --- JSON ----------------------------------------------------------------------------------------------
 
     def to_json(self, row: Row) -> dict[str, Any]:
@@ -102,6 +108,14 @@ def _delta_type(kind: pa.DataType) -> object:
     if pa.types.is_struct(kind):
         return {"type": "struct", "fields": [_delta_field(f.name, f.type) for f in kind]}
     return _DELTA[kind]
+
+
+def _arrow_type(kind: Any) -> pa.DataType:
+    if isinstance(kind, str):
+        return {name: arrow for arrow, name in _DELTA.items()}[kind]
+    if kind["type"] == "array":
+        return pa.list_(pa.field("element", _arrow_type(kind["elementType"])))
+    return pa.struct([pa.field(f["name"], _arrow_type(f["type"])) for f in kind["fields"]])
 
 
 def _kinds_of(kind: pa.DataType) -> dict[str, pa.DataType]:

@@ -12,6 +12,7 @@ from tidelog.log.actions import NO_PARTITION, Action, Add, Entry, Remove
 from tidelog.log.errors import CorruptSegmentError
 from tidelog.log.row_schema import Row, RowSchema
 from tidelog.log.state import Segment, TopicState
+from tidelog.log.table_schema import TOPIC, TableShape
 
 
 class Fold(Protocol):
@@ -113,6 +114,11 @@ class RowState(TopicState, Generic[F]):
                     f"File {file.path} (rows {file.base_offset} to {file.end}) has a row that is none of"
                     f" '{self.kind.name}': {e!r}. Restore the file from a copy."
                 ) from e
+
+
+def shape_of(state: TopicState) -> TableShape:
+    """What the columns of a topic's table, or of this table of rows, must be."""
+    return state.kind.schema.shape if isinstance(state, RowState) else TOPIC
 
 
 def as_one_partition(entry: Entry) -> Entry:

@@ -3,13 +3,15 @@
 import json
 
 import pytest
-from support import damages_inside
+from support import damages_inside, damages_rows
 from support.damages import DAMAGES, Damage
 from support.patients import found, kinds
 
 from tidelog.log.check import Kind, Severity
 
-assert damages_inside.deep  # its damages are noted in DAMAGES when it is imported
+# their damages are noted in DAMAGES when they are imported
+assert damages_inside.deep
+assert damages_rows.grouped
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=[f"{d.kind}-{i}" for i, d in enumerate(DAMAGES)])

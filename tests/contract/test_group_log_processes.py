@@ -1,0 +1,76 @@
+"""Real processes and threads that commit at once, on a local disk: each commit counts, or is refused."""
+
+import multiprocessing
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase
+from tidelog.log.lake import Lake
+
+THREADS = 10
+COMMITS = 20
+RECORDS = 1_000
+
+
+def commit_many(uri: str, who: int, ready: Any, go: Any, answers: Any) -> None:
+    """`THREADS` groups of this process's own commit 1, 2, 3 ..., and all processes count one group's generation up."""
+    with Lake(uri) as lake:
+        log = GroupLog(lake)
+        log.offsets("shared")
+        ready.release()
+        go.wait(60)
+        seen: list[int] = []
+
+        def count(view: GroupView) -> Decision[int]:
+            generation = 0 if view.group is None else view.group.generation
+            return Decision(response=generation + 1, group=Group("shared", Phase.EMPTY, generation + 1))
+
+        def run(thread: int) -> None:
+            for i in range(1, COMMITS + 1):
+                log.commit_offsets(
+                    f"group-{who}-{thread}", {("t", 0): CommittedOffset(i), ("t", 1): CommittedOffset(i)}
+                )
+            seen.append(log.decide("shared", count))
+
+        threads = [threading.Thread(target=run, args=(i,)) for i in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        answers.put((who, seen))
+
+
+def test_fifty_groups_in_five_processes_lose_nothing(tmp_path: Path) -> None:
+    uri, processes = str(tmp_path / "lake"), 5
+    lake = Lake(uri)
+    lake.alter_config({"log.checkpoint.interval": "50", "log.min.age.ms": "10000"})
+    lake.create_topic("t", 2)
+    lake.topic("t").append(
+        pa.table({"value": [b"x"] * 2 * RECORDS, "partition": pa.array([0, 1] * RECORDS, pa.int32())})
+    )
+    spawn = multiprocessing.get_context("spawn")
+    ready, go, answers = spawn.Semaphore(0), spawn.Event(), spawn.Queue()
+    started = [spawn.Process(target=commit_many, args=(uri, i, ready, go, answers)) for i in range(processes)]
+    for process in started:
+        process.start()
+    assert all(ready.acquire(timeout=120) for _ in started)
+    go.set()
+    answered = dict(answers.get(timeout=120) for _ in started)
+    for process in started:
+        process.join(60)
+    assert [p.exitcode for p in started] == [0] * processes
+
+    log = GroupLog(Lake(uri))
+    names = {f"group-{who}-{thread}" for who in range(processes) for thread in range(THREADS)}
+    positions = log.positions()
+    assert positions.keys() == names
+    assert {c.offset for offsets in positions.values() for c in offsets.values()} == {COMMITS}
+    counted = sorted(generation for seen in answered.values() for generation in seen)
+    assert counted == list(range(1, processes * THREADS + 1))  # every decision saw the one before
+    group = log.group("shared")
+    assert group is not None
+    assert group.generation == processes * THREADS

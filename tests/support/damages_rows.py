@@ -1,0 +1,73 @@
+"""Damages of tables of rows, noted with the others in `support.damages.DAMAGES`."""
+
+from collections.abc import Callable
+
+import orjson
+from support.damages import ENTRY, damage
+from support.patients import Line, Patient
+
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.group_log_rows import SCHEMA, offset_row
+from tidelog.groups.model import CommittedOffset
+from tidelog.log.check import Kind
+from tidelog.log.layout import OFFSETS_TABLE
+
+
+def grouped(commits: int = 3) -> Patient:
+    """A lake whose group `g` has committed offsets 1 to 6 of partition 0, over and over: entry n >= 1 holds the n-th."""
+    patient = Patient()
+    log = GroupLog(patient.lake)
+    for offset in range(1, commits + 1):
+        log.commit_offsets("g", {("orders", 0): CommittedOffset(1 + (offset - 1) % 6)})
+    return patient
+
+
+def path(patient: Patient, version: int) -> str:
+    """The file that a commit added."""
+    data = patient.storage.get(f"{OFFSETS_TABLE}/{ENTRY.format(version)}")
+    return f"{OFFSETS_TABLE}/{orjson.loads(data.splitlines()[0])['add']['path']}"
+
+
+def edited(version: int, change: Callable[[list[Line]], object]) -> Patient:
+    """A commit's entry, changed by hand."""
+    patient = grouped()
+    where = f"{OFFSETS_TABLE}/{ENTRY.format(version)}"
+    lines = [orjson.loads(line) for line in patient.storage.get(where).splitlines()]
+    change(lines)
+    patient.storage.put(where, b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    return patient
+
+
+def rewritten(rows: bytes) -> Patient:
+    """The second commit's file with other rows in it; the entry says the new size."""
+    patient = edited(2, lambda lines: lines[0]["add"].update(size=len(rows)))
+    patient.storage.put(path(patient, 2), rows)
+    return patient
+
+
+@damage(Kind.SEGMENT_MISSING, "rows/")
+def a_file_of_rows_is_gone() -> Patient:
+    patient = grouped()
+    patient.storage.delete(path(patient, 2))
+    return patient
+
+
+@damage(Kind.COMMITTED_PAST_END, "group 'g'", deep=True)
+def the_topic_was_created_again() -> Patient:
+    patient = grouped()
+    patient.lake.delete_topic("orders")
+    patient.lake.create_topic("orders", 1)
+    return patient
+
+
+damage(Kind.ENTRY_BROKEN, "entry 2")(lambda: edited(2, lambda ls: ls[-1]["commitInfo"]["tidelog"].pop("rows")))
+damage(Kind.ENTRY_BROKEN, "entry 3")(
+    lambda: edited(3, lambda ls: ls[-1]["commitInfo"]["tidelog"]["rows"][0].update(offset="3"))
+)
+damage(Kind.SEGMENT_UNREADABLE, "rows/", deep=True)(lambda: rewritten(b"PAR1 and nothing"))
+damage(Kind.SEGMENT_ROWS_WRONG, "rows/", deep=True)(
+    lambda: rewritten(SCHEMA.to_file([(0, offset_row("g", ("orders", 0), CommittedOffset(1)))]))
+)
+damage(Kind.POSITIONS_WRONG, "rows/", Kind.SEGMENT_ROWS_WRONG, deep=True)(
+    lambda: rewritten(SCHEMA.to_file([(1, offset_row("g", ("orders", 0), CommittedOffset(1)))]))
+)
