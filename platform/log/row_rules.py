@@ -75,7 +75,7 @@ def decide_create_rows(
     made = decide_create(
         state, table, 1, {}, facts, topic_id=table_id, table_id=table_id, now_ms=now_ms, shape=state.kind.schema.shape
     )
-    return replace(made, parameters={ROWS: state.kind.name})
+    return replace(made, parameters={"rows": state.kind.name})
 
 
 def append_rows(

@@ -9,10 +9,13 @@ import pytest
 from tidy_docs import CONFIGURATION, WAITING, configuration_page, constants, json_examples, undocumented, unnamed
 from tidy_repository import ROOT, package_sources, texts
 
+from tidelog.groups.group_log_rows import KIND
 from tidelog.log import layout, state
-from tidelog.log.actions import decode_entry
+from tidelog.log.actions import CommitInfo, Entry, Metadata, Protocol, decode_entry
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.config_settings import keys_of
+from tidelog.log.row_log import row_machine
+from tidelog.log.row_state import RowState
 from tidelog.log.schema import DELTA_SCHEMA
 from tidelog.log.state import TopicState
 from tidelog.log.topic_log import topic_machine
@@ -53,6 +56,20 @@ def test_the_example_of_a_rewrite_keeps_its_rule():
     inputs = [a["add"]["modificationTime"] for name in ENTRIES[1:3] for a in EXAMPLES[name] if "add" in a]
     (rewritten,) = [a["add"] for a in EXAMPLES[ENTRIES[3]] if "add" in a]
     assert rewritten["modificationTime"] == min(inputs)
+
+
+def test_the_example_of_a_table_of_rows_is_one_that_the_code_takes():
+    table = RowState(kind=KIND, read=lambda _: [])
+    machine = row_machine("__consumer_offsets", KIND, table.read)
+    facts = {"tidelog.format": "1", "tidelog.topic.id": "id", "tidelog.partitions": "1", "tidelog.rows": "groups"}
+    made = Metadata("id", "__consumer_offsets", KIND.schema.shape.schema, ("base_offset",), facts, 0)
+    appended = decode_entry(1, "".join(f"{json.dumps(a)}\n" for a in EXAMPLES["groups-1"]).encode(), "groups-1")
+    for entry in (Entry(0, (Protocol(1, 2), made), CommitInfo(0, "CREATE TABLE", "request")), appended):
+        machine.verify(table, entry)
+        table.apply(entry)
+    assert table.fold.view("billing").offsets["orders", 0].offset == 42
+    for column in KIND.schema.file.names[1:]:
+        assert re.search(rf"^\| (?:\w+, )*{column}\b", FORMAT, re.MULTILINE), column
 
 
 def test_the_schema_is_the_codes():

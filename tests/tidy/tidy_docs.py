@@ -19,7 +19,7 @@ CONFIGURATION = "docs/configuration.md"
 
 _FENCE = re.compile(r"^```json(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Keys that are checked and kept, and that nothing reads before there is maintenance, or before there are groups.
+# Keys that are checked and kept, and that nothing reads before there is maintenance.
 WAITING = frozenset(
     {
         "delete.retention.ms",
@@ -27,7 +27,6 @@ WAITING = frozenset(
         "merge.compression.level",
         "min.cleanable.dirty.ratio",
         "min.compaction.lag.ms",
-        "offsets.topic.num.partitions",
         "retention.bytes",
         "retention.ms",
         "segment.ms",
@@ -44,9 +43,9 @@ A key is stored only where somebody set it. A topic takes what it does not set f
 last column, and what nobody sets from the defaults below. Values are texts and are trimmed. A key that is unknown is
 refused with the nearest known one, and a key of Kafka's that would do nothing here with the reason.
 
-Keys marked * are checked and kept, and take effect with the maintenance jobs or the consumer groups of a later
-version. Until then `cleanup.policy=compact` refuses records without a key, and by itself refuses to delete records by
-offset; nothing is deleted by age or size.
+Keys marked * are checked and kept, and take effect with the maintenance jobs of a later version. Until then
+`cleanup.policy=compact` refuses records without a key, and by itself refuses to delete records by offset; nothing is
+deleted by age or size.
 
 ## A topic
 
