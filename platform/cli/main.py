@@ -10,6 +10,7 @@ from tidelog.cli.check_command import check
 from tidelog.cli.consume_command import consume
 from tidelog.cli.demo_command import demo
 from tidelog.cli.failures import EXIT_CODES, FAILED, CommandGroup, complain, message_of, silence_stdout
+from tidelog.cli.group_commands import groups
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
 from tidelog.cli.produce_command import produce
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 app.add_typer(topics, name="topic")
 app.add_typer(lakes, name="lake")
+app.add_typer(groups, name="group")
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),

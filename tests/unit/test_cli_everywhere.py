@@ -7,6 +7,8 @@ from support.cli_calls import answer, cli, done, lake_address, open_lake, refuse
 from typer.main import get_command
 
 from tidelog.cli.main import app
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.positions import LoggedPositions
 
 # Each command with arguments that make it read from, or write to, a lake.
 COMMANDS = [
@@ -21,7 +23,14 @@ COMMANDS = [
     ["produce", "orders"],
     ["consume", "orders", "-e"],
     ["check"],
+    ["group", "list"],
+    ["group", "describe", "billing"],
+    ["group", "reset-offsets", "billing", "--topic", "orders", "--to-latest", "--execute"],
+    ["group", "delete", "billing"],
+    ["group", "delete-offsets", "billing", "--topic", "orders"],
 ]
+# The commands that have commands.
+FAMILIES = ("topic", "lake", "group")
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
 
@@ -30,20 +39,25 @@ def places(command, *options):
     return [
         [*options, *command],
         [*command, *options],
-        *([[command[0], *options, *command[1:]]] if command[0] in ("topic", "lake") else []),
+        *([[command[0], *options, *command[1:]]] if command[0] in FAMILIES else []),
     ]
+
+
+def filled(address):
+    """A lake with a topic, and a group that has read it."""
+    with open_lake(address) as opened:
+        opened.create_topic("orders")
+        LoggedPositions(GroupLog(opened)).publish("billing", {"orders": {0: 0}})
+    return address
 
 
 @pytest.fixture
 def lake():
-    address = lake_address()
-    with open_lake(address) as opened:
-        opened.create_topic("orders")
-    return address
+    return filled(lake_address())
 
 
 def test_all_commands_are_covered():
-    words = {tuple(c[:2]) if c[0] in ("topic", "lake") else (c[0],) for c in COMMANDS}
+    words = {tuple(c[:2]) if c[0] in FAMILIES else (c[0],) for c in COMMANDS}
     found = {
         (name, *sub)
         for name, command in get_command(app).commands.items()
@@ -56,7 +70,7 @@ def test_all_commands_are_covered():
 def test_the_lake_is_taken_before_and_after_the_command(command):
     for args in places(command, "--lake", "LAKE"):
         address = lake_address()
-        open_lake(address).create_topic("orders")
+        filled(address)
         done(*(address if a == "LAKE" else a for a in args))
 
 
@@ -89,7 +103,7 @@ def test_which_lake_counts(lake):
 def test_json_is_taken_before_and_after_the_command(command):
     for args in places(command, "--format", "json"):
         address = lake_address()
-        open_lake(address).create_topic("orders")
+        filled(address)
         out = done("--lake", address, *args).stdout
         assert (
             all(json.loads(line) for line in out.splitlines())
@@ -141,7 +155,7 @@ def test_version():
     assert done("--version").stdout.startswith("tidelog 0.")
 
 
-@pytest.mark.parametrize("words", [[], *(c[: 2 if c[0] in ("topic", "lake") else 1] for c in COMMANDS)])
+@pytest.mark.parametrize("words", [[], *(c[: 2 if c[0] in FAMILIES else 1] for c in COMMANDS)])
 def test_help_has_an_example(words):
     text = done(*words, "--help").stdout
     assert "Example: " in text
@@ -168,7 +182,7 @@ def test_help_names_the_exit_codes():
 
 
 def test_commands_without_words_show_help():
-    for words in ([], ["topic"], ["lake"]):
+    for words in ([], *([family] for family in FAMILIES)):
         result = cli(*words)
         assert result.exit_code == 2
         assert "Usage: " in result.output
