@@ -1,7 +1,7 @@
 """The source of a streaming query. Its offsets are Kafka's JSON and nothing else."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tidelog.log.clock import SystemIds
+from tidelog.log.lake import Lake
+from tidelog.log.positions import GroupPositions
 from tidelog.log.shared import shared_lake
 from tidelog.log.sparing import Sparing
 from tidelog.sources.catalog import Catalog
@@ -29,10 +31,16 @@ _NO_LIMIT = 2**63 - 1
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads topics batch by batch. One object lives as long as the query runs; tasks get a bare copy."""
+    """Reads topics batch by batch. One object lives as long as the query runs; tasks get a bare copy.
 
-    def __init__(self, options: SourceOptions) -> None:
+    `positions`: where the offsets of a lake's groups are told; None tells nobody how far the query is.
+    """
+
+    def __init__(self, options: SourceOptions, positions: Callable[[Lake], GroupPositions] | None = None) -> None:
         self._options = options
+        self._positions = positions
+        self._told: dict[TopicPartition, int] | None = None
+        self._untold = ""
         self._catalog: Catalog | None = None
         self._sparing: Sparing | None = None
         self._group = options.reading_group(SystemIds().new())
@@ -82,6 +90,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Where the next batch ends."""
         begun = from_json_offsets(start)
+        # Spark asks for a batch's end when the one before it is done, and commits that one only once there is a next.
+        self._tell(begun)
         first, self._asked_latest = not self._asked_latest, True
         if first and self._starts_now() and begun == self._initial:
             # Spark asks for the start again when it repeats a first batch that was not committed, and a start
@@ -149,5 +159,38 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read a task's records."""
         return read_task(partition)
 
+    # --- progress ------------------------------------------------------------------------------------------
+
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: the query's checkpoint is the truth."""
+        """Tell the query's group that this batch is done. The query's checkpoint is the truth."""
+        self._tell(from_json_offsets(end))
+
+    def _tell(self, done: dict[TopicPartition, int]) -> None:
+        """Tell how far the query is, where it names a group (`kafka.group.id`), so that its lag shows.
+
+        Nothing reads these offsets, and a failure to tell them stops no query. Spark gives the source no other name
+        that stays the same from run to run.
+        """
+        group = self._options.group_id
+        if group is None or self._positions is None or done == self._told:
+            return
+        self._told = done
+        try:
+            self._publish(self._positions, group, done)
+            self._untold = ""
+        except Exception as e:
+            if str(e) != self._untold:  # once, not for every batch
+                self._untold = str(e)
+                logger.warning("Group '%s' is not told how far the query is, which goes on: %s", group, e)
+
+    def _publish(
+        self, positions: Callable[[Lake], GroupPositions], group: str, done: dict[TopicPartition, int]
+    ) -> None:
+        """Publish the offsets of partitions that are still there."""
+        catalog = self._catalog or self._look()
+        there = catalog.bounds()
+        by_topic: dict[str, dict[int, int]] = {}
+        for (topic, partition), offset in done.items():
+            if (topic, partition) in there:
+                by_topic.setdefault(topic, {})[partition] = offset
+        positions(catalog.lake).publish(group, by_topic)

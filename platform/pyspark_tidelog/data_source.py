@@ -6,7 +6,10 @@ import os
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.positions import LoggedPositions
 from tidelog.log.errors import InvalidOptionError
+from tidelog.log.lake import Lake
 from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter
 from tidelog.sources import options as source_options
@@ -44,7 +47,7 @@ class DefaultSource(DataSource):
         """The source of a streaming query."""
         options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
         _check_schema(schema, options)
-        return StreamReader(options)
+        return StreamReader(options, _positions)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The sink of a batch write."""
@@ -57,6 +60,11 @@ class DefaultSource(DataSource):
         options = sink_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
         _warn(options)
         return StreamWriter(schema, options)
+
+
+def _positions(lake: Lake) -> LoggedPositions:
+    """Where the offsets of a lake's groups are told."""
+    return LoggedPositions(GroupLog(lake))
 
 
 def _warn(options: sink_options.SinkOptions) -> None:
