@@ -218,10 +218,11 @@ class ProducerSettings(CommonSettings):
     )
     partitioner: str | Callable[..., Any] = key(
         "partitioner",
-        "consistent_random",
+        "murmur2_random",
         Callback("partitioner(keys: pyarrow.Array, partitions: int)", PARTITIONERS),
-        "Which partition a record goes to that names none. As librdkafka's; murmur2_random is the Java client's, "
-        "murmur3 and round_robin are tidelog's own.",
+        "Which partition a record goes to that names none. As librdkafka's; murmur2_random is the Java client's rule "
+        "and that of every other writer here, so that a key has one partition whoever writes it. librdkafka's default: "
+        "consistent_random. murmur3 and round_robin are tidelog's own.",
     )
     on_delivery: Callable[[Any, Any], Any] | None = key(
         "on_delivery",

@@ -1,0 +1,69 @@
+"""Consumers for tests: quick timings, and polling until something is so."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from support.logs import values
+
+from tidelog.clients.consumer import Consumer
+from tidelog.clients.message import Message
+from tidelog.clients.topic_partition import TopicPartition
+from tidelog.log.lake import Lake
+
+# The patience of a test, seconds: what takes longer is broken, however busy the machine.
+PATIENCE_S = 20.0
+
+
+def consumer(lake: str | Path | Lake, **conf: Any) -> Consumer:
+    """A consumer of group `g` from the beginning; keywords are keys with `_` for `.`."""
+    quick = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
+    callbacks = ("on_commit", "error_cb")
+    given = {key if key in callbacks else key.replace("_", "."): value for key, value in conf.items()}
+    address = lake if isinstance(lake, Lake) else str(lake)
+    return Consumer({"lake": address, "group.id": "g", "auto.offset.reset": "earliest", **quick, **given})
+
+
+def fill(lake: Lake, topic: str, *texts: str, partition: int = 0) -> None:
+    """Append values to a partition."""
+    lake.topic(topic).append(values(*texts, partition=[partition] * len(texts)), acks=1)
+
+
+def text(message: Message) -> str:
+    """What a message says: its value, or the name of its error."""
+    error = message.error()
+    return error.name() if error is not None else message.value().decode()
+
+
+def poll_some(reader: Consumer, count: int, timeout_s: float = PATIENCE_S) -> list[Message]:
+    """The next messages and events, `count` of them, or fewer when the time is over."""
+    return reader.consume(count, timeout_s)
+
+
+def poll_texts(reader: Consumer, count: int, timeout_s: float = PATIENCE_S) -> list[str]:
+    """What the next messages say."""
+    return [text(m) for m in poll_some(reader, count, timeout_s)]
+
+
+def poll_until(condition: Callable[[], bool], *readers: Consumer, timeout_s: float = PATIENCE_S) -> list[Message]:
+    """Poll consumers in turns until a condition holds; returns what came."""
+    until = time.monotonic() + timeout_s
+    found = []
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        for reader in readers:
+            message = reader.poll(0.01)
+            if message is not None:
+                found.append(message)
+    return found
+
+
+def places(partitions: list[TopicPartition]) -> list[tuple[str, int]]:
+    """Topics and numbers, sorted."""
+    return sorted((p.topic, p.partition) for p in partitions)
+
+
+def offsets(partitions: list[TopicPartition]) -> list[int]:
+    """Offsets, in the order given."""
+    return [p.offset for p in partitions]
