@@ -3,7 +3,7 @@
 A group's generation, members and offsets share one log, so that one decision fences a commit by member and generation.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import mmh3
@@ -81,6 +81,37 @@ class GroupLog:
         Raises `OutcomeUnknownError` when the store stops answering: the rule may be tried again.
         """
         check_group_id(group_id)
+        over_fold = self._over_fold(group_id, rule)
+        if not self._tables():
+            first = over_fold(GroupsFold())
+            if not first.rows:
+                return first.response
+            self._first().create()
+        return self._log(group_id, self._tables()).commit(over_fold)
+
+    def decide_all(self, requests: Sequence[tuple[str, Callable[[GroupView], Decision[R]]]]) -> list[R | Exception]:
+        """`decide` for many (group id, rule)s at once, by a caller that serves many: one entry a table.
+
+        The rules' responses, or what each raised, in order.
+        """
+        for group_id, _ in requests:
+            check_group_id(group_id)
+        if requests and not self._tables():
+            self._first().create()
+        tables = self._tables()
+        by_log: dict[RowLog[GroupsFold], list[int]] = {}
+        for at, (group_id, _) in enumerate(requests):
+            by_log.setdefault(self._log(group_id, tables), []).append(at)
+        found: dict[int, R | Exception] = {}
+        for log, places in by_log.items():
+            answers = log.commit_all([self._over_fold(*requests[at]) for at in places])
+            found.update(zip(places, answers, strict=True))
+        return [found[at] for at in range(len(requests))]
+
+    def _over_fold(
+        self, group_id: str, rule: Callable[[GroupView], Decision[R]]
+    ) -> Callable[[GroupsFold], RowOutcome[R]]:
+        """A rule over one group as a decision over the table's fold."""
         now_ms = self._lake.clock.now_ms()
 
         def decide(fold: GroupsFold) -> RowOutcome[R]:
@@ -89,12 +120,7 @@ class GroupLog:
             rows = changes(view, group_id, decision.group, dated(decision.offsets, now_ms))
             return RowOutcome(rows, decision.response)
 
-        if not self._tables():
-            first = decide(GroupsFold())
-            if not first.rows:
-                return first.response
-            self._first().create()
-        return self._log(group_id, self._tables()).commit(decide)
+        return decide
 
     def commit_offsets(
         self,
@@ -133,6 +159,18 @@ class GroupLog:
         wanted = list(partitions)
         return self.decide(group_id, lambda view: delete_offsets(view, group_id, wanted))
 
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Delete every group's offsets of these topics, as when they were deleted: they mean nothing in a new life."""
+        gone = frozenset(topics)
+
+        def rule(view: GroupView) -> Decision[None]:
+            return Decision(response=None, offsets=dict.fromkeys(place for place in view.offsets if place[0] in gone))
+
+        holders = [group for group, offsets in self.positions().items() if any(topic in gone for topic, _ in offsets)]
+        for answer in self.decide_all([(group_id, rule) for group_id in holders]):
+            if answer is not None:
+                raise answer
+
     def expire_offsets(self, now_ms: int) -> dict[str, list[TopicPartition]]:
         """Delete what `offsets.retention.minutes` has passed for, and groups of which nothing is left by that.
 
@@ -167,7 +205,7 @@ class GroupLog:
 
     def _log(self, group_id: str, tables: int) -> RowLog[GroupsFold]:
         """The group's table: `(mmh3(group id) & 0x7fffffff) % tables`."""
-        return self._table((mmh3.hash(group_id.encode()) & 0x7FFFFFFF) % tables, tables)
+        return self._table((mmh3.hash(group_id.encode(errors="surrogatepass")) & 0x7FFFFFFF) % tables, tables)
 
     def _table(self, number: int, tables: int) -> RowLog[GroupsFold]:
         name = layout.OFFSETS_TABLE if number == 0 else f"{layout.OFFSETS_TABLE}-{number}"

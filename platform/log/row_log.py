@@ -1,7 +1,6 @@
 """A table of rows: typed rows in a log behind the door, committed by any number of threads, which share entries."""
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -10,11 +9,12 @@ from tidelog.log import layout
 from tidelog.log.actions import Entry
 from tidelog.log.checkpoints import Checkpointer
 from tidelog.log.clock import Clock, Ids
+from tidelog.log.combining import Combiner, Place
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.config_keys import Key
 from tidelog.log.decisions import Outcome
 from tidelog.log.door import Door
-from tidelog.log.errors import OutcomeUnknownError
+from tidelog.log.errors import InvalidRecordError, OutcomeUnknownError
 from tidelog.log.machine import Machine
 from tidelog.log.row_files import file_reader
 from tidelog.log.row_rules import RowOutcome, append_rows, decide_create_rows, row_file, verify_rows
@@ -28,6 +28,9 @@ from tidelog.log.upkeep import Upkeep, UpkeepRules
 
 F = TypeVar("F", bound=Fold)
 R = TypeVar("R")
+
+# A caller's decision.
+Decide = Callable[[F], RowOutcome[Any]]
 
 # So many decisions go into one entry; the next ones wait for the next.
 MOST_DECISIONS = 512
@@ -49,16 +52,6 @@ class Surroundings(Protocol):
 
 class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen outside
     """There are rows to append and no table yet."""
-
-
-@dataclass(slots=True)
-class _Waiting(Generic[F]):
-    """A caller's decision and, once it is `done`, what came of it."""
-
-    decide: Callable[[F], RowOutcome[Any]]
-    response: Any = None
-    error: BaseException | None = None
-    done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +79,7 @@ class RowLog(Generic[F]):
         chores = (self.chores.compact, self.chores.purge)
         self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background, chores)
         self._throttle = Throttle()
-        self._waiting: list[_Waiting[F]] = []
-        self._waiting_lock = threading.Lock()
-        self._turn = threading.Lock()
+        self._combiner: Combiner[Decide[F]] = Combiner(self._commit, MOST_DECISIONS, self._interrupted)
 
     @property
     def name(self) -> str:
@@ -129,33 +120,26 @@ class RowLog(Generic[F]):
         Raises `OutcomeUnknownError` when the store stops answering: decide again, and see what is there.
         Raises `ContendedLogError`, `StorageError`, when nothing was committed.
         """
-        mine = _Waiting(decide)
-        with self._waiting_lock:
-            self._waiting.append(mine)
-        with self._turn:
-            while not mine.done:  # else somebody took it along
-                with self._waiting_lock:
-                    batch, self._waiting = self._waiting[:MOST_DECISIONS], self._waiting[MOST_DECISIONS:]
-                self._commit(batch)
-        if mine.error is not None:
-            raise mine.error
-        response: R = mine.response
-        return response
+        (answer,) = self.commit_all([decide])
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
 
-    def _commit(self, batch: list[_Waiting[F]]) -> None:
-        """Commit a batch as one entry; every caller in it gets its answer, whatever happens."""
+    def commit_all(self, decisions: Sequence[Callable[[F], RowOutcome[R]]]) -> list[R | Exception]:
+        """`commit` for many decisions at once, by a caller that serves many: their responses or errors, in order."""
+        places = self._combiner.run(decisions)
+        return [place.response if place.error is None else place.error for place in places]
+
+    def _commit(self, batch: Sequence[Place[Decide[F]]]) -> None:
+        """Commit a batch as one entry; every decision in it gets its answer."""
         try:
-            answers = self._append(batch)
+            answers = self._append([place.request for place in batch])
         except Exception as e:
-            for waiting in batch:
-                waiting.error, waiting.done = e, True
-        except BaseException as e:  # Ctrl-C of the caller whose turn it is: the others' entry may be there
-            for waiting in batch:
-                waiting.error, waiting.done = self._interrupted(), True
-            raise e
+            for place in batch:
+                place.answer(None, e)
         else:
-            for waiting, (response, refusal) in zip(batch, answers, strict=True):
-                waiting.response, waiting.error, waiting.done = response, refusal, True
+            for place, (response, refusal) in zip(batch, answers, strict=True):
+                place.answer(response, refusal)
 
     def _interrupted(self) -> OutcomeUnknownError:
         return OutcomeUnknownError(
@@ -164,7 +148,7 @@ class RowLog(Generic[F]):
             request_id="",
         )
 
-    def _append(self, batch: list[_Waiting[F]]) -> list[tuple[Any, Exception | None]]:
+    def _append(self, decisions: Sequence[Decide[F]]) -> list[tuple[Any, Exception | None]]:
         lake, door = self._lake, self._door
         wait_s = self._throttle.wait_s(door.state.version, lake.clock.elapsed_s())
         if wait_s:
@@ -172,7 +156,7 @@ class RowLog(Generic[F]):
         attempt = _Attempt(self._kind, lake)
 
         def decide(state: RowState[F]) -> Outcome[_Answers]:
-            answers = answer(state.fold, batch)
+            answers = answer(self._kind, state.fold, decisions)
             if answers.rows and not state.exists:
                 raise _NotCreated
             return attempt.outcome(state, answers)
@@ -197,21 +181,32 @@ class RowLog(Generic[F]):
         return stored_config(self._name, self._door.state.overrides, self._lake.config(), *keys)
 
 
-def answer(fold: F, batch: list[_Waiting[F]]) -> _Answers:
-    """Make the decisions of a batch one after another."""
+def answer(kind: RowKind[F], fold: F, decisions: Sequence[Decide[F]]) -> _Answers:
+    """Make decisions one after another, each on the fold after those before it."""
     after = fold.fork()
     responses: list[tuple[Any, Exception | None]] = []
     rows: list[Row] = []
-    for waiting in batch:
+    for decide in decisions:
         try:
-            outcome = waiting.decide(after)
+            outcome = decide(after)
+            new = [_checked(kind, row) for row in outcome.rows]
         except Exception as e:  # a refusal, or a decision that is broken: its own caller's business
             responses.append((None, e))
             continue
-        after.take(outcome.rows)
-        rows.extend(outcome.rows)
+        after.take(new)
+        rows.extend(new)
         responses.append((outcome.response, None))
     return _Answers(responses, rows)
+
+
+def _checked(kind: RowKind[F], row: Row) -> Row:
+    try:
+        return kind.schema.checked(row)
+    except ValueError as e:
+        raise InvalidRecordError(
+            f"A row of '{kind.name}' can't be written: {e}. Text is Unicode without lone surrogates, and a number fits"
+            " its column. Nothing of the request was written."
+        ) from e
 
 
 class _Attempt(Generic[F]):

@@ -63,6 +63,13 @@ class RowSchema:
         """The row of a log entry. Raises ValueError when it is none of this kind."""
         return _struct_from_json(self._kinds, body)
 
+    def checked(self, row: Row) -> Row:
+        """The row as JSON gives it back. Raises ValueError when it is none of this kind, or no text can hold it."""
+        try:
+            return self.from_json(orjson.loads(orjson.dumps(self.to_json(row))))
+        except (KeyError, TypeError, AttributeError) as e:  # orjson refuses text that is no Unicode by a TypeError
+            raise ValueError(str(e)) from e
+
     # --- Parquet -------------------------------------------------------------------------------------------
 
     def to_file(self, rows: Sequence[tuple[int, Row]]) -> bytes:

@@ -1,5 +1,6 @@
 """The log of consumer groups: what was decided is what everybody sees, and who may not commit doesn't."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -219,6 +220,40 @@ def test_offsets_of_topics_that_members_subscribe_to_stay() -> None:
         ("u", 5): type(None),
     }
     assert list(groups.reopened().offsets("g")) == [("t", 0)]
+
+
+def test_many_rules_at_once_make_one_entry_a_table_and_are_answered_each() -> None:
+    groups = Groups(offsets_topic_num_partitions="2")
+
+    def refuse(view: GroupView) -> Decision[str]:
+        raise InvalidGroupError("no")
+
+    def commit(offset: int) -> Callable[[GroupView], Decision[str]]:
+        committed = {("t", 0): CommittedOffset(offset)}
+        return lambda view: Decision(response=f"{len(view.offsets)} before {offset}", offsets=committed)
+
+    names = [f"g{i}" for i in range(10)]
+    answers = groups.log.decide_all([*((n, commit(i)) for i, n in enumerate(names)), ("g0", refuse), ("g0", commit(7))])
+    assert answers[:10] == [f"0 before {i}" for i in range(10)]
+    assert isinstance(answers[10], InvalidGroupError)
+    assert answers[11] == "1 before 7"
+    assert {name: o["t", 0].offset for name, o in groups.reopened().positions().items()} == {
+        **{f"g{i}": i for i in range(10)},
+        "g0": 7,
+    }
+    assert {groups.log.version(name) for name in names} == {1}
+    assert groups.log.decide_all([]) == []
+
+
+def test_a_deleted_topics_offsets_are_forgotten() -> None:
+    groups = Groups()
+    groups.lake.create_topic("u")
+    groups.log.commit_offsets("g", {("t", 0): CommittedOffset(1), ("u", 0): CommittedOffset(0)})
+    groups.log.commit_offsets("h", {("t", 1): CommittedOffset(1)})
+    write(groups.log, stable("g", 1, member("m", "t")))
+    groups.log.forget_topics(["t", "unknown"])
+    assert {g: list(o) for g, o in groups.reopened().positions().items()} == {"g": [("u", 0)]}
+    assert groups.log.group("g") == stable("g", 1, member("m", "t"))
 
 
 MINUTE = 60_000

@@ -17,6 +17,7 @@ from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import (
     CorruptLogError,
     InvalidConfigError,
+    InvalidRecordError,
     NotATopicError,
     OutcomeUnknownError,
     StorageFullError,
@@ -130,7 +131,7 @@ def merged(calls: list[Callable[[], Any]], table: Table) -> list[Any]:
     blocker.start()
     assert gate.reached.wait(30)
     release = threading.Thread(
-        target=lambda: (wait_until(lambda: len(table.log._waiting) == len(calls)), gate.go.set())
+        target=lambda: (wait_until(lambda: table.log._combiner.waiting == len(calls)), gate.go.set())
     )
     release.start()
     answers = run_all(calls)
@@ -167,6 +168,16 @@ def test_a_refusal_is_heard_by_its_caller_alone() -> None:
     answers = merged(calls, table)
     assert [type(a) for a in answers] == [InvalidConfigError, ZeroDivisionError] + [type(None)] * 5
     assert words(table.reopened()) == {"first": 0, "held": 1, **{f"k{i}": i for i in range(5)}}
+
+
+@pytest.mark.parametrize("row", [{"key": "\ud800"}, {"key": "a", "value": 2**63}, {"key": 1}, {"word": "a"}])
+def test_a_row_that_cant_be_written_is_its_callers_alone(row: dict) -> None:
+    table = Table()
+    good, bad = table.log.commit_all(
+        [lambda _: RowOutcome([says("a", 1)], "done"), lambda _: RowOutcome([says("b", 2), row], "done")]
+    )
+    assert (good, type(bad)) == ("done", InvalidRecordError)
+    assert words(table.log) == words(table.reopened()) == {"a": 1}
 
 
 def test_a_lost_race_is_decided_again_on_what_is_there_and_leaves_no_file() -> None:
