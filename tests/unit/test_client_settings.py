@@ -44,7 +44,7 @@ OTHER_DEFAULTS = {
     "max.poll.records": None,
     "auto.offset.reset": "latest",
     "partition.assignment.strategy": ("range", "roundrobin"),
-    "partitioner": "consistent_random",
+    "partitioner": "murmur2_random",
 }
 
 

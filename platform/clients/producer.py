@@ -1,0 +1,336 @@
+"""The producer, in the shape of `confluent_kafka.Producer`, with Arrow tables on top."""
+
+import threading
+import weakref
+from collections.abc import Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
+
+import pyarrow as pa
+
+from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
+from tidelog.clients.opening import OpenedLake, open_lake
+from tidelog.clients.producer_committer import Shared, TopicCommitter
+from tidelog.clients.producer_queue import MOST_BYTES, MOST_ROWS, Account
+from tidelog.clients.producer_records import (
+    NO_PARTITION,
+    DeliveryCallback,
+    Extra,
+    Part,
+    Ranges,
+    Sending,
+    as_bytes,
+    as_headers,
+    headers_size,
+)
+from tidelog.clients.producer_reports import Reports
+from tidelog.clients.settings import ProducerSettings
+from tidelog.log import names
+from tidelog.log.errors import InvalidRecordError, InvalidTopicError
+from tidelog.log.records import check_columns
+
+_NO_LIMIT: Final = 1 << 62
+# Threads that write segments beside the committers.
+_HELPERS: Final = 2
+
+
+class Producer:
+    """Produces records asynchronously: `produce`, then `poll` now and then for delivery callbacks, and `flush`.
+
+    `conf`: a dict of configuration, confluent-kafka's keys; keywords are added to it. All methods may be called from
+    many threads. Records of one topic are committed by one background thread, in the order of `produce` within each
+    partition. Use it as a context manager, or call `close` at the end. Raises KafkaException for what is wrong in
+    `conf`. Source: `confluent_kafka.Producer`.
+    """
+
+    def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        settings = ProducerSettings.parse({**(conf or {}), **more})
+        self._settings = settings
+        opened = open_lake(settings)
+        self._account = Account()
+        self._lock = self._account.lock
+        self._reports = Reports(self._account, settings.on_delivery, settings.report_only_error)
+        helpers = ThreadPoolExecutor(_HELPERS, thread_name_prefix="tidelog-produce")
+        self._shared = Shared(settings, opened.lake, self._account, self._reports, helpers)
+        self._now = opened.lake.clock.elapsed_s
+        self._topics: dict[str, TopicCommitter] = {}
+        self._opening = threading.Lock()
+        self._most = settings.queue_max_messages or _NO_LIMIT
+        self._most_size = settings.queue_max_kbytes * 1024
+        self._largest = settings.message_max_bytes
+        # What a program that ends without flush has still waiting is given up, as by librdkafka.
+        self._end = weakref.finalize(self, _end, self._account, self._topics, helpers, opened)
+
+    # --- producing -----------------------------------------------------------------------------------------
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | str | None = None,
+        key: bytes | str | None = None,
+        partition: int = NO_PARTITION,
+        callback: DeliveryCallback | None = None,
+        on_delivery: DeliveryCallback | None = None,
+        timestamp: int = 0,
+        headers: Any = None,
+    ) -> None:
+        """Queue a record; it is committed in the background.
+
+        `partition`: -1 leaves it to the partitioner. `callback`, or `on_delivery`: called as callback(err, msg) from
+        `poll` or `flush`. `timestamp`: ms since the epoch, 0 for now. `headers`: a list of (key, value), or a dict.
+        Raises BufferError when the queue is full (`poll`, and try again), KafkaException for a record that is too
+        large or a topic that can't be, TypeError for what is neither str nor bytes.
+        """
+        size = 0
+        if value is not None:
+            if value.__class__ is not bytes:
+                value = as_bytes(value, "value")
+            size = len(value)
+        if key is not None:
+            if key.__class__ is not bytes:
+                key = as_bytes(key, "key")
+            size += len(key)
+        extra = None
+        if partition != NO_PARTITION or timestamp or headers or callback or on_delivery:
+            extra = _extra(partition, timestamp, headers, callback or on_delivery)
+            if extra.headers:
+                size += headers_size(extra.headers)
+        if size > self._largest:
+            raise _too_large(size, self._largest)
+        committer = self._topics.get(topic)
+        if committer is None:
+            committer = self._begin(topic)
+        account, queue = self._account, committer.queue
+        if (
+            account.added - account.settled >= self._most
+            or account.added_size - account.settled_size + size > self._most_size
+        ):
+            raise self._full(committer)
+        account.added += 1
+        account.added_size += size
+        items = queue.items
+        items.append((value, key, self._now(), extra))
+        if len(items) >= queue.wake_rows or account.added_size >= queue.wake_size:
+            queue.wake()
+
+    def _full(self, committer: TopicCommitter) -> BufferError:
+        """The queue is full: whoever lingers goes on."""
+        committer.queue.hurry()
+        return BufferError("Local: Queue full")
+
+    def produce_table(self, topic: str, table: pa.Table | pa.RecordBatch) -> Future[Ranges]:
+        """Queue a table's rows behind what was produced before; its future is resolved in the background.
+
+        `table`: columns `value`, `key`, `headers`, `partition`, `timestamp` as `Topic.append` takes them. The future
+        gives {partition: (first offset, end offset)}; a large table is committed in parts, between which others'
+        records may lie. It raises KafkaException when a part fails: parts before it are in the log, none after it.
+        Raises BufferError when the queue is full, KafkaException for columns that a record does not have.
+        """
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        if not isinstance(table, pa.Table):
+            raise TypeError(f"produce_table takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
+        try:
+            check_columns(table.schema, topic)
+        except InvalidRecordError as e:
+            raise KafkaException(kafka_error(e)) from e
+        committer = self._topics.get(topic) or self._begin(topic)
+        future: Future[Ranges] = Future()
+        slices = _slices(table)
+        if not slices:
+            future.set_result({})
+            return future
+        sending, now_s, account = Sending(future, len(slices)), self._now(), self._account
+        size = table.nbytes
+        if account.count and account.added_size - account.settled_size + size > self._most_size:
+            raise self._full(committer)
+        with self._lock:
+            self._check_open()
+            account.added += table.num_rows
+            account.added_size += sum(rows.nbytes for rows in slices)
+            for rows in slices:
+                committer.queue.add_locked(Part(rows, sending, now_s, rows.nbytes))
+            committer.queue.wake_locked()
+        return future
+
+    def _begin(self, topic: str) -> TopicCommitter:
+        """The committer of a topic that is produced to for the first time."""
+        if not isinstance(topic, str):
+            raise TypeError(f"topic must be str, not {type(topic).__name__}")
+        self._check_open()
+        try:
+            names.validate(topic)
+        except InvalidTopicError as e:
+            raise KafkaException(kafka_error(e)) from e
+        with self._opening:
+            committer = self._topics.get(topic)
+            if committer is None:
+                committer = TopicCommitter(self._shared, topic)
+                committer.start()
+                self._topics[topic] = committer
+        return committer
+
+    # --- waiting -------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """How many records wait: to be committed, or for their delivery callback."""
+        return self._account.count
+
+    def __bool__(self) -> bool:
+        """True: a producer with nothing to do is a producer."""
+        return True
+
+    def poll(self, timeout: float | None = -1) -> int:
+        """Make the delivery callbacks that wait; wait for some at most `timeout` seconds (None, -1: for ever).
+
+        Returns how many records were delivered, or failed, since the last time. What a callback raises is raised.
+        """
+        served = self._reports.serve()
+        if served or not self._account.count:
+            return served
+        until_s = None if timeout is None or timeout < 0 else self._now() + timeout
+        with self._lock:
+            self._wait_locked(until_s)
+        return self._reports.serve()
+
+    def flush(self, timeout: float | None = -1) -> int:
+        """Have everything committed without lingering, and make the callbacks, in at most `timeout` seconds.
+
+        Returns how many records still wait.
+        """
+        until_s = None if timeout is None or timeout < 0 else self._now() + timeout
+        with self._lock:
+            self._account.flushing += 1
+            for committer in self._topics.values():
+                committer.queue.wake_locked()
+        try:
+            while True:
+                self._reports.serve()
+                with self._lock:
+                    if not self._account.count or not self._wait_locked(until_s):
+                        break
+        finally:
+            with self._lock:
+                self._account.flushing -= 1
+        self._reports.serve()
+        return len(self)
+
+    def _wait_locked(self, until_s: float | None) -> bool:
+        """Wait for something to tell of; False when the time is up."""
+        while self._account.count and not self._reports.any and not self._account.closing:
+            left_s = None if until_s is None else until_s - self._now()
+            if left_s is not None and left_s <= 0:
+                return False
+            self._account.changed.wait(left_s)
+        return True
+
+    def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:  # noqa: ARG002
+        """Give up what waits: its callbacks get `_PURGE_QUEUE`, or `_PURGE_INFLIGHT` for what is on its way.
+
+        The latter may be committed all the same. It never blocks for long, so that `blocking` means nothing.
+        """
+        for committer in list(self._topics.values()):
+            committer.purge(in_queue, in_flight)
+
+    def close(self, timeout: float | None = -1) -> None:
+        """Flush, and end. What has not been committed after `timeout` seconds is given up."""
+        if self._end.alive:
+            self.flush(timeout)
+            self._end()
+            self._reports.serve()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._account.closing:
+            raise RuntimeError("Producer closed: create a new one.")
+
+    # --- transactions: not yet, and they say so ------------------------------------------------------------
+
+    def begin_transaction(self) -> NoReturn:
+        """Raise KafkaException: there are no transactions yet."""
+        raise _no_transactions()
+
+    def init_transactions(self, timeout: float | None = -1) -> NoReturn:  # noqa: ARG002
+        """Raise KafkaException: there are no transactions yet."""
+        raise _no_transactions()
+
+    def send_offsets_to_transaction(
+        self,
+        positions: Any,  # noqa: ARG002
+        group_metadata: Any,  # noqa: ARG002
+        timeout: float | None = -1,  # noqa: ARG002
+    ) -> NoReturn:
+        """Raise KafkaException: there are no transactions yet."""
+        raise _no_transactions()
+
+    def commit_transaction(self, timeout: float | None = -1) -> NoReturn:  # noqa: ARG002
+        """Raise KafkaException: there are no transactions yet."""
+        raise _no_transactions()
+
+    def abort_transaction(self, timeout: float | None = -1) -> NoReturn:  # noqa: ARG002
+        """Raise KafkaException: there are no transactions yet."""
+        raise _no_transactions()
+
+
+def _extra(partition: Any, timestamp: Any, headers: Any, callback: Any) -> Extra:
+    for name, number in (("partition", partition), ("timestamp", timestamp)):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f"{name} must be int, not {type(number).__name__}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"a delivery callback is a callable, not {type(callback).__name__}")
+    if not -(2**31) <= partition < 2**31:
+        raise invalid_argument(f"Partition {partition} is no INT.")
+    return Extra(partition, timestamp, as_headers(headers) if headers else None, callback)
+
+
+def _too_large(size: int, most: int) -> KafkaException:
+    return KafkaException(
+        KafkaError(
+            KafkaError.MSG_SIZE_TOO_LARGE,
+            f"Unable to produce message: a record of {size} bytes (key, value and headers) is larger than"
+            f" message.max.bytes={most}. Raise it, and the topic's max.message.bytes where that is smaller, or store"
+            " the payload elsewhere and send its address.",
+        )
+    )
+
+
+def _no_transactions() -> KafkaException:
+    return KafkaException(
+        KafkaError(
+            KafkaError._NOT_IMPLEMENTED,
+            "Transactions are not there yet: a producer is idempotent by itself, its retries never duplicate. Produce"
+            " without them.",
+        )
+    )
+
+
+def _slices(table: pa.Table) -> list[pa.Table]:
+    """The table in parts of the size of an entry."""
+    if not table.num_rows:
+        return []
+    by_size = max(1, MOST_BYTES * table.num_rows // max(table.nbytes, 1))
+    step = min(MOST_ROWS, by_size)
+    return [table.slice(at, step) for at in range(0, table.num_rows, step)]
+
+
+def _end(account: Account, topics: dict[str, TopicCommitter], helpers: Executor, opened: OpenedLake) -> None:
+    committers = list(topics.values())
+    if account.count:
+        for committer in committers:
+            committer.purge(in_queue=True, in_flight=True)
+    with account.lock:
+        account.closing = True
+        account.changed.notify_all()
+        for committer in committers:
+            committer.queue.wake_locked()
+    for committer in committers:
+        committer.join()
+    topics.clear()
+    helpers.shutdown()
+    opened.close()
