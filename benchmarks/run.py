@@ -14,7 +14,7 @@ import cases
 import report
 from plan import Plan
 
-CASES = ("append", "processes", "commits", "sink", "source", "latency", "memory")
+CASES = ("append", "processes", "commits", "consume", "clients_latency", "idle", "sink", "source", "latency", "memory")
 
 
 def main() -> int:
