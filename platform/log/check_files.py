@@ -8,6 +8,7 @@ from tidelog.log import layout
 from tidelog.log.actions import Remove, decode_entry
 from tidelog.log.check_report import Finding, Kind
 from tidelog.log.errors import CorruptLogError, StorageError, StorageUnavailableError
+from tidelog.log.row_state import RowState
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
 
@@ -54,17 +55,20 @@ def check_segments(storage: Storage, topic: str, state: TopicState, files: Topic
             missing.append(segment)
         elif found.size != segment.size:
             what = f"The file has {found.size} bytes, but the log says {segment.size}: it was cut or replaced."
-            yield Finding(Kind.SEGMENT_SIZE_WRONG, topic, segment.path, what, _give_up(topic, segment))
+            yield Finding(Kind.SEGMENT_SIZE_WRONG, topic, segment.path, what, _give_up(state, topic, segment))
     gone = [s for s in missing if not is_there(storage, f"{topic}/{unquote(s.path)}")]
     removed = removed_since(storage, topic, state.version) if gone else set()
     for segment in gone:
         if segment.path not in removed:
             lost = f"offsets {segment.base_offset} to {segment.end} of partition {segment.partition}"
             what = f"The file is missing: {lost} are lost."
-            yield Finding(Kind.SEGMENT_MISSING, topic, segment.path, what, _give_up(topic, segment))
+            yield Finding(Kind.SEGMENT_MISSING, topic, segment.path, what, _give_up(state, topic, segment))
 
 
-def _give_up(topic: str, segment: Segment) -> str:
+def _give_up(state: TopicState, topic: str, segment: Segment) -> str:
+    if isinstance(state, RowState):
+        again = "'tidelog check --repair' writes it again while the entry that added it is kept"
+        return f"{again}; else restore it from a copy."
     return (
         "check can't bring records back: restore the file from a copy, or give up every offset of the partition before"
         f" {segment.end}: delete_records('{topic}', {{{segment.partition}: {segment.end}}})."

@@ -21,6 +21,7 @@ from tidelog.log.check_files import TopicFiles, check_segments, old_temporary_fi
 from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_log import Break, LogWalk
 from tidelog.log.check_report import Kind, Severity
+from tidelog.log.check_rows import file_again
 from tidelog.log.check_state import Foreign, check_state
 from tidelog.log.check_torn import TornText, completed, emptied, read_torn
 from tidelog.log.checkpoints import Checkpoint
@@ -361,7 +362,14 @@ def _leftovers(scene: Scene) -> Iterator[Step]:
         yield Step(scene.topic, layout.LOG_FOLDER, what, "", tuple(Operation("delete", o.path) for o in old))
 
 
-def _lost_segments(scene: Scene) -> Iterator[Refusal]:
-    if scene.walk.state is not None:
-        for finding in check_segments(scene.storage, scene.topic, scene.walk.state, scene.data):
-            yield Refusal(scene.topic, finding.where, f"{finding.what} {finding.todo}")
+def _lost_segments(scene: Scene) -> Iterator[Step | Refusal]:
+    state = scene.walk.state
+    if state is not None:
+        for finding in check_segments(scene.storage, scene.topic, state, scene.data):
+            data = file_again(state, finding.where)
+            if data is None:
+                yield Refusal(scene.topic, finding.where, f"{finding.what} {finding.todo}")
+            else:
+                what = "Write the file again: the entry that added it is kept, and says its rows."
+                operation = Operation("write", scene.path(unquote(finding.where)), data=data)
+                yield Step(scene.topic, finding.where, what, "", (operation,))

@@ -14,7 +14,7 @@ from tidelog.log.row_files import file_reader
 from tidelog.log.row_log import row_machine
 from tidelog.log.row_schema import Row, RowSchema
 from tidelog.log.row_state import RowKind, RowState
-from tidelog.log.state import ROWS
+from tidelog.log.state import ROWS, TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.topic_log import topic_machine
 
@@ -74,6 +74,18 @@ def _first_entry(storage: Storage, table: str, files: LogFiles) -> Iterable[Any]
 
 def _first_checkpoint(storage: Storage, table: str, files: LogFiles) -> Iterable[Any]:
     return read_checkpoint(storage, table, files.usable[0]) if files.usable else ()
+
+
+def file_again(state: TopicState, path: str) -> bytes | None:
+    """A lost file of a table of rows, from the entry that added it; None when that is not kept, or it is no such file.
+
+    The log says the file's size, so one that another version of Arrow writes longer or shorter doesn't do.
+    """
+    rows = state.recent.get(path) if isinstance(state, RowState) else None
+    if rows is None or not isinstance(state, RowState):
+        return None
+    data = state.kind.schema.to_file(list(enumerate(rows)))
+    return data if any(f.path == path and f.size == len(data) for f in state.files) else None
 
 
 # --- records (deep) ----------------------------------------------------------------------------------------

@@ -17,6 +17,10 @@ _RESERVED: Final = {
 }
 
 
+# Tables of rows, where a topic would be in the way.
+_TABLES: Final = re.compile(r"__consumer_offsets(-\d+)?")
+
+
 def validate(name: str) -> None:
     """Raise InvalidTopicError unless `name` is a topic's name by Kafka's rule: `[a-zA-Z0-9._-]{1,249}`, no dots alone.
 
@@ -51,6 +55,11 @@ def check_new(name: str, existing: Iterable[str]) -> None:
     A topic of the very same name is no collision: whether it may exist already is the caller's question.
     """
     validate(name)
+    if _TABLES.fullmatch(name):
+        raise InvalidTopicError(
+            f"Topic '{name}' can't be created: tidelog keeps a table of its own under that name, which holds no "
+            "records. Choose another name."
+        )
     unified = _unified(name)
     others = sorted(other for other in existing if other != name and _unified(other) == unified)
     if others:

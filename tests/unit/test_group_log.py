@@ -21,6 +21,7 @@ from tidelog.log.errors import (
     IllegalGenerationError,
     InvalidConfigError,
     InvalidGroupError,
+    InvalidTopicError,
     OffsetMetadataTooLargeError,
     OffsetOutOfRangeError,
     TidelogError,
@@ -302,6 +303,16 @@ def test_the_number_of_tables_is_fixed_by_the_first_one() -> None:
     groups.lake.alter_config({"num.partitions": "3"})
     assert stale.offsets("g")["t", 0].offset == 1
     assert stale.table("g") == groups.log.table("g")
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__consumer_offsets-12"])
+def test_no_topic_stands_in_the_way_of_the_tables(name: str) -> None:
+    groups = Groups()
+    with pytest.raises(InvalidTopicError, match="table of its own"):
+        groups.lake.create_topic(name)
+    with pytest.raises(InvalidTopicError, match="table of its own"):
+        groups.lake.topic(name).append(values("a"))
+    groups.log.commit_offsets("g", {("t", 0): CommittedOffset(1)})
 
 
 # --- others' views -----------------------------------------------------------------------------------------

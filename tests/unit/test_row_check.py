@@ -66,6 +66,29 @@ def test_a_torn_commit_without_its_file_is_set_aside() -> None:
     assert offset(patient) == 2
 
 
+def test_a_lost_file_is_written_again_from_its_entry() -> None:
+    patient = grouped()
+    where = path(patient, 2)
+    data = patient.storage.get(where)
+    patient.storage.delete(where)
+    planned = repair(patient.storage, clock=patient.clock)
+    assert planned.report.green, planned.report.findings
+    done = repair(patient.storage, execute=True, clock=patient.clock)
+    assert done.report.green
+    assert not done.refusals
+    assert patient.storage.get(where) == data
+
+
+def test_a_lost_file_of_a_compaction_is_left_to_a_copy() -> None:
+    patient = grouped(20)
+    log = GroupLog(patient.lake)
+    assert log._first().chores.compact()
+    patient.storage.delete(f"{OFFSETS_TABLE}/{log._first()._door.state.files[0].path}")
+    done = repair(patient.storage, execute=True, clock=patient.clock)
+    assert Kind.SEGMENT_MISSING in {f.kind for f in done.report.findings}
+    assert "restore it from a copy" in done.refusals[0].why
+
+
 def test_another_engines_change_is_taken_out_again() -> None:
     patient = grouped()
     before = patient.storage.get(f"{OFFSETS_TABLE}/{entry_path(1)}").splitlines()
