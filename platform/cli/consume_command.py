@@ -6,8 +6,10 @@ from tidelog.cli import consume_options as options
 from tidelog.cli.escapes import unescape
 from tidelog.cli.failures import UsageProblemError
 from tidelog.cli.options import DebugOption, Format, FormatOption, LakeOption, session
-from tidelog.cli.positions import parse_span
+from tidelog.cli.positions import Anchor, Span, parse_span
 from tidelog.cli.stopping import Stop
+
+_RESETS = {Anchor.BEGINNING: "earliest", Anchor.END: "latest"}
 
 
 def consume(
@@ -15,6 +17,7 @@ def consume(
     topic: options.TopicArgument,
     partition: options.Partitions = None,
     offset: options.Offset = None,
+    group: options.Group = None,
     to_end: options.ToEnd = False,
     count: options.Count = None,
     template: options.Template = None,
@@ -30,7 +33,8 @@ def consume(
 ) -> None:
     """Consume records and print them, then wait for more: Ctrl-C ends.
 
-    All partitions are followed at once, each in the order of its offsets; partitions that are added later, too.
+    All partitions are followed at once, each in the order of its offsets; partitions that are added later, too. With
+    --group they are shared with the group's other members.
     Bytes are printed as they are; in JSON, those that are no UTF-8 become {"base64": "…"}.
     """
     call = session(context, lake, output, debug)
@@ -52,11 +56,34 @@ def consume(
         style = JSON if as_json else text_style(text, nulls=nulls)
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint="-f") from None
+    reset = _reset(span, partition) if group is not None else ""
     with Stop() as stop, call.open_lake() as opened:
-        work = Following(opened, topic, span, only=partition or (), to_end=to_end, headers=style.headers)
-        Printer(topic, style, bytes_to_stdout(), count, quiet=quiet).print_all(work.events(), stop)
+        out = bytes_to_stdout()
+        if group is None:
+            work = Following(opened, topic, span, only=partition or (), to_end=to_end, headers=style.headers)
+            Printer(topic, style, out, count, quiet=quiet).print_all(work.events(), stop)
+        else:
+            from tidelog.cli.following_group import GroupFollowing
+
+            with GroupFollowing(
+                opened, topic, group, reset=reset, to_end=to_end, count=count, headers=style.headers
+            ) as member:
+                Printer(topic, style, out, None, quiet=quiet).print_all(member.events(), stop)
+                member.commit()
     if stop.asked:
         raise typer.Exit(stop.exit_code)
+
+
+def _reset(span: Span, partitions: list[int] | None) -> str:
+    """Where a group starts that has no committed offset: earliest or latest. Raises `UsageProblemError`."""
+    if partitions:
+        raise UsageProblemError("With --group the group shares out the partitions: leave out -p, or --group.")
+    if span.start not in _RESETS or span.stop_ms is not None:
+        raise UsageProblemError(
+            "With --group the group's committed offsets say where to start: give -o beginning or -o end, which count"
+            " where there are none, or set offsets with 'tidelog group reset-offsets'."
+        )
+    return _RESETS[span.start]
 
 
 def _check_style(as_json: bool, template: str | None, parts: list[str], nulls: bool) -> None:

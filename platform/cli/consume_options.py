@@ -18,6 +18,16 @@ Offset = Annotated[
         " or s@MS, a time in ms since the epoch. e@MS is a time to stop at; give -o twice for both.",
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "-G",
+        "--group",
+        metavar="GROUP",
+        help="Share the partitions with the other members of this consumer group, go on where it stands, and commit"
+        " what is printed. -o (beginning or end) counts where it has no committed offset.",
+    ),
+]
 ToEnd = Annotated[bool, typer.Option("-e", "--to-end", help="Stop at the end, as of now.")]
 Count = Annotated[int | None, typer.Option("-c", "--count", metavar="N", min=1, help="Stop after N records.")]
 Template = Annotated[
