@@ -1,9 +1,11 @@
 """The log of groups on every store, and what SQL sees of it."""
 
+import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from support.logs import values
 from support.storage_adapters import ADAPTERS
 
@@ -58,6 +60,24 @@ def test_sql_sees_a_commit_as_soon_as_it_is_acknowledged(tmp_path: Path) -> None
         _, group, gone = rows_of(tmp_path)
         assert (group["kind"], group["phase"], group["generation"], group["members"]) == ("group", "Empty", 4, [])
         assert (gone["topic"], gone["partition"], gone["offset"], gone["deleted"]) == ("t", 0, None, True)
+
+
+def test_the_formats_query_shows_where_groups_stand(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs/format.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"```sql\n(SELECT.*?)```", page, re.DOTALL)
+    query = query.replace("delta.`<lake>/__consumer_offsets`", "offsets").replace("`", '"')  # DataFusion's quotes
+    with Lake(str(tmp_path)) as lake:
+        lake.topic("t").append(values(*"abc"))
+        log = GroupLog(lake)
+        for group, offset in (("g", 1), ("h", 1), ("g", 2), ("gone", 3), ("g", 3)):
+            log.commit_offsets(group, {("t", 0): CommittedOffset(offset)})
+        log.delete_group("gone")
+    table = DeltaTable(f"{tmp_path}/__consumer_offsets")
+    rows = pa.table(QueryBuilder().register("offsets", table).execute(query).read_all())
+    assert sorted((r["group"], r["topic"], r["partition"], r["offset"]) for r in rows.to_pylist()) == [
+        ("g", "t", 0, 3),
+        ("h", "t", 0, 1),
+    ]
 
 
 def test_a_busy_table_stays_small_and_says_the_same(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase
+from tidelog.log.check import check_lake
 from tidelog.log.lake import Lake
 
 THREADS = 10
@@ -74,3 +75,39 @@ def test_fifty_groups_in_five_processes_lose_nothing(tmp_path: Path) -> None:
     group = log.group("shared")
     assert group is not None
     assert group.generation == processes * THREADS
+
+
+def commit_until_killed(uri: str, group: str, answers: Any) -> None:
+    """Commit 1, 2, 3 ... and tell of each once it is acknowledged."""
+    log = GroupLog(Lake(uri))
+    for offset in range(1, RECORDS):
+        log.commit_offsets(group, {("t", 0): CommittedOffset(offset)})
+        answers.send(offset)
+
+
+def test_what_was_acknowledged_outlives_a_killed_process(tmp_path: Path) -> None:
+    uri = str(tmp_path / "lake")
+    lake = Lake(uri)
+    lake.topic("t").append(pa.table({"value": [b"x"] * RECORDS}))
+    log = GroupLog(lake)
+    spawn = multiprocessing.get_context("spawn")
+    for victim in range(3):
+        heard, told = spawn.Pipe(duplex=False)
+        process = spawn.Process(target=commit_until_killed, args=(uri, f"g{victim}", told))
+        process.start()
+        told.close()
+        for _ in range(20 * (victim + 1)):
+            assert heard.poll(60)
+            acknowledged = heard.recv()
+        process.kill()
+        process.join(30)
+        while heard.poll():
+            try:
+                acknowledged = heard.recv()
+            except EOFError:
+                break
+        # the one under way may have come too, and the next process goes on
+        assert log.offsets(f"g{victim}")["t", 0].offset in (acknowledged, acknowledged + 1)
+        log.commit_offsets(f"g{victim}", {("t", 0): CommittedOffset(0)})
+        assert log.offsets(f"g{victim}")["t", 0].offset == 0
+    assert check_lake(lake, deep=True).green
