@@ -120,10 +120,11 @@ class RowLog(Generic[F]):
         Raises `OutcomeUnknownError` when the store stops answering: decide again, and see what is there.
         Raises `ContendedLogError`, `StorageError`, when nothing was committed.
         """
-        (answer,) = self.commit_all([decide])
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+        (place,) = self._combiner.run([decide])
+        if place.error is not None:
+            raise place.error
+        response: R = place.response
+        return response
 
     def commit_all(self, decisions: Sequence[Callable[[F], RowOutcome[R]]]) -> list[R | Exception]:
         """`commit` for many decisions at once, by a caller that serves many: their responses or errors, in order."""
