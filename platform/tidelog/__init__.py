@@ -1,35 +1,130 @@
 """tidelog: a streaming platform with Kafka's semantics and no broker; the table is the log.
 
-`import tidelog` loads little; each name below is loaded when it is first used.
+`import tidelog` loads little; each name below is loaded when it is first used. Those of `confluent_kafka` have its
+names here.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog import groups, spark
+    from tidelog import admin, groups, spark
+    from tidelog.admin import (
+        AdminClient,
+        ConsumerGroupState,
+        ConsumerGroupTopicPartitions,
+        ConsumerGroupType,
+        ElectionType,
+        IsolationLevel,
+        NewPartitions,
+        NewTopic,
+        TopicCollection,
+        TopicPartitionInfo,
+    )
+    from tidelog.clients.cluster import Node, Uuid
+    from tidelog.clients.constants import (
+        OFFSET_BEGINNING,
+        OFFSET_END,
+        OFFSET_INVALID,
+        OFFSET_STORED,
+        TIMESTAMP_CREATE_TIME,
+        TIMESTAMP_LOG_APPEND_TIME,
+        TIMESTAMP_NOT_AVAILABLE,
+    )
+    from tidelog.clients.consumer import Consumer
+    from tidelog.clients.errors import KafkaError, KafkaException
+    from tidelog.clients.message import Message
+    from tidelog.clients.producer import Producer
+    from tidelog.clients.topic_partition import TopicPartition
     from tidelog.log import errors, partitioners
     from tidelog.log.lake import Lake
     from tidelog.log.topic import Topic
 
-__all__ = ["Lake", "Topic", "errors", "groups", "partitioners", "spark"]
+__all__ = [
+    "OFFSET_BEGINNING",
+    "OFFSET_END",
+    "OFFSET_INVALID",
+    "OFFSET_STORED",
+    "TIMESTAMP_CREATE_TIME",
+    "TIMESTAMP_LOG_APPEND_TIME",
+    "TIMESTAMP_NOT_AVAILABLE",
+    "AdminClient",
+    "Consumer",
+    "ConsumerGroupState",
+    "ConsumerGroupTopicPartitions",
+    "ConsumerGroupType",
+    "ElectionType",
+    "IsolationLevel",
+    "KafkaError",
+    "KafkaException",
+    "Lake",
+    "Message",
+    "NewPartitions",
+    "NewTopic",
+    "Node",
+    "Producer",
+    "Topic",
+    "TopicCollection",
+    "TopicPartition",
+    "TopicPartitionInfo",
+    "Uuid",
+    "admin",
+    "errors",
+    "groups",
+    "partitioners",
+    "spark",
+]
 
+# The modules that are names here themselves.
+_MODULES = {
+    "admin": "tidelog.admin",
+    "errors": "tidelog.log.errors",
+    "groups": "tidelog.groups",
+    "partitioners": "tidelog.log.partitioners",
+    "spark": "tidelog.spark",
+}
+
+# module -> what it has that is a name here
 _HOMES = {
-    "Lake": ("tidelog.log.lake", "Lake"),
-    "Topic": ("tidelog.log.topic", "Topic"),
-    "errors": ("tidelog.log.errors", None),
-    "groups": ("tidelog.groups", None),
-    "partitioners": ("tidelog.log.partitioners", None),
-    "spark": ("tidelog.spark", None),
+    "tidelog.admin": (
+        "AdminClient",
+        "ConsumerGroupState",
+        "ConsumerGroupTopicPartitions",
+        "ConsumerGroupType",
+        "ElectionType",
+        "IsolationLevel",
+        "NewPartitions",
+        "NewTopic",
+        "TopicCollection",
+        "TopicPartitionInfo",
+    ),
+    "tidelog.clients.cluster": ("Node", "Uuid"),
+    "tidelog.clients.constants": (
+        "OFFSET_BEGINNING",
+        "OFFSET_END",
+        "OFFSET_INVALID",
+        "OFFSET_STORED",
+        "TIMESTAMP_CREATE_TIME",
+        "TIMESTAMP_LOG_APPEND_TIME",
+        "TIMESTAMP_NOT_AVAILABLE",
+    ),
+    "tidelog.clients.consumer": ("Consumer",),
+    "tidelog.clients.errors": ("KafkaError", "KafkaException"),
+    "tidelog.clients.message": ("Message",),
+    "tidelog.clients.producer": ("Producer",),
+    "tidelog.clients.topic_partition": ("TopicPartition",),
+    "tidelog.log.lake": ("Lake",),
+    "tidelog.log.topic": ("Topic",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'tidelog' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    found = import_module(module)
-    return found if attribute is None else getattr(found, attribute)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'tidelog' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

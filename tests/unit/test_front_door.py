@@ -1,0 +1,31 @@
+"""`import tidelog`: everything is there under confluent-kafka's names, and nothing is loaded before it is used."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tidelog
+
+
+@pytest.mark.parametrize("name", tidelog.__all__)
+def test_every_name_is_there(name):
+    found = getattr(tidelog, name)
+    assert found is getattr(tidelog, name)
+    assert getattr(found, "__name__", name).rpartition(".")[2] == name
+
+
+def test_what_is_not_there():
+    with pytest.raises(AttributeError, match="has no attribute 'Producr'"):
+        _ = tidelog.Producr
+    assert dir(tidelog) == sorted(tidelog.__all__)
+
+
+@pytest.mark.parametrize(
+    "statement", ["import tidelog", "from tidelog import KafkaError, TopicPartition, OFFSET_END, KafkaException"]
+)
+def test_the_door_loads_nothing_heavy(statement):
+    heavy = ["pyarrow", "numpy", "pyspark", "deltalake", "obstore"]
+    code = f"import sys\n{statement}\nprint([m for m in {heavy!r} if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
