@@ -1,6 +1,9 @@
 """What was read ahead: Arrow batches by partition, taken as messages or as tables, and errors between them."""
 
+import gc
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, TypeAlias
@@ -145,8 +148,27 @@ class Buffer:
             self.bytes -= entry.nbytes
 
 
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """No garbage collections meanwhile: thousands of objects made at once set them off by the dozen, and they find
+    nothing and take longer than making the objects does."""
+    pause = gc.isenabled()
+    if pause:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if pause:
+            gc.enable()
+
+
 def to_messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
     """The records of one partition as messages."""
+    with _no_collections():
+        return _messages(batch, owned)
+
+
+def _messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
     times = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000) if batch.num_rows else batch.column("timestamp")
     kinds = pc.add(batch.column("timestampType"), 1)  # confluent-kafka counts from TIMESTAMP_NOT_AVAILABLE = 0
     return list(

@@ -115,6 +115,9 @@ class ConsumerCore:
 
 
 def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake) -> None:
-    fetcher.stop()
-    group.stop()
-    opened.close()
+    fetcher.halt()
+    group.halt()
+    if not (fetcher.is_current() or group.is_current()):  # a garbage collection may run in one of them
+        fetcher.join()
+        group.join()
+        opened.close()

@@ -24,8 +24,8 @@ _RETRY_S = 1.0
 class Fetcher:
     """Reads what is assigned into the buffer. `lock` guards both, and is notified when there is something new.
 
-    `offsets`: the group's committed offsets. `start` once, `stop` at the end; `changed` after each change of the
-    assignment, outside the lock or inside.
+    `offsets`: the group's committed offsets. `start` once, `halt` and `join` at the end; `changed` after each change of
+    the assignment.
     """
 
     def __init__(
@@ -62,11 +62,18 @@ class Fetcher:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop the thread and give back what it holds."""
+    def halt(self) -> None:
+        """Have the thread end."""
         self._stopping = True
-        if self._thread.is_alive():
-            self._engine.wake()
+        self._engine.wake()
+
+    def is_current(self) -> bool:
+        """Whether the caller is the thread."""
+        return threading.current_thread() is self._thread
+
+    def join(self) -> None:
+        """Wait for the thread's end and give back what it held."""
+        if self._thread.ident is not None:
             self._thread.join()
         self._session.close()
         self._engine.close()

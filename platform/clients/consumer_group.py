@@ -59,6 +59,7 @@ class GroupSide:
         self._commands: deque[Callable[[], None]] = deque()
         self._signal = threading.Event()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._stopping = False
         self._polled = False
         self.is_polling = False
@@ -160,11 +161,18 @@ class GroupSide:
         if self._settings.enable_auto_commit and self._settings.auto_commit_interval_ms and self._thread is None:
             self._do(lambda: None)
 
-    def stop(self) -> None:
-        """End the thread, once it has done what it was told to."""
+    def halt(self) -> None:
+        """Have the thread end, once it has done what it was told to."""
         self._stopping = True
+        self._signal.set()
+
+    def is_current(self) -> bool:
+        """Whether the caller is the thread."""
+        return threading.current_thread() is self._thread
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
         if self._thread is not None:
-            self._signal.set()
             self._thread.join()
 
     # --- the thread ----------------------------------------------------------------------------------------
@@ -172,9 +180,10 @@ class GroupSide:
     def _do(self, command: Callable[[], None]) -> None:
         self._commands.append(command)
         self._signal.set()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="tidelog-group", daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tidelog-group", daemon=True)
+                self._thread.start()
 
     def _run(self) -> None:
         try:

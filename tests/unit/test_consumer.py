@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from support.consumers import consumer, fill, offsets, places, poll_some, poll_texts
 from support.logs import START_MS
+from support.storage_adapters import ADAPTERS
 
 from tidelog.clients.constants import (
     OFFSET_BEGINNING,
@@ -23,6 +24,7 @@ from tidelog.clients.consumer import Consumer
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.topic_partition import TopicPartition
+from tidelog.log import tailing
 from tidelog.log.lake import Lake
 from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
 
@@ -495,3 +497,25 @@ def test_a_forgotten_consumer_stops_its_threads(lake: Lake) -> None:
     assert threading.active_count() > before
     del reader
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("adapter", ["memory", "objects in files"])
+def test_a_consumer_reads_from_other_stores_too(tmp_path: Path, adapter: str) -> None:
+    storage = ADAPTERS[adapter](tmp_path)
+    with Lake(storage.uri, storage=storage, checkpointer=lambda *_: None) as lake, consumer(lake) as reader:
+        lake.create_topic("t", partitions=2)
+        reader.subscribe(["t"])
+        fill(lake, "t", "a")
+        assert poll_texts(reader, 1) == ["a"]
+        fill(lake, "t", "b", partition=1)
+        assert poll_texts(reader, 1) == ["b"]
+
+
+def test_waiting_without_a_watcher_is_cheap_too(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tailing, "open_watcher", lambda _: None)
+    with consumer(lake, heartbeat_interval_ms=1000) as reader:
+        reader.subscribe(["t"])
+        reader.poll(0.5)
+        began = time.process_time()
+        reader.poll(1.0)
+        assert time.process_time() - began < 0.05
