@@ -3,6 +3,7 @@
 from typing import Any
 
 from tidelog.clients.error_codes import NAMES, ErrorCodes, describe
+from tidelog.clients.message import Message
 from tidelog.log.errors import InvalidUriError, LakeNotFoundError, TidelogError
 
 # Errors of tidelog's that Kafka's protocol has no code for, but librdkafka's own codes have.
@@ -141,18 +142,24 @@ class ConsumeError(_ClientError):
     """A record could not be consumed; `kafka_message` is the record, its key and value still bytes."""
 
 
+def _named(message: Any, part: str, cause: BaseException | None) -> str:
+    return f"{message!r}: the {part} can't be deserialized: {cause}" if isinstance(message, Message) else str(cause)
+
+
 class KeyDeserializationError(ConsumeError, SerializationError):
     """The key deserializer failed."""
 
     def __init__(self, exception: BaseException | None = None, kafka_message: Any = None) -> None:
-        super().__init__(KafkaError(KafkaError._KEY_DESERIALIZATION, str(exception)), exception, kafka_message)
+        reason = _named(kafka_message, "key", exception)
+        super().__init__(KafkaError(KafkaError._KEY_DESERIALIZATION, reason), exception, kafka_message)
 
 
 class ValueDeserializationError(ConsumeError, SerializationError):
     """The value deserializer failed."""
 
     def __init__(self, exception: BaseException | None = None, kafka_message: Any = None) -> None:
-        super().__init__(KafkaError(KafkaError._VALUE_DESERIALIZATION, str(exception)), exception, kafka_message)
+        reason = _named(kafka_message, "value", exception)
+        super().__init__(KafkaError(KafkaError._VALUE_DESERIALIZATION, reason), exception, kafka_message)
 
 
 class ProduceError(_ClientError):
