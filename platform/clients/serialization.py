@@ -1,7 +1,7 @@
 """From objects to bytes and back, in the shape of `confluent_kafka.serialization`.
 
 A serializer is any callable (object, SerializationContext) -> bytes or None, a deserializer any callable
-(bytes or None, SerializationContext) -> object. Numbers are big-endian, as those of Kafka's Java client. None stays None.
+(bytes or None, SerializationContext) -> object. Numbers are big-endian, as in Kafka's Java client. None stays None.
 """
 
 # ruff: noqa: ARG002 - the context is for those that need it
