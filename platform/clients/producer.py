@@ -110,7 +110,7 @@ class Producer:
         account.added += 1
         account.added_size += size
         items = queue.items
-        items.append((value, key, self._now(), extra))
+        items.append((value, key, self._now(), extra, size))
         if len(items) >= queue.wake_rows or account.added_size >= queue.wake_size:
             queue.wake()
 

@@ -88,12 +88,7 @@ class TopicCommitter:
     def purge(self, in_queue: bool, in_flight: bool) -> None:
         """Give up what waits, and what may be on its way."""
         if in_queue:
-            taken = []
-            with self._shared.account.lock:
-                while self.queue.items:
-                    taken.append(self.queue.take_locked())
-            for chunk in taken:
-                self._fail_all(chunk, KafkaError(KafkaError._PURGE_QUEUE))
+            self._fail_queued(KafkaError(KafkaError._PURGE_QUEUE))
         if in_flight:
             self._engine.cancel(PurgedError(), in_flight=True)
             self.queue.wake()
@@ -101,11 +96,17 @@ class TopicCommitter:
     # --- the thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while (chunk := self._next()) is not None:
-            if isinstance(chunk, Part):
-                self._deliver_part(chunk)
-            else:
-                self._deliver_rows(chunk)
+        while True:
+            try:
+                chunk = self._next()
+                if chunk is None:
+                    return
+                if isinstance(chunk, Part):
+                    self._deliver_part(chunk)
+                else:
+                    self._deliver_rows(chunk)
+            except Exception as e:  # nobody must wait for ever for a thread that is gone
+                self._fail_queued(self._fault(e))
 
     def _next(self) -> Chunk | None:
         """Wait for records until they have lingered; None at the end."""
@@ -119,8 +120,8 @@ class TopicCommitter:
                     continue
                 spread = self._partitions()
                 most_rows, most_size = settings.batch_num_messages * spread, settings.batch_size * spread
-                left_s, size = self._linger_left_s(), queue.size(most_size)
-                if left_s <= 0 or len(queue.items) >= most_rows or size >= most_size:
+                left_s = self._linger_left_s()
+                if left_s <= 0 or len(queue.items) >= most_rows or (size := queue.size()) >= most_size:
                     return queue.take_locked()
                 queue.wait_locked(most_rows, most_size - size, left_s)
 
@@ -304,6 +305,14 @@ class TopicCommitter:
             self.topic,
             next(iter(fate.errors.values())).str(),
         )
+
+    def _fail_queued(self, error: KafkaError) -> None:
+        taken = []
+        with self._shared.account.lock:
+            while self.queue.items:
+                taken.append(self.queue.take_locked())
+        for chunk in taken:
+            self._fail_all(chunk, error)
 
     def _fail_all(self, chunk: Chunk, error: KafkaError) -> None:
         if isinstance(chunk, Part):

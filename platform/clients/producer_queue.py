@@ -7,12 +7,11 @@ without a call, in which the interpreter changes no thread, and a deque's append
 import threading
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 import numpy as np
 
-from tidelog.clients.producer_records import Chunk, Part, Row, Rows, headers_size
+from tidelog.clients.producer_records import Chunk, Part, Row, Rows
 
 # What one entry takes at most, about.
 MOST_ROWS: Final = 250_000
@@ -91,14 +90,10 @@ class TopicQueue:
         self.parts += 1
         self.items.append(part)
 
-    def size(self, at_least: int) -> int:
-        """The bytes of the rows that wait, no further than `at_least`."""
-        size = 0
-        for item in islice(self.items, len(self.items)):
-            size += item.size if isinstance(item, Part) else row_size(item)
-            if size >= at_least:
-                break
-        return size
+    def size(self) -> int:
+        """The bytes of the rows that wait."""
+        # A list of it is made at once, while an iterator would meet the rows that come meanwhile.
+        return sum(item.size if isinstance(item, Part) else item[4] for item in list(self.items))
 
     def take_locked(self) -> Chunk:
         """What comes first and fits into one entry. Something waits."""
@@ -115,16 +110,9 @@ class TopicQueue:
         else:
             while items and len(rows) < MOST_ROWS and not isinstance(items[0], Part):
                 rows.append(items.popleft())  # type: ignore[arg-type]
-        sizes = np.fromiter(map(row_size, rows), np.int64, len(rows)).cumsum()
+        sizes = np.array([row[4] for row in rows], np.int64).cumsum()
         if sizes[-1] > MOST_BYTES:
             fitting = max(1, int(np.searchsorted(sizes, MOST_BYTES, side="right")))
             items.extendleft(reversed(rows[fitting:]))
             rows, sizes = rows[:fitting], sizes[:fitting]
         return Rows.of(rows, int(sizes[-1]))
-
-
-def row_size(row: Row) -> int:
-    """The bytes of a row's value, key and headers."""
-    value, key, _, extra = row
-    size = (len(value) if value else 0) + (len(key) if key else 0)
-    return size + headers_size(extra.headers) if extra is not None and extra.headers else size

@@ -33,8 +33,8 @@ class Extra(NamedTuple):
     callback: DeliveryCallback | None
 
 
-# Value, key, when it was handed in (seconds on the elapsed clock), and what few rows have.
-Row = tuple[bytes | None, bytes | None, float, Extra | None]
+# Value, key, when it was handed in (seconds on the elapsed clock), what few rows have, and its bytes.
+Row = tuple[bytes | None, bytes | None, float, Extra | None, int]
 
 
 @dataclass(slots=True)
