@@ -46,6 +46,12 @@ def poll_texts(reader: Consumer, count: int, timeout_s: float = PATIENCE_S) -> l
     return [text(m) for m in poll_some(reader, count, timeout_s)]
 
 
+def exactly(reader: Consumer, *texts: str, then_s: float = 0.2) -> None:
+    """See that the next messages say this, and that nothing comes for some time after them."""
+    assert poll_texts(reader, len(texts)) == list(texts)
+    assert poll_texts(reader, 1, then_s) == []
+
+
 def poll_until(condition: Callable[[], bool], *readers: Consumer, timeout_s: float = PATIENCE_S) -> list[Message]:
     """Poll consumers in turns until a condition holds; returns what came."""
     until = time.monotonic() + timeout_s

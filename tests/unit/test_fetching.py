@@ -226,8 +226,8 @@ class TestWaits:
         session = engine.session()
         session.put("t", 0, 0)
         began = time.monotonic()
-        assert told(fetch(engine, session, 5.0, min_bytes=10**9, max_wait_s=0.2)) == [("t", 0, ["a"])]
-        assert 0.15 < time.monotonic() - began < 2
+        assert told(fetch(engine, session, 20.0, min_bytes=10**9, max_wait_s=0.2)) == [("t", 0, ["a"])]
+        assert 0.15 < time.monotonic() - began < 5
 
     def test_many_waiting_fetches_are_answered_by_one_thread(self, lake: Lake, engine: FetchEngine) -> None:
         topics = [f"t{i}" for i in range(20)]
@@ -263,7 +263,7 @@ class TestWaits:
         threading.Timer(0.1, engine.wake).start()
         began = time.monotonic()
         assert engine.run_once() == []
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 5
 
 
 class TestWhatGoesWrong:

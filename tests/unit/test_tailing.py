@@ -95,7 +95,7 @@ class TestWatched:
         began = time.monotonic()
         writer.start()
         assert waiting.wait(WATCHED_PAUSE_S / 2) == {"b"}
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 5
         waiting.close()
 
     def test_entries_between_waits_are_not_missed(self, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ class TestWake:
         threading.Timer(0.02, waiting.wake).start()
         began = time.monotonic()
         assert waiting.wait(None) == set()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 5
         waiting.close()
 
     def test_a_call_between_waits_ends_the_next_and_only_that(self, tmp_path: Path) -> None:
