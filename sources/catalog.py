@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from tidelog.log import names
-from tidelog.log.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
+from tidelog.log.errors import NotATopicError, StorageUnavailableError, UnknownPartitionError, UnknownTopicError
 from tidelog.log.fetch import find_by_time
 from tidelog.log.lake import Lake
 from tidelog.log.state import Segment, TopicState
@@ -13,7 +13,7 @@ from tidelog.sources.limits import Limit, Position, bind, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Bounds
-from tidelog.sources.strategy import Subscribe, SubscribePattern, partitions_of, topics_of
+from tidelog.sources.strategy import Assign, Subscribe, SubscribePattern, partitions_of, topics_of
 
 # How often a pattern looks for new topics: that lists the lake, which a trigger must not do each time.
 DISCOVERY_INTERVAL_S = 1.0
@@ -33,15 +33,33 @@ class Catalog:
         self._listed_s = float("-inf")
 
     def refresh(self, *, required: bool = False) -> None:
-        """Look again. With `required` a topic that the query subscribes to must be there (`UnknownTopicError`)."""
+        """Look again. With `required` all that the query names must be there.
+
+        Else `UnknownTopicError` (as Kafka's source, which asks the brokers for the topics) or
+        `UnknownPartitionError`.
+        """
         states = {name: self._patiently(self._look, name) for name in self._candidates()}
         self._states = {name: state for name, state in states.items() if state is not None}
         missing = sorted(set(states) - set(self._states))
-        if required and missing and isinstance(self._strategy, Subscribe):
+        if required and not isinstance(self._strategy, SubscribePattern):
+            self._require(self._strategy, missing)
+
+    def _require(self, strategy: Subscribe | Assign, missing: list[str]) -> None:
+        """Refuse a query that names topics or partitions that are not there: it would read nothing, silently."""
+        option = "assign" if isinstance(strategy, Assign) else "subscribe"
+        if missing:
             raise UnknownTopicError(
                 f"Topic '{missing[0]}' does not exist in the lake {self.lake.uri}: a query subscribes to topics that"
-                " are there. Create it, correct option 'subscribe', or use 'subscribePattern' to wait for topics."
+                f" are there. Create it, correct option '{option}', or use 'subscribePattern' to wait for topics."
             )
+        if isinstance(strategy, Assign):
+            for topic, partition in sorted(strategy.partitions):
+                state = self._states.get(topic)  # internal topics are left out
+                if state is not None and partition not in range(state.partitions):
+                    raise UnknownPartitionError(
+                        f"Topic '{topic}' has no partition {partition}: it has {state.partitions}, numbered from 0."
+                        " Correct option 'assign', or give the topic more partitions."
+                    )
 
     def _candidates(self) -> list[str]:
         """The topics to look for. Internal ones are left out, as in Kafka's source."""

@@ -120,7 +120,11 @@ def test_subscribe_pattern_and_assign(spark: SparkSession, lake: Lake) -> None:
     assert len(read(subscribePattern=".*")) == 6
     assert read(subscribePattern="nothing") == []
     assert read(subscribe="__internal") == []
-    assert read(assign='{"orders":[1,7],"other":[0],"nope":[0]}') == ["orders-1", "other-0"]
+    assert read(assign='{"orders":[1],"other":[0],"__internal":[0]}') == ["orders-1", "other-0"]
+    with fails_with("UnknownTopicError", "Topic 'nope' does not exist"):
+        read(assign='{"orders":[1],"nope":[0]}')
+    with fails_with("UnknownPartitionError", "Topic 'orders' has no partition 7"):
+        read(assign='{"orders":[1,7]}')
     with fails_with("NotATopicError", "'table' is a Delta table but not a topic"):
         read(subscribe="table")
 

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 from support.logs import FakeClock, memory_lake, values
 
-from tidelog.log.errors import InvalidTopicError, NotATopicError, StorageUnavailableError, UnknownTopicError
+from tidelog.log.errors import (
+    InvalidTopicError,
+    NotATopicError,
+    StorageUnavailableError,
+    TidelogError,
+    UnknownPartitionError,
+    UnknownTopicError,
+)
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import AtTimestamp, Earliest, Latest, NoMatch
@@ -83,7 +90,26 @@ def test_a_topic_that_is_subscribed_to_must_be_there_at_the_start(lake: Lake) ->
         seen.refresh(required=True)
     seen.refresh()
     assert seen.assigned() == {T0, T1}
-    catalog(lake, assign='{"u":[0]}').refresh(required=True)
+
+
+@pytest.mark.parametrize(
+    ("assigned", "error", "says"),
+    [
+        ('{"u":[0]}', UnknownTopicError, "Topic 'u' does not exist .* correct option 'assign'"),
+        ('{"t":[0],"u":[0]}', UnknownTopicError, "Topic 'u' does not exist"),
+        ('{"t":[0,2]}', UnknownPartitionError, "Topic 't' has no partition 2: it has 2, numbered from 0"),
+        ('{"t":[-1]}', UnknownPartitionError, "Topic 't' has no partition -1"),
+    ],
+)
+def test_partitions_that_are_assigned_must_be_there_at_the_start(
+    lake: Lake, assigned: str, error: type[TidelogError], says: str
+) -> None:
+    seen = catalog(lake, assign=assigned)
+    with pytest.raises(error, match=says):
+        seen.refresh(required=True)
+    seen.refresh()
+    assert seen.assigned() <= {T0}
+    catalog(lake, assign='{"t":[1]}').refresh(required=True)
 
 
 def test_a_pattern_looks_at_the_topics_that_match_and_at_new_ones_once_a_second() -> None:
