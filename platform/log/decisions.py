@@ -90,7 +90,10 @@ def decide_create(
     `shape` of its table. `properties`: Delta's, and further facts about the table.
     """
     if state.exists:
-        raise TopicExistsError(f"Topic '{topic}' already exists.")
+        raise TopicExistsError(
+            f"Topic '{topic}' already exists. Use it, change it (lake.alter_topic, 'tidelog topic alter'), or choose "
+            "another name."
+        )
     _check_count(partitions)
     configuration = {
         **properties,

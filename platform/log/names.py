@@ -17,8 +17,8 @@ _RESERVED: Final = {
 }
 
 
-# Tables of rows, where a topic would be in the way.
-_TABLES: Final = re.compile(r"__consumer_offsets(-\d+)?")
+# Tables of rows (docs/format.md), where a topic would be in the way.
+_TABLES: Final = re.compile(r"__(consumer_offsets|transaction_state)(-\d+)?")
 
 
 def validate(name: str) -> None:

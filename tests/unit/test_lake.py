@@ -48,9 +48,18 @@ def test_internal_topics_are_shown_where_asked_for(lake: Lake) -> None:
     assert lake.topics(internal=True) == ["__internal"]
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__consumer_offsets-3", "__transaction_state"])
+def test_a_topic_does_not_take_the_place_of_a_table_that_groups_or_transactions_need(lake: Lake, name: str) -> None:
+    for make in (lake.create_topic, lake.ensure_topic):
+        with pytest.raises(InvalidTopicError, match=f"Topic '{name}' can't be created"):
+            make(name)
+    lake.create_topic(f"{name}_of_mine")
+    assert lake.topics(internal=True) == [f"{name}_of_mine"]
+
+
 def test_a_topic_that_is_there(lake: Lake) -> None:
     lake.create_topic("t")
-    with pytest.raises(TopicExistsError, match="'t' already exists"):
+    with pytest.raises(TopicExistsError, match=r"'t' already exists\. Use it, change it"):
         lake.create_topic("t")
 
 
