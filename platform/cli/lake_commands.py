@@ -49,7 +49,11 @@ def alter(
     delete_config: Annotated[
         list[str],
         typer.Option(
-            "--delete-config", metavar="KEY", help="Reset a key to its default. Repeatable.", default_factory=list
+            "--delete-config",
+            metavar="KEY",
+            help="Reset a key to its default. Repeatable.",
+            default_factory=list,
+            show_default=False,
         ),
     ],
     lake: LakeOption = None,

@@ -16,7 +16,13 @@ topics = typer.Typer(callback=remember, no_args_is_help=True, help="Create, list
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.", show_default=False)]
 Config = Annotated[
     list[str],
-    typer.Option("--config", metavar="KEY=VALUE", help="Set a configuration key. Repeatable.", default_factory=list),
+    typer.Option(
+        "--config",
+        metavar="KEY=VALUE",
+        help="Set a configuration key. Repeatable.",
+        default_factory=list,
+        show_default=False,
+    ),
 ]
 
 
@@ -104,7 +110,11 @@ def alter(
     delete_config: Annotated[
         list[str],
         typer.Option(
-            "--delete-config", metavar="KEY", help="Reset a key to its default. Repeatable.", default_factory=list
+            "--delete-config",
+            metavar="KEY",
+            help="Reset a key to its default. Repeatable.",
+            default_factory=list,
+            show_default=False,
         ),
     ],
     partitions: Annotated[
@@ -182,6 +192,7 @@ def delete_records(
             metavar="PARTITION:OFFSET",
             help="Delete the partition's records below this offset; -1: all of them. Repeatable.",
             default_factory=list,
+            show_default=False,
         ),
     ],
     offset_json_file: Annotated[

@@ -176,6 +176,11 @@ def test_help_leaves_line_breaks_to_the_terminal(command):
     assert all(p.strip() for p in command.help.split("\n\n"))
 
 
+@pytest.mark.parametrize("words", [c[: 1 + (c[0] in FAMILIES)] for c in COMMANDS], ids="-".join)
+def test_help_shows_no_default_that_is_code(words):
+    assert "<class" not in done(*words, "--help").stdout
+
+
 def test_help_names_the_exit_codes():
     text = " ".join(done("--help").stdout.split())
     assert "0 done; 1 the operation failed; 2 wrong usage; 3 'check' found errors; 130 interrupted" in text
