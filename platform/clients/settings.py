@@ -155,7 +155,8 @@ class ProducerSettings(CommonSettings):
         "max.in.flight.requests.per.connection",
         1_000_000,
         Whole(1, 1_000_000),
-        "Entries of one topic that may be on their way at once; 5 at most with idempotence.",
+        "How many requests may be on their way at once. A topic's entries follow one another, so any number is kept "
+        "to; above 5 there is no idempotence.",
         "max.in.flight",
         unset="1000000; 5 with idempotence",
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.clients import settings as settings_module
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.settings_kinds import Whole
@@ -180,6 +181,18 @@ def test_a_supported_key_reaches_its_field(parse, name, given, field, held):
 
 def test_the_table_is_complete():
     assert {row[1] for row in SUPPORTED} == {*PRODUCER, *CONSUMER}
+
+
+# Fields that hold their only value, and those that count in the rules between keys.
+READ_BY_RULES = {"security_protocol", "queuing_strategy", "group_protocol", "offset_store_method"}
+READ_BY_RULES |= {"buffer_memory", "max_in_flight"}
+
+
+def test_every_supported_key_is_read_by_a_client():
+    clients = Path(settings_module.__file__).parent
+    code = "".join(p.read_text() for p in clients.glob("*.py") if not p.name.startswith("settings"))
+    fields = {*keys_of(ProducerSettings), *keys_of(ConsumerSettings)}
+    assert {field for field in fields if f".{field}" not in code} == READ_BY_RULES
 
 
 # --- names -------------------------------------------------------------------------------------------------

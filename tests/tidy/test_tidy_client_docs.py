@@ -1,0 +1,27 @@
+"""docs/clients.md says what the code says."""
+
+import pytest
+from tidy_client_docs import CLIENTS, clients_page
+from tidy_repository import ROOT
+
+from tidelog.clients.settings import ConsumerSettings, ProducerSettings
+from tidelog.clients.settings_parsing import keys_of
+from tidelog.clients.settings_unused import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+
+
+def test_the_page_is_up_to_date():
+    page = (ROOT / CLIENTS).read_text(encoding="utf-8")
+    assert page == clients_page(), f"run .venv/bin/python tests/tidy/tidy_client_docs.py to write {CLIENTS}"
+
+
+def test_every_key_is_on_the_page():
+    page = clients_page()
+    keys = [*IGNORED, *REFUSED, *REFUSED_FOR_PRODUCERS]
+    for settings in (ProducerSettings, ConsumerSettings):
+        keys += [name for key in keys_of(settings).values() for name in (key.name, *key.aliases)]
+    assert [name for name in keys if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize("shown", ["| `linger.ms` | `queue.buffering.max.ms` | `5` |", "| `acks` |", "lifo"])
+def test_what_a_row_looks_like(shown):
+    assert (shown in clients_page()) == (shown != "lifo")

@@ -1,0 +1,175 @@
+"""docs/clients.md as the code would have it: its prose here, its tables from the clients' settings.
+
+Run as a file it writes the page.
+"""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any
+
+from tidy_docs import _table
+from tidy_repository import ROOT
+
+from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
+from tidelog.clients.settings_parsing import Key, keys_of
+from tidelog.clients.settings_unused import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+
+CLIENTS = "docs/clients.md"
+
+_PAGE = """\
+# Clients
+
+`tidelog.Producer`, `tidelog.Consumer` and `tidelog.AdminClient` have the shape of confluent-kafka's classes: the same
+methods, dicts of configuration, callbacks, `Message`, `TopicPartition`, `KafkaError` and `KafkaException`. A program
+moves over by its import (`from tidelog import Producer`, `from tidelog.admin import AdminClient`) and its address. The
+tables of keys on this page are made from the code by `.venv/bin/python tests/tidy/tidy_client_docs.py`; a test compares
+the two, and another runs the examples.
+
+## Produce
+
+```python
+import tidelog
+
+LAKE = "/tmp/lake"  # or s3://bucket/lake ...; a lake is made where there is none
+
+
+def delivered(error, message):
+    if error is not None:
+        print("lost:", error)
+
+
+with tidelog.Producer({{"lake": LAKE, "client.id": "shop"}}) as producer:
+    for number in range(100):
+        producer.produce("sales", key=f"customer-{{number % 7}}", value=f"sale {{number}}", on_delivery=delivered)
+        producer.poll(0)  # serves delivery callbacks
+    producer.flush()
+```
+
+`produce` never waits: records queue up, one thread a topic merges what waits into a log entry, and a full queue raises
+BufferError. `flush` waits for all, `len(producer)` says how many wait. `produce_table(topic, table)` takes an Arrow
+table; its future gives the offsets. The producer is idempotent unless `acks`, `retries` or `max.in.flight` rule that
+out: what is repeated after an unknown outcome is there once, in order. There are no transactions yet.
+
+## Consume
+
+```python
+consumer = tidelog.Consumer({{"lake": LAKE, "group.id": "billing", "auto.offset.reset": "earliest"}})
+consumer.subscribe(["sales"])
+seen = []
+while len(seen) < 100:
+    message = consumer.poll(1.0)
+    if message is None:
+        continue
+    if message.error():
+        raise tidelog.KafkaException(message.error())
+    seen.append(message.value())
+consumer.close()  # commits, and leaves the group
+```
+
+`for message in consumer` polls for ever, `consume(n)` gives lists, `consume_table(n)` Arrow tables. `assign` reads
+partitions without sharing them. Members of a group agree through the lake's table `__consumer_offsets`, which anyone
+can query with SQL; there is no coordinator to run. A member that is killed is out after its session timeout.
+`group.instance.id` makes a static member, which may come back within it without a rebalance. What a member commits
+after others took its partitions over is refused (`ILLEGAL_GENERATION`, `FENCED_INSTANCE_ID`).
+
+## Administrate
+
+```python
+from tidelog.admin import AdminClient, ConsumerGroupTopicPartitions, NewTopic
+
+with AdminClient({{"lake": LAKE}}) as admin:
+    for topic, future in admin.create_topics([NewTopic("refunds", num_partitions=3)]).items():
+        future.result()  # raises KafkaException
+    print(sorted(admin.list_topics().topics))
+    found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("billing")])["billing"].result()
+    print([(p.topic, p.partition, p.offset) for p in found.topic_partitions])
+```
+
+Methods answer with futures as confluent-kafka's do; `close` and the context manager are additions. To programs that
+look for brokers a lake is one, number 0. Offsets of a group are altered, and a group is deleted, only while it has no
+members; members that show no life are put out first, which takes a session timeout. A replication factor above 1,
+access rules, SCRAM passwords and elections are refused with the reason. On the command line: `tidelog group
+list|describe|reset-offsets|delete|delete-offsets`, and `tidelog consume --group`.
+
+## Configuration
+
+Names, types, ranges and defaults are librdkafka's, the Java client's names are aliases, and values may be texts. The
+lake stands under `lake` or `bootstrap.servers`, else in the environment's `TIDELOG_LAKE`. A key is supported, ignored
+with a warning for each client that is given it (logged to `logger`, else `tidelog.clients`), or refused with its
+reason. An unknown key is refused with the nearest known one named, and so are keys that contradict one another. A key
+of the other client is checked and ignored, as in librdkafka.
+
+### Every client
+
+{common}
+
+### Producer
+
+{producer}
+
+### Consumer
+
+{consumer}
+
+### Ignored
+
+{ignored}
+
+### Refused
+
+{refused}
+"""
+
+
+def clients_page() -> str:
+    """Return docs/clients.md as the code would have it."""
+    head = ("key", "other names", "default", "takes", "meaning")
+    common = set(keys_of(CommonSettings))
+    return _PAGE.format(
+        common=_table(head, _rows(CommonSettings, set())),
+        producer=_table(head, _rows(ProducerSettings, common)),
+        consumer=_table(head, _rows(ConsumerSettings, common)),
+        ignored=_table(("keys", "why they do nothing"), _by_reason(IGNORED.items())),
+        refused=_table(
+            ("keys", "why"),
+            _by_reason(
+                [*REFUSED.items(), *((name, f"producer: {why}") for name, why in REFUSED_FOR_PRODUCERS.items())]
+            ),
+        ),
+    )
+
+
+def _rows(settings: type[Any], without: set[str]) -> list[tuple[str, ...]]:
+    defaults = {field.name: field.default for field in fields(settings)}
+    found = [(key, defaults[field]) for field, key in keys_of(settings).items() if field not in without]
+    return [
+        (
+            f"`{key.name}`",
+            ", ".join(f"`{alias}`" for alias in key.aliases),
+            _default(key, default),
+            key.kind.takes,
+            key.doc,
+        )
+        for key, default in sorted(found, key=lambda row: row[0].name)
+    ]
+
+
+def _default(key: Key, default: Any) -> str:
+    if key.unset:
+        return key.unset
+    if default is None:
+        return ""
+    if isinstance(default, tuple):
+        default = ",".join(default)
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`".replace(".0`", "`")
+
+
+def _by_reason(reasons: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons:
+        by_reason.setdefault(reason, []).append(f"`{name}`")
+    return [(", ".join(sorted(names)), reason) for reason, names in by_reason.items()]
+
+
+if __name__ == "__main__":
+    (ROOT / CLIENTS).write_text(clients_page(), encoding="utf-8")
