@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, Self
 
 import pyarrow as pa
 
+from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.producer_committer import Shared, TopicCommitter
@@ -27,7 +28,7 @@ from tidelog.clients.producer_records import (
 from tidelog.clients.producer_reports import Reports
 from tidelog.clients.settings import ProducerSettings
 from tidelog.log import names
-from tidelog.log.errors import InvalidRecordError, InvalidTopicError
+from tidelog.log.errors import InvalidRecordError, InvalidTopicError, TidelogError
 from tidelog.log.records import check_columns
 
 _NO_LIMIT: Final = 1 << 62
@@ -245,6 +246,17 @@ class Producer:
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.close()
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:  # noqa: ARG002
+        """What there is in the lake: all topics, or the one that is asked for; what is wrong with one is in it.
+
+        Raises KafkaException when the storage fails.
+        """
+        self._check_open()
+        try:
+            return cluster_metadata(self._shared.lake, topic)
+        except TidelogError as e:
+            raise KafkaException(kafka_error(e)) from e
 
     def _check_open(self) -> None:
         if self._account.closing:

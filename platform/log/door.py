@@ -213,6 +213,7 @@ class Door(Generic[S]):
         *,
         durable: bool = True,
         request_id: str | None = None,
+        timeout_s: float | None = None,
     ) -> Committed[R]:
         """Commit what `decide` chooses as one entry.
 
@@ -224,7 +225,9 @@ class Door(Generic[S]):
         Raises `ContendedLogError` when every race was lost until the time was up.
         """
         request = request_id or self._ids.new()
-        deadline = self._clock.elapsed_s() + self._patience.timeout_s
+        most_s = self._patience.timeout_s
+        limit_s = most_s if timeout_s is None else min(timeout_s, most_s)
+        deadline = self._clock.elapsed_s() + limit_s
         backoff = self._patience.first_backoff_s
         attached = Attachments(self.storage, self.folder)
         with self.lock:
@@ -250,7 +253,7 @@ class Door(Generic[S]):
                 if last_try:
                     raise ContendedLogError(
                         f"The log in {self.folder} gave every next entry to somebody else for"
-                        f" {self._patience.timeout_s:g} s; nothing was committed. Send larger batches from fewer"
+                        f" {limit_s:g} s; nothing was committed. Send larger batches from fewer"
                         " writers, or try again."
                     )
                 self._clock.sleep(backoff * self._ids.fraction())
@@ -345,9 +348,7 @@ class Door(Generic[S]):
                     raise
                 cause = e
             if last_try:
-                raise self._unknown(
-                    request, version, f"the store gave no answer within {self._patience.timeout_s:g} s ({cause})"
-                ) from cause
+                raise self._unknown(request, version, f"the store gave no answer in time ({cause})") from cause
             self._clock.sleep(backoff * (0.5 + self._ids.fraction() / 2))
             backoff = min(backoff * 2, self._patience.last_backoff_s)
 

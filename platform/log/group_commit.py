@@ -174,6 +174,7 @@ class GroupCommit:
                 acks=min(m.submission.acks for m in group.staged_members),
                 request_id=group.request_id,
                 producers=group.producers(),
+                timeout_s=max(0.0, min(m.deadline_s for m in group.open) - self._clock.elapsed_s()),
             )
         except LogAppendTimeError as e:
             group.at_least_ms = e.at_least_ms

@@ -251,7 +251,7 @@ class Topic:
             return Committed(self._door.state.version, {}, written=False)
         while True:
             try:
-                return self._try(staged, level, marker, request_id, metadata, ())
+                return self._try(staged, level, marker, request_id, metadata)
             except LogAppendTimeError as e:
                 staged = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms))
             except SegmentTooOldError:
@@ -265,14 +265,15 @@ class Topic:
         acks: int | str = "all",
         request_id: str | None = None,
         producers: Sequence[ProducerBatch] = (),
+        timeout_s: float | None = None,
     ) -> Ranges:
         """Commit as `commit` does, for a caller that keeps the records and stages them again where that is due.
 
-        `metadata` is the topic's as of staging (`known`). Raises `ConfigurationChangedError`, `LogAppendTimeError`,
-        `SegmentTooOldError` and `PartlyRepeatedError` when the records must be staged again, and what `decide_append`
-        refuses them for.
+        `metadata` is the topic's as of staging (`known`); `timeout_s` is how long this attempt may take. Raises
+        `ConfigurationChangedError`, `LogAppendTimeError`, `SegmentTooOldError` and `PartlyRepeatedError` when the
+        records must be staged again, and what `decide_append` refuses them for.
         """
-        return self._after(self._try(staged, parse_acks(acks), None, request_id, metadata, producers))
+        return self._after(self._try(staged, parse_acks(acks), None, request_id, metadata, producers, timeout_s))
 
     def _try(
         self,
@@ -281,7 +282,8 @@ class Topic:
         marker: Marker | None,
         request_id: str | None,
         metadata: Metadata | None,
-        producers: Sequence[ProducerBatch],
+        producers: Sequence[ProducerBatch] = (),
+        timeout_s: float | None = None,
     ) -> Committed[Ranges]:
         door, clock = self._door, self._lake.clock
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
@@ -303,7 +305,7 @@ class Topic:
                 producers=producers,
             )
 
-        return door.commit(decide, durable=level == -1, request_id=request_id)
+        return door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
 
     def _after(self, committed: Committed[Ranges]) -> Ranges:
         if committed.written:

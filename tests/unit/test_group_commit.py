@@ -514,3 +514,14 @@ def test_cancelling() -> None:
     clock.pass_s(5)
     group.run_once()
     assert (group.due_s(), read(lake, "t")) == (None, [])
+
+
+def test_an_answer_is_not_waited_for_longer_than_the_records_have_time() -> None:
+    lake, storage, clock = lake_with()
+    group = engine(lake, clock)
+    future = group.submit(records("a", timeout_s=3))
+    storage.hook = failing(10**9, "put_if_absent", "before")
+    began = clock.elapsed_s()
+    drive(group, clock, future)
+    assert isinstance(future.exception(0), DeliveryTimeoutError)
+    assert clock.elapsed_s() - began < 6  # a commit's own patience is 30 s

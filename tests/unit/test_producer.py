@@ -370,3 +370,15 @@ def test_many_threads_and_topics() -> None:
         for who in range(4):
             own = [v for v in found if v.startswith(f"{who}-")]
             assert own == [f"{who}-{i}" for i in range(topic, 500, 2)]
+
+
+def test_list_topics() -> None:
+    lake = lake_with(3)
+    lake.create_topic("other", 1)
+    with producer(lake) as p:
+        found = p.list_topics()
+        one = p.list_topics("t")
+        none = p.list_topics("nope").topics["nope"]
+    assert {name: len(topic.partitions) for name, topic in found.topics.items()} == {"t": 3, "other": 1}
+    assert list(one.topics) == ["t"]
+    assert none.error == KafkaError.UNKNOWN_TOPIC_OR_PART
