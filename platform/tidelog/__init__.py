@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog import admin, groups, spark
+    from tidelog import admin, error, groups, serialization, spark
     from tidelog.admin import (
         AdminClient,
         ConsumerGroupState,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         TIMESTAMP_NOT_AVAILABLE,
     )
     from tidelog.clients.consumer import Consumer
+    from tidelog.clients.deserializing_consumer import DeserializingConsumer
     from tidelog.clients.errors import KafkaError, KafkaException
     from tidelog.clients.message import Message
     from tidelog.clients.producer import Producer
@@ -53,6 +54,7 @@ __all__ = [
     "ConsumerGroupState",
     "ConsumerGroupTopicPartitions",
     "ConsumerGroupType",
+    "DeserializingConsumer",
     "ElectionType",
     "IsolationLevel",
     "KafkaError",
@@ -69,18 +71,22 @@ __all__ = [
     "TopicPartitionInfo",
     "Uuid",
     "admin",
+    "error",
     "errors",
     "groups",
     "partitioners",
+    "serialization",
     "spark",
 ]
 
 # The modules that are names here themselves.
 _MODULES = {
     "admin": "tidelog.admin",
+    "error": "tidelog.error",
     "errors": "tidelog.log.errors",
     "groups": "tidelog.groups",
     "partitioners": "tidelog.log.partitioners",
+    "serialization": "tidelog.serialization",
     "spark": "tidelog.spark",
 }
 
@@ -109,6 +115,7 @@ _HOMES = {
         "TIMESTAMP_NOT_AVAILABLE",
     ),
     "tidelog.clients.consumer": ("Consumer",),
+    "tidelog.clients.deserializing_consumer": ("DeserializingConsumer",),
     "tidelog.clients.errors": ("KafkaError", "KafkaException"),
     "tidelog.clients.message": ("Message",),
     "tidelog.clients.producer": ("Producer",),
