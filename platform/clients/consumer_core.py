@@ -3,7 +3,7 @@
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from tidelog.clients.consumer_assignment import Assignment
 from tidelog.clients.consumer_buffer import Buffer
@@ -15,9 +15,6 @@ from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.log.errors import TidelogError
-
-if TYPE_CHECKING:
-    from tidelog.clients.consumer import Consumer
 
 R = TypeVar("R")
 
@@ -50,23 +47,18 @@ class ConsumerCore:
         # Also when the consumer is forgotten, or the process ends: then nothing is committed, and nobody leaves.
         self._stop = weakref.finalize(self, _stop, self._fetcher, self._group, opened)
 
-    @property
-    def _self(self) -> "Consumer":
-        """The consumer that callbacks are given."""
-        return cast("Consumer", self)
-
     def close(self) -> None:
         """Commit what is stored (`enable.auto.commit`), leave the group, and stop. Closing again does nothing."""
         if self._closed:
             return
         try:
-            self._rebalancing.serve(self._self)
+            self._rebalancing.serve(self)
             if self._subscribed:
                 self._subscribed = False
-                self._rebalancing.leave(self._self)
+                self._rebalancing.leave(self)
             else:
                 self._rebalancing.clear()
-            self._rebalancing.serve(self._self)
+            self._rebalancing.serve(self)
         finally:
             self._closed = True
             with self._lock:
@@ -86,7 +78,7 @@ class ConsumerCore:
         group.is_polling = True
         try:
             while True:
-                self._rebalancing.serve(self._self)
+                self._rebalancing.serve(self)
                 with self._lock:
                     self._check_open()
                     found = take()

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.clients.consumer_assignment import Assignment, Place, as_list
 from tidelog.clients.consumer_buffer import Buffer
@@ -14,10 +14,8 @@ from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.topic_partition import TopicPartition
 from tidelog.groups.membership_events import COOPERATIVE, Assigned, Lost, Revoke
 
-if TYPE_CHECKING:
-    from tidelog.clients.consumer import Consumer
-
-RebalanceCallback = Callable[["Consumer", list[TopicPartition]], Any]
+# A callback is given the consumer that polls, which this module passes on without knowing more of it.
+RebalanceCallback = Callable[[Any, list[TopicPartition]], Any]
 
 
 class Events:
@@ -116,7 +114,7 @@ class Rebalancing:
 
     # --- events --------------------------------------------------------------------------------------------
 
-    def serve(self, consumer: "Consumer") -> None:
+    def serve(self, consumer: object) -> None:
         """Serve what waits: rebalances and commits, with their callbacks. A callback's exception is raised.
 
         A call from inside a callback serves nothing.
@@ -130,7 +128,7 @@ class Rebalancing:
         finally:
             self._serving = False
 
-    def _serve(self, consumer: "Consumer", event: GroupEvent) -> None:
+    def _serve(self, consumer: object, event: GroupEvent) -> None:
         if isinstance(event, Assigned):
             self._assigned(consumer, event)
         elif isinstance(event, Revoke):
@@ -146,7 +144,7 @@ class Rebalancing:
         else:
             self._trouble(event)
 
-    def _assigned(self, consumer: "Consumer", event: Assigned) -> None:
+    def _assigned(self, consumer: object, event: Assigned) -> None:
         partitions = as_list(event.partitions)
         before = self._changes
         try:
@@ -160,7 +158,7 @@ class Rebalancing:
                     self.assign(as_list(event.owned))
 
     def _give_up(
-        self, consumer: "Consumer", places: Iterable[Place], callback: RebalanceCallback | None, *, commit: bool
+        self, consumer: object, places: Iterable[Place], callback: RebalanceCallback | None, *, commit: bool
     ) -> None:
         if not commit:
             with self._lock:
@@ -173,7 +171,7 @@ class Rebalancing:
             if self._changes == before:
                 self._remove(places, commit=commit)
 
-    def leave(self, consumer: "Consumer") -> None:
+    def leave(self, consumer: object) -> None:
         """Give up what the group assigned, with the callback, and leave it."""
         self._events.drop_rebalances()
         places = self._assignment.places()
