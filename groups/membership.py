@@ -39,6 +39,10 @@ Partitions = frozenset[TopicPartition]
 # How often the group's log is looked at: calm, and while a rebalance is under way. Seconds.
 CALM_LOOK_S = 0.5
 BUSY_LOOK_S = 0.05
+# A cooperative rebalance takes a second round. So long it waits, for all to see their shares and give up what moves,
+# and so long after a share members go on looking often.
+SECOND_ROUND_S = 0.15
+AFTERMATH_S = 1.0
 RETRY_S = 0.5
 
 
@@ -81,8 +85,9 @@ class Membership:
         self._share: Partitions | None = None  # a share that waits until what is not in it was given up
         self._memory = Memory()
         self._rejoin = False
+        self._rejoin_s = self._busy_s = 0.0  # when to join again at the earliest; until when to look often
         self._refused = False  # the group can't take us, and the application was told
-        self._polled_s = clock.elapsed_s()
+        self._polled_s = self._stepped_s = clock.elapsed_s()
         self._look_s = 0.0
         self._trouble: TidelogError | None = None
 
@@ -131,7 +136,10 @@ class Membership:
             self._polled_s = self._clock.elapsed_s()
 
     def polled(self) -> None:
-        """The application is alive: it polled. Within `max_poll_interval_ms` it must do so again."""
+        """The application is alive: it polled. Within `max_poll_interval_ms` it must do so again.
+
+        Gaps of over half a session between steps, or in one, don't count: then the whole process was asleep.
+        """
         self._polled_s = self._clock.elapsed_s()
         if self._stage is _Stage.PAUSED:
             self._stage = _Stage.JOINING
@@ -180,6 +188,7 @@ class Membership:
         share, self._share = self._share, None
         self._take(share)
         self._rejoin = True  # what was given up can be handed out now
+        self._rejoin_s = self._clock.elapsed_s() + SECOND_ROUND_S
 
     def leave(self) -> None:
         """Be no member any more, unless static: then only fall silent, so that it may come back within its session.
@@ -193,6 +202,7 @@ class Membership:
     # --- steps ---------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
+        self._pass_over_sleep()
         if self._stage in _AT_REST:
             return
         seat = self._seat
@@ -200,8 +210,16 @@ class Membership:
             self._look()
         if seat.known and self._clock.elapsed_s() >= seat.beat_due_s:
             seat.beat()
+        self._pass_over_sleep()
         if seat.known and self._clock.elapsed_s() >= self._poll_limit_s():
             self._pause()
+
+    def _pass_over_sleep(self) -> None:
+        """A long gap since the last call is no time in which the application did not poll: it slept, too."""
+        now_s = self._clock.elapsed_s()
+        if now_s - self._stepped_s > self.config.session_timeout_ms / 2000:
+            self._polled_s += now_s - self._stepped_s
+        self._stepped_s = now_s
 
     def _look(self) -> None:
         """See what the group is now, and do this member's part in it."""
@@ -215,9 +233,10 @@ class Membership:
         except (UnknownMemberError, FencedInstanceError) as e:
             self._drop_out(e)
             return
-        busy = self._stage in (_Stage.WAITING, _Stage.JOINING) and not self._refused
+        now_s = self._clock.elapsed_s()
+        busy = now_s < self._busy_s or (self._stage in (_Stage.WAITING, _Stage.JOINING) and not self._refused)
         pause_s = min(self.config.heartbeat_interval_ms / 1000, BUSY_LOOK_S if busy else CALM_LOOK_S)
-        self._look_s = self._clock.elapsed_s() + pause_s
+        self._look_s = now_s + pause_s
         if group is not None:
             self._look_s = min(self._look_s, self._seat.watch(group))
 
@@ -231,8 +250,11 @@ class Membership:
                 self._prepare()
 
     def _must_rejoin(self, group: Group) -> bool:
-        changed = self._topics != self._joined_topics
-        return group.phase is Phase.PREPARING or self._rejoin or changed or self._seat.partitions_changed(group)
+        if group.phase is Phase.PREPARING or self._topics != self._joined_topics:
+            return True
+        if self._rejoin:
+            return self._clock.elapsed_s() >= self._rejoin_s
+        return self._seat.partitions_changed(group)
 
     def _prepare(self) -> None:
         """Give up what must be given up before joining: all of it, or only topics no longer subscribed to."""
@@ -294,6 +316,8 @@ class Membership:
     def _take(self, share: Partitions) -> None:
         new = share - self._owned
         self._owned, self._stage = share, _Stage.READY
+        if self.config.cooperative:
+            self._busy_s = self._clock.elapsed_s() + AFTERMATH_S
         self._events.append(Assigned(new, share))
 
     # --- going ---------------------------------------------------------------------------------------------

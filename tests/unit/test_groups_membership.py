@@ -201,6 +201,20 @@ def test_an_application_that_does_not_poll_loses_its_partitions_until_it_does() 
     town.run_until(lambda: len(a.owned) == 2, 5)
 
 
+def test_time_asleep_is_not_the_applications_fault() -> None:
+    town = Town()
+    a = town.enter("a", max_poll_interval_ms=30_000)
+    town.run(3)
+    a.heard()
+    a.frozen = True
+    town.run(100)
+    a.frozen, a.polls = False, False
+    town.run(25)
+    assert a.heard() == []
+    town.run(10)
+    assert a.heard() == ["lost t0,t1,t2,t3 MaxPollExceededError"]
+
+
 def test_another_subscription_is_another_round() -> None:
     town = Town({"t": 2, "u": 2})
     a, b = town.enter("a"), town.enter("b")

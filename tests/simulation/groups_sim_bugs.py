@@ -1,0 +1,140 @@
+"""Bugs to plant in groups: each changes one rule of the product's code while a run lasts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from tidelog.groups import (
+    assignors,
+    coordination,
+    coordination_offsets,
+    coordination_rounds,
+    membership_watch,
+    sticky,
+)
+from tidelog.groups.leases import SilenceClocks
+from tidelog.groups.membership import Membership, _Stage
+
+Planted = Callable[[], AbstractContextManager[object]]
+
+
+@contextmanager
+def takes_commits_of_any_generation() -> Iterator[None]:
+    """Whoever was a member may commit."""
+    with patch.object(coordination_offsets, "_require_member", lambda *_: None):
+        yield
+
+
+@contextmanager
+def counts_the_time_that_the_observer_slept() -> Iterator[None]:
+    """An observer that wakes up evicts everybody."""
+    look = SilenceClocks.look
+
+    def all_counts(self: Any, member: Any, counter: Any, now_s: float) -> None:
+        seen = self._watched.get(member.member_id)
+        if seen is not None and (seen.turn, seen.counter) == (member.turn, counter):
+            seen.silent_s += now_s - seen.looked_s
+            seen.looked_s = now_s
+        else:
+            look(self, member, counter, now_s)
+
+    with patch.object(SilenceClocks, "look", all_counts):
+        yield
+
+
+@contextmanager
+def reads_on_while_others_join() -> Iterator[None]:
+    """An eager member joins without giving up what it owns."""
+
+    def join_at_once(self: Any) -> None:
+        self._stage = _Stage.JOINING
+
+    with patch.object(Membership, "_prepare", join_at_once):
+        yield
+
+
+@contextmanager
+def hands_out_what_another_still_owns() -> Iterator[None]:
+    """The cooperative assignor withholds nothing."""
+    with patch.dict(assignors._RULES, {"cooperative-sticky": sticky.sticky}):
+        yield
+
+
+@contextmanager
+def goes_on_before_all_have_joined() -> Iterator[None]:
+    """A round ends with the first who joins."""
+    complete = coordination_rounds.complete
+
+    def early(group: Any, now_ms: int, *, late: bool = False) -> Any:
+        return complete(group, now_ms, late=True)
+
+    with patch.object(coordination, "complete", early):
+        yield
+
+
+@contextmanager
+def starts_generations_again_when_a_group_is_empty() -> Iterator[None]:
+    """An empty group forgets its generation."""
+    complete = coordination_rounds.complete
+
+    def forgetful(group: Any, now_ms: int, *, late: bool = False) -> Any:
+        after = complete(group, now_ms, late=late)
+        return replace(after, generation=0) if not after.members else after
+
+    with patch.object(coordination, "complete", forgetful):
+        yield
+
+
+@contextmanager
+def watches_nobody_but_followers() -> Iterator[None]:
+    """Nobody notices that the leader died."""
+    watched = membership_watch.Watchman._watched
+
+    def followers(self: Any, group: Any) -> Any:
+        return [member for member in watched(self, group) if member.member_id != group.leader]
+
+    with patch.object(membership_watch.Watchman, "_watched", followers):
+        yield
+
+
+@contextmanager
+def lets_a_fenced_static_member_come_back() -> Iterator[None]:
+    """Two consumers with one static id throw each other out for ever."""
+
+    def drop_out(self: Any, error: Any) -> None:
+        self._tell_lost(error)
+        self._drop(_Stage.JOINING)
+        self._seat.forget()
+
+    with patch.object(Membership, "_drop_out", drop_out):
+        yield
+
+
+@contextmanager
+def keeps_what_it_owned_after_an_eviction() -> Iterator[None]:
+    """A member that finds itself evicted joins again as if nothing had happened."""
+
+    def drop_out(self: Any, error: Any) -> None:
+        self._seat.forget()
+        self._stage, self._look_s = _Stage.JOINING, 0.0
+
+    with patch.object(Membership, "_drop_out", drop_out):
+        yield
+
+
+BUGS: dict[str, Planted] = {
+    planted.__name__: planted
+    for planted in (
+        takes_commits_of_any_generation,
+        counts_the_time_that_the_observer_slept,
+        reads_on_while_others_join,
+        hands_out_what_another_still_owns,
+        goes_on_before_all_have_joined,
+        starts_generations_again_when_a_group_is_empty,
+        watches_nobody_but_followers,
+        lets_a_fenced_static_member_come_back,
+        keeps_what_it_owned_after_an_eviction,
+    )
+}

@@ -1,0 +1,202 @@
+"""One run of a group: a seed, the true code or a planted bug, and what was found. As a program it repeats one.
+
+python tests/simulation/groups_sim_run.py 17 --trace          # everything that happens in seed 17
+python tests/simulation/groups_sim_run.py 0 --runs 1000       # many seeds, with what they found
+"""
+
+import argparse
+import logging
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from unittest.mock import patch
+
+import groups_sim_actors
+from groups_sim_history import GroupHistory
+from groups_sim_world import SESSION_MS, TOPIC, GroupPlan, GroupsWorld, Program
+from sim_scheduler import SimThreading
+
+from tidelog.log import combining, door, upkeep
+
+Planted = Callable[[], AbstractContextManager[object]]
+
+# A dead leader's session, then that of whoever died with it unseen; and some rounds.
+HEALED_S = 2 * SESSION_MS / 1000 + 10
+DRAINED_S = 300.0
+
+
+@dataclass
+class GroupReport:
+    """What a run came to. `problems` is empty when all invariants held."""
+
+    seed: int
+    problems: list[str]
+    digest: str
+    history: GroupHistory = field(repr=False)
+
+
+def run_group(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> GroupReport:
+    """Run one seed."""
+    world = GroupsWorld(seed, GroupPlan.of(seed), trace)
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        for module in (combining, door, upkeep):
+            stack.enter_context(patch.object(module, "threading", SimThreading(world.scheduler)))
+        stack.enter_context(planted())
+        try:
+            problems = _Director(world).direct()
+        finally:
+            world.scheduler.close()
+    return GroupReport(seed, problems, world.history.digest(), world.history)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Upkeep logs what it will try again; that is no news here."""
+    logger = logging.getLogger("tidelog.log")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+class _Director:
+    """Starts the processes, makes mishaps, and judges."""
+
+    def __init__(self, world: GroupsWorld) -> None:
+        self._world = world
+        self._scheduler = world.scheduler
+        self._rng = world.rng
+
+    def direct(self) -> list[str]:
+        """The whole run; returns what is wrong."""
+        world, plan = self._world, self._world.plan
+        setup = Program(world, "setup", lambda program: None)
+        setup.run()
+        setup.lake.create_topic(TOPIC, plan.partitions)
+        world.trouble = plan.trouble
+        world.start("producer", groups_sim_actors.producer)
+        for number in range(plan.consumers):
+            static = f"i{number}" if number < plan.statics else None
+            world.start(f"c{number}", groups_sim_actors.consumer, self._rng.uniform(0, 5), static)
+        while self._scheduler.now < plan.duration_s and not self._wrong():
+            self._scheduler.pause(self._rng.uniform(0.3, 1.7) * plan.mishap_s)
+            if not self._wrong():
+                self._rng.choice([self._crash, self._crash, self._stop, self._newcomer, self._jump, self._cut_off])()
+        if not self._wrong():
+            self._settle(setup)
+        return self._wrong()
+
+    def _wrong(self) -> list[str]:
+        return [*self._scheduler.failures, *self._world.history.violations]
+
+    # --- mishaps -------------------------------------------------------------------------------------------
+
+    def _consumers(self) -> list[Program]:
+        return [p for p in self._world.programs if not p.ended and p.role is groups_sim_actors.consumer]
+
+    def _crash(self) -> None:
+        """One consumer dies, sometimes another with it; most come back, static ones as who they were."""
+        consumers = self._consumers()
+        for program in self._rng.sample(consumers, k=min(len(consumers), self._rng.choice([1, 1, 1, 2]))):
+            self._world.kill(program)
+            if self._rng.random() < 0.8:
+                delay = self._rng.choice([0.5, 3.0, 12.0])
+                self._world.start(program.name, program.role, delay, program.instance_id)
+
+    def _stop(self) -> None:
+        """Some processes, or all, stand still."""
+        consumers = self._consumers()
+        if consumers:
+            count = self._rng.choice([1, 1, len(consumers)])
+            seconds = self._rng.choice([2.0, 5.0, 9.0, 30.0])
+            for program in self._rng.sample(consumers, k=count):
+                self._world.freeze(program, seconds)
+
+    def _newcomer(self) -> None:
+        """Somebody joins; as a twin it has the static id of somebody else."""
+        static = None
+        if self._world.plan.twins and self._world.plan.statics:
+            static = f"i{self._rng.randrange(self._world.plan.statics)}"
+        if len(self._consumers()) < 8:
+            self._world.start("new", groups_sim_actors.consumer, 0.0, static)
+
+    def _jump(self) -> None:
+        """The wall clock jumps; the elapsed clock never does."""
+        self._world.wall_jump_ms += self._rng.choice([-30_000, 5_000, 3_600_000])
+
+    def _cut_off(self) -> None:
+        """A process loses its connection."""
+        if self._world.plan.trouble.unsent:
+            for program in self._rng.sample(self._consumers(), k=min(1, len(self._consumers()))):
+                program.storage.lose_connection(self._rng.choice([2.0, 8.0, 20.0]), puts_only=False)
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def _settle(self, setup: Program) -> None:
+        """Nothing more goes wrong: the group heals in time, reads everything and commits it."""
+        world = self._world
+        world.end_trouble()
+        awake_s = max((until for periods in world.history.frozen.values() for _, until in periods), default=0.0)
+        self._scheduler.pause(max(0.0, awake_s - self._scheduler.now) + 2.0)
+        if not self._consumers():
+            world.start("heir", groups_sim_actors.consumer)
+        self._wait(self._healed, HEALED_S, "is not shared out among its living members")
+        world.ends = {(TOPIC, p): end for p, (_, end) in setup.lake.topic(TOPIC).offsets().items()}
+        world.ending = True
+        self._wait(lambda: all(p.ended for p in world.programs), DRAINED_S, "is not read to its end")
+        for place, end in world.ends.items():
+            missing = [o for o in range(end) if o not in world.history.processed[place]]
+            if missing and not self._wrong():
+                world.history.violate(f"offsets {missing} of {place} were never processed")
+
+    def _wait(self, there: Callable[[], bool], seconds: float, what: str) -> None:
+        until = self._scheduler.now + seconds
+        while not there() and not self._wrong():
+            if self._scheduler.now > until:
+                self._world.history.violate(f"after {seconds:.0f} s the group {what}: {self._world.history.group}")
+                return
+            self._scheduler.pause(0.25)
+
+    def _healed(self) -> bool:
+        """Whether the log and the living consumers agree on who owns what, and everything is owned."""
+        history = self._world.history
+        living = [c for c in history.consumers if not (c.process.dead or c.failed or c.left)]
+        owned = [place for c in living for place in c.owned]
+        return (
+            history.group.get("phase") == "Stable"
+            and {m["member_id"] for m in history.group["members"]} == {c.member_id for c in living}
+            and sorted(owned) == [(TOPIC, p) for p in range(self._world.partitions)]
+        )
+
+
+def main() -> int:
+    """Run seeds from a first one on."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--trace", action="store_true", help="print every event")
+    parser.add_argument("--bug", help="plant this bug (see groups_sim_bugs.py)")
+    given = parser.parse_args()
+    planted: Planted = nullcontext
+    if given.bug:
+        from groups_sim_bugs import BUGS
+
+        planted = BUGS[given.bug]
+    bad, counts = 0, Counter[str]()
+    for seed in range(given.seed, given.seed + given.runs):
+        trace: list[str] | None = [] if given.trace else None
+        report = run_group(seed, planted, trace)
+        counts.update(report.history.counts)
+        for line in [*(trace or []), *report.problems]:
+            print(line if given.trace else f"seed {seed}: {line}")
+        bad += bool(report.problems)
+    print(f"{given.runs} runs, {bad} with problems; {dict(sorted(counts.items()))}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
