@@ -58,6 +58,7 @@ class ConsumerCore:
                 self._rebalancing.leave(self)
             else:
                 self._rebalancing.clear()
+                self._group.leave()  # as no member: commits in the background are through
             self._rebalancing.serve(self)
         finally:
             self._closed = True

@@ -202,7 +202,7 @@ class Fetcher:
             owned.move(RESET)
             owned.told = f"offset {event.offset} is out of range ({event.error})"
             if isinstance(event.error, TopicChangedError):
-                owned.stored = OFFSET_INVALID  # an offset of another life of the topic
+                owned.stored = owned.position = OFFSET_INVALID  # offsets of another life of the topic
             self._changed = True
             return
         self._notice(owned, kafka_error(event.error), event.offset)

@@ -75,6 +75,14 @@ class TestOffsets:
                 reader.poll(0.01)
             assert told[2] == (KafkaError(KafkaError.OFFSET_OUT_OF_RANGE), [77])
 
+    def test_closing_waits_for_commits_in_the_background(self, lake: Lake) -> None:
+        fill(lake, "t", *"ab")
+        told: list[list[int]] = []
+        with consumer(lake, on_commit=lambda _, ps: told.append(offsets(ps)), enable_auto_commit=False) as reader:
+            reader.commit(offsets=[at(1)])
+            reader.commit(offsets=[at(2)])
+        assert told == [[1], [2]]
+
     @pytest.mark.parametrize(
         ("wanted", "code"),
         [
