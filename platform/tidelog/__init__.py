@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog import admin, error, groups, serialization, spark
+    from tidelog import admin, clients, error, groups, serialization, spark
     from tidelog.admin import (
         AdminClient,
         ConsumerGroupState,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tidelog.clients.errors import KafkaError, KafkaException
     from tidelog.clients.message import Message
     from tidelog.clients.producer import Producer
+    from tidelog.clients.serializing_producer import SerializingProducer
     from tidelog.clients.topic_partition import TopicPartition
     from tidelog.log import errors, partitioners
     from tidelog.log.lake import Lake
@@ -65,12 +66,14 @@ __all__ = [
     "NewTopic",
     "Node",
     "Producer",
+    "SerializingProducer",
     "Topic",
     "TopicCollection",
     "TopicPartition",
     "TopicPartitionInfo",
     "Uuid",
     "admin",
+    "clients",
     "error",
     "errors",
     "groups",
@@ -82,6 +85,7 @@ __all__ = [
 # The modules that are names here themselves.
 _MODULES = {
     "admin": "tidelog.admin",
+    "clients": "tidelog.clients",
     "error": "tidelog.error",
     "errors": "tidelog.log.errors",
     "groups": "tidelog.groups",
@@ -119,6 +123,7 @@ _HOMES = {
     "tidelog.clients.errors": ("KafkaError", "KafkaException"),
     "tidelog.clients.message": ("Message",),
     "tidelog.clients.producer": ("Producer",),
+    "tidelog.clients.serializing_producer": ("SerializingProducer",),
     "tidelog.clients.topic_partition": ("TopicPartition",),
     "tidelog.log.lake": ("Lake",),
     "tidelog.log.topic": ("Topic",),

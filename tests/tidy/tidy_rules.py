@@ -8,7 +8,8 @@ from tidy_source import Source, imports, used_names
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 CLOCK_MODULE = "tidelog.log.clock"
-FRONT_DOOR = "tidelog"
+# Packages whose names are loaded when they are first used.
+FRONT_DOORS = ("tidelog", "tidelog.clients")
 
 CLOCKS = (
     "asyncio.sleep",
@@ -90,7 +91,7 @@ def init_files_only_re_export(source: Source) -> Complaints:
     if not source.is_package:
         return
     for node in source.tree.body[ast.get_docstring(source.tree) is not None :]:
-        if not (_is_re_export(node) or (source.module == FRONT_DOOR and _is_lazy_re_export(node))):
+        if not (_is_re_export(node) or (source.module in FRONT_DOORS and _is_lazy_re_export(node))):
             yield node.lineno, "an __init__.py holds a docstring, imports and __all__, nothing else"
 
 

@@ -15,14 +15,28 @@ def test_every_name_is_there(name):
     assert getattr(found, "__name__", name).rpartition(".")[2] == name
 
 
+@pytest.mark.parametrize("name", tidelog.clients.__all__)
+def test_the_clients_are_there_too(name):
+    assert getattr(tidelog.clients, name) is getattr(tidelog, name)
+
+
 def test_what_is_not_there():
+    with pytest.raises(AttributeError, match="has no attribute 'Producr'"):
+        _ = tidelog.clients.Producr
+    assert dir(tidelog.clients) == sorted(tidelog.clients.__all__)
     with pytest.raises(AttributeError, match="has no attribute 'Producr'"):
         _ = tidelog.Producr
     assert dir(tidelog) == sorted(tidelog.__all__)
 
 
 @pytest.mark.parametrize(
-    "statement", ["import tidelog", "from tidelog import KafkaError, TopicPartition, OFFSET_END, KafkaException"]
+    "statement",
+    [
+        "import tidelog, tidelog.clients",
+        "from tidelog import KafkaError, TopicPartition, OFFSET_END, KafkaException",
+        "from tidelog.serialization import StringSerializer",
+        "from tidelog.error import ConsumeError",
+    ],
 )
 def test_the_door_loads_nothing_heavy(statement):
     heavy = ["pyarrow", "numpy", "pyspark", "deltalake", "obstore"]
