@@ -15,6 +15,7 @@ from tidelog.sinks.writer import BatchWriter, StreamWriter
 from tidelog.sources import options as source_options
 from tidelog.sources.batch import BatchReader
 from tidelog.sources.columns import RECORDS, RECORDS_WITH_HEADERS
+from tidelog.sources.refused import RefusedReader
 from tidelog.sources.stream import StreamReader
 
 logger = logging.getLogger("tidelog.spark")
@@ -43,10 +44,13 @@ class DefaultSource(DataSource):
         _check_schema(schema, options)
         return BatchReader(options)
 
-    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: N802 - Spark's name
         """The source of a streaming query."""
-        options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _check_schema(schema, options)
+        try:
+            options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
+            _check_schema(schema, options)
+        except InvalidOptionError as e:
+            return RefusedReader(e)
         return StreamReader(options, _positions)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:

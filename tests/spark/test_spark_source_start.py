@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from support.spark_queries import (
+    AVAILABLE_NOW,
     Collected,
     append,
     await_that,
@@ -120,6 +122,16 @@ def test_bad_starts_fail_the_query_with_the_reason(
 ) -> None:
     with fails_with(*words):
         Collected().run(stream(spark, topic, **{"subscribe": "t", **options}), checkpoint)
+
+
+@pytest.mark.parametrize("trigger", [AVAILABLE_NOW, {"processingTime": "0 seconds"}], ids=["now", "processing"])
+def test_options_that_are_refused_fail_the_query_with_nothing_but_the_reason(
+    spark: SparkSession, topic: Lake, checkpoint: str, trigger: dict[str, Any]
+) -> None:
+    """Spark's runner fails by itself, too, over a reader that can't be made."""
+    with pytest.raises(StreamingQueryException, match="ending offset not valid") as caught:
+        Collected().run(stream(spark, topic, subscribe="t", endingOffsets="latest"), checkpoint, trigger)
+    assert "UnboundLocalError" not in str(caught.value)
 
 
 def test_offsets_are_kafkas_json_and_kafkas_own_are_taken(spark: SparkSession, topic: Lake, checkpoint: str) -> None:
