@@ -14,7 +14,10 @@ import cases
 import report
 from plan import Plan
 
-CASES = ("append", "processes", "commits", "consume", "clients_latency", "idle", "sink", "source", "latency", "memory")
+CASES = (
+    "append", "processes", "commits", "consume", "clients_latency", "idle", "rebalance", "sink", "source", "latency",
+    "memory",
+)  # fmt: skip
 
 
 def main() -> int:
