@@ -8,6 +8,7 @@ Source: `GroupCoordinator` and `GroupMetadata` (kafka 4.0), `ClassicGroup`.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
@@ -92,7 +93,7 @@ def _take_place(group: Group, old: Member, member: Member, now_ms: int) -> Decis
     group = without(group, [old.member_id])
     if group.phase is Phase.STABLE:
         stable = put(group, member, joined=False)
-        if _same_topics(old, member) and elected_protocol(stable.members.values()) == group.protocol:
+        if _same_topics(group, old, member) and elected_protocol(stable.members.values()) == group.protocol:
             return _written(replace(stable, leader=member.member_id) if led else stable)
     # A leader that works out the assignment just now does so for the old id, hence a round in every other phase.
     group = put(begin(group), member, joined=True)
@@ -133,14 +134,16 @@ def _holder(group: Group, instance_id: str | None) -> Member | None:
     return next((member for member in group.members.values() if member.instance_id == instance_id), None)
 
 
-def _same_topics(one: Member, other: Member) -> bool:
+def _same_topics(group: Group, one: Member, other: Member) -> bool:
     """Whether two members subscribe to the same; what is not of the consumer protocol is compared by its bytes."""
-    try:
-        return {name: subscribed_topics(data) for name, data in one.protocols} == {
-            name: subscribed_topics(data) for name, data in other.protocols
-        }
-    except InconsistentProtocolError:
-        return one.protocols == other.protocols
+    if group.protocol_type == PROTOCOL_TYPE:
+        with suppress(InconsistentProtocolError):
+            return _topics(one) == _topics(other)
+    return one.protocols == other.protocols
+
+
+def _topics(member: Member) -> dict[str, frozenset[str]]:
+    return {name: subscribed_topics(data) for name, data in member.protocols}
 
 
 # --- being a member ----------------------------------------------------------------------------------------

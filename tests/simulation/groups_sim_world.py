@@ -83,6 +83,7 @@ class GroupsWorld:
         self.settling = False  # nobody leaves of itself any more
         self.ending = False  # consumers go when everything is read
         self.ends: dict[tuple[str, int], int] = {}
+        self.started = 0
         self._values = 0
 
     def start(
@@ -129,7 +130,8 @@ class Program:
 
     def __post_init__(self) -> None:
         world = self.world
-        self.process = Process(f"{self.name}@{world.scheduler.now:.0f}")
+        world.started += 1
+        self.process = Process(f"{self.name}@{world.scheduler.now:.0f}.{world.started}")
         self.storage = SimStorage(
             world.disk, self.process, world.scheduler, world.rng, world.trouble, world.history, synced=True
         )

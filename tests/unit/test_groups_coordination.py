@@ -1,11 +1,13 @@
 """Scripted lives of groups: what Kafka's coordinator makes of each request, state by state."""
 
+from dataclasses import replace
+
 import pytest
 from support.group_scripts import GROUP, NOW_MS, member, play
 
-from tidelog.groups.coordination import join, leave
-from tidelog.groups.model import GroupView
-from tidelog.log.errors import InvalidGroupError
+from tidelog.groups.coordination import join, leave, sync
+from tidelog.groups.model import GroupView, Phase
+from tidelog.log.errors import InconsistentProtocolError, InvalidGroupError
 
 SCRIPTS = {
     "a first member leads at once": """
@@ -252,3 +254,26 @@ def test_a_group_that_becomes_empty_says_since_when() -> None:
     group = leave(GroupView(group), GROUP, "a", now_ms=2_000).response
     assert group.empty_since_ms == 2_000
     assert join(GroupView(group), GROUP, member("a"), known=False, now_ms=NOW_MS).response.empty_since_ms is None
+
+
+@pytest.mark.parametrize(("kind", "disturbs"), [("consumer", False), ("connect", True)])
+def test_what_is_no_subscription_is_compared_by_its_bytes(kind: str, disturbs: bool) -> None:
+    one, other = member("a", instance="i"), member("b", instance="i")
+    ((name, data),) = one.protocols
+    other = replace(other, protocols=((name, data + b"more"),))
+    group = join(GroupView(), GROUP, one, known=False, now_ms=NOW_MS, protocol_type=kind).response
+    stable = sync(GroupView(group), GROUP, "a", 1, assignments={"a": b"1"}).group
+    after = join(GroupView(stable), GROUP, other, known=False, now_ms=NOW_MS, protocol_type=kind).response
+    assert (after.phase is not Phase.STABLE) == disturbs
+
+
+def test_a_group_is_of_one_type() -> None:
+    group = join(GroupView(), GROUP, member("a"), known=False, now_ms=NOW_MS, protocol_type="connect").response
+    with pytest.raises(InconsistentProtocolError, match="'connect'"):
+        join(GroupView(group), GROUP, member("b"), known=False, now_ms=NOW_MS)
+    for protocols, kind in (((), "consumer"), (member("a").protocols, "")):
+        with pytest.raises(InconsistentProtocolError, match="one of each"):
+            join(
+                GroupView(), GROUP, replace(member("a"), protocols=protocols), known=False, now_ms=NOW_MS,
+                protocol_type=kind,
+            )  # fmt: skip
