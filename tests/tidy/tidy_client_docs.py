@@ -72,6 +72,25 @@ can query with SQL; there is no coordinator to run. A member that is killed is o
 `group.instance.id` makes a static member, which may come back within it without a rebalance. What a member commits
 after others took its partitions over is refused (`ILLEGAL_GENERATION`, `FENCED_INSTANCE_ID`).
 
+`SerializingProducer` and `DeserializingConsumer` take `key.serializer`, `value.serializer`, `key.deserializer` and
+`value.deserializer`: functions of an object or bytes and a `SerializationContext`, or those of `tidelog.serialization`.
+
+```python
+import json
+from tidelog.serialization import StringDeserializer, StringSerializer
+
+to_bytes = {{"key.serializer": StringSerializer(), "value.serializer": lambda obj, ctx: json.dumps(obj).encode()}}
+with tidelog.SerializingProducer({{"lake": LAKE, **to_bytes}}) as producer:
+    producer.produce("stock", key="tea", value={{"left": 12}})
+
+to_objects = {{"key.deserializer": StringDeserializer(), "value.deserializer": lambda data, ctx: json.loads(data)}}
+start = {{"group.id": "shelves", "auto.offset.reset": "earliest"}}
+with tidelog.DeserializingConsumer({{"lake": LAKE, **start, **to_objects}}) as reader:
+    reader.subscribe(["stock"])
+    message = reader.poll(30)
+    print(message.key(), message.value()["left"])
+```
+
 ## Administrate
 
 ```python
