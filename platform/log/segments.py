@@ -5,6 +5,7 @@ A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the l
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -213,7 +214,8 @@ def read_segment(
 
 def _check(file: pq.ParquetFile, segment: Segment, wanted: list[str]) -> None:
     """Whether it is the file that the log entry speaks of; raises KeyError for a column, OSError for records."""
-    missing = [name for name in wanted if name not in file.schema_arrow.names]
+    names = set(file.schema_arrow.names)
+    missing = [name for name in wanted if name not in names]
     if missing:
         raise KeyError(f"it has no column '{missing[0]}'")
     expected, found = segment.stats.records, file.metadata.num_rows
@@ -240,9 +242,15 @@ def _row_groups(file: pq.ParquetFile, low: int, high: int) -> list[int]:
 
 def _as_kept(batch: pa.RecordBatch, wanted: list[str]) -> pa.RecordBatch:
     """The batch with the types of a segment: other engines have their own for the same columns."""
-    kept = pa.schema([schema.SEGMENT.field(name) for name in wanted])
-    batch = batch.select(wanted)
+    kept = _kept(tuple(wanted))
+    if batch.schema.names != wanted:
+        batch = batch.select(wanted)
     return batch if batch.schema.types == kept.types else batch.cast(kept)
+
+
+@cache
+def _kept(wanted: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([schema.SEGMENT.field(name) for name in wanted])
 
 
 def _cut(batch: pa.RecordBatch, low: int, high: int, *, dense: bool) -> pa.RecordBatch:
