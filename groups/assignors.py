@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from itertools import cycle
 from typing import Final
 
-from tidelog.groups.group_view import GroupView, Holdings, Partition, group_view
+from tidelog.groups.assignor_input import AssignorInput, Holdings, Partition, assignor_input
 from tidelog.groups.java_order import utf16_key
 from tidelog.groups.sticky import cooperative_sticky, sticky
 from tidelog.log.errors import InvalidConfigError
@@ -43,12 +43,12 @@ def assign(
     Source: `ConsumerPartitionAssignor.assign` of each strategy's class.
     """
     rule = _rule(strategy)
-    view = group_view(subscriptions, partition_counts, owned or {}, static_ids or {})
+    view = assignor_input(subscriptions, partition_counts, owned or {}, static_ids or {})
     holdings = rule(view)
     return {member: sorted(holdings[member]) for member in sorted(view.topics)}
 
 
-def range_assignor(view: GroupView) -> Holdings:
+def range_assignor(view: AssignorInput) -> Holdings:
     """Topic by topic, give each subscriber one run of neighbouring partitions; the first ones get one more.
 
     Example: `a` and `b` read `t` and `u` of 3 partitions each: `a` gets 0 and 1 of both, `b` gets 2 of both. So
@@ -68,7 +68,7 @@ def range_assignor(view: GroupView) -> Holdings:
     return holdings
 
 
-def roundrobin_assignor(view: GroupView) -> Holdings:
+def roundrobin_assignor(view: AssignorInput) -> Holdings:
     """Deal out all partitions, sorted, to the members in turn; who does not subscribe to the topic is passed over.
 
     Example: `a` and `b` read `t` and `u` of 3 partitions each: `a` gets t0, t2, u1 and `b` gets t1, u0, u2.
@@ -82,7 +82,7 @@ def roundrobin_assignor(view: GroupView) -> Holdings:
     return holdings
 
 
-def _by_static_id(view: GroupView) -> list[str]:
+def _by_static_id(view: AssignorInput) -> list[str]:
     """Return the members, static ones first by their static id, then the others by member id (`MemberInfo`)."""
     dynamic = sorted(view.topics.keys() - view.static_ids.keys(), key=utf16_key)
     static = sorted(
@@ -92,7 +92,7 @@ def _by_static_id(view: GroupView) -> list[str]:
     return static + dynamic
 
 
-_RULES: Final[Mapping[str, Callable[[GroupView], Holdings]]] = {
+_RULES: Final[Mapping[str, Callable[[AssignorInput], Holdings]]] = {
     "range": range_assignor,
     "roundrobin": roundrobin_assignor,
     "sticky": sticky,
@@ -103,7 +103,7 @@ _RULES: Final[Mapping[str, Callable[[GroupView], Holdings]]] = {
 ASSIGNORS: Final = tuple(_RULES)
 
 
-def _rule(strategy: str) -> Callable[[GroupView], Holdings]:
+def _rule(strategy: str) -> Callable[[AssignorInput], Holdings]:
     rule = _RULES.get(strategy)
     if rule is None:
         near = get_close_matches(strategy, ASSIGNORS, n=1)

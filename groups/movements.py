@@ -1,6 +1,6 @@
 """Which partitions have moved from whom to whom while an assignment is evened out, so that moves cancel out."""
 
-from tidelog.groups.group_view import Partition
+from tidelog.groups.assignor_input import Partition
 from tidelog.groups.java_order import bucket, partition_hash, string_hash, table_size
 
 

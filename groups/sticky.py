@@ -2,12 +2,12 @@
 
 from collections import defaultdict
 
-from tidelog.groups.group_view import GroupView, Holdings, Partition
+from tidelog.groups.assignor_input import AssignorInput, Holdings, Partition
 from tidelog.groups.sticky_equal import balance_equal
 from tidelog.groups.sticky_general import balance_general
 
 
-def sticky(view: GroupView) -> Holdings:
+def sticky(view: AssignorInput) -> Holdings:
     """Share out all partitions at once: members give up everything before they join again (eager).
 
     Example: `a`, `b` and `c` hold t0 and t1, t2 and t3, t4 and t5. When `b` leaves, `a` gets t2 and `c` gets t3.
@@ -17,7 +17,7 @@ def sticky(view: GroupView) -> Holdings:
     return balance_equal(view) if view.equal else balance_general(view)
 
 
-def cooperative_sticky(view: GroupView) -> Holdings:
+def cooperative_sticky(view: AssignorInput) -> Holdings:
     """Share out as `sticky` does, but withhold what another member still owns until it has given it up.
 
     Members go on reading what they keep. Who sees that it lost a partition stops reading it and joins again, and

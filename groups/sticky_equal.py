@@ -2,11 +2,11 @@
 
 from collections import deque
 
-from tidelog.groups.group_view import GroupView, Holdings, Partition
+from tidelog.groups.assignor_input import AssignorInput, Holdings, Partition
 from tidelog.groups.java_order import hash_order, utf16_key
 
 
-def balance_equal(view: GroupView) -> Holdings:
+def balance_equal(view: AssignorInput) -> Holdings:
     """Give everybody `partitions // members` partitions, and one more to as many members as the rest needs.
 
     Members keep what they own up to their quota. Example: `a` owns t0 to t3, `b` joins and `t` has grown to 5: of
@@ -22,7 +22,7 @@ def balance_equal(view: GroupView) -> Holdings:
     return holdings
 
 
-def _kept(view: GroupView, quota: int, extra: int) -> Holdings:
+def _kept(view: AssignorInput, quota: int, extra: int) -> Holdings:
     """What members keep of what they own: the lowest numbers, as far as the quota goes.
 
     The first `extra` members that own more than the quota keep one partition above it; first in a HashMap's walk.

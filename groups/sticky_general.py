@@ -4,12 +4,12 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable
 
-from tidelog.groups.group_view import GroupView, Holdings, Partition
+from tidelog.groups.assignor_input import AssignorInput, Holdings, Partition
 from tidelog.groups.java_order import utf16_key
 from tidelog.groups.movements import Movements
 
 
-def balance_general(view: GroupView) -> Holdings:
+def balance_general(view: AssignorInput) -> Holdings:
     """Keep what is owned, hand out the rest, then move single partitions as long as that evens things out.
 
     Example: `a` reads `t` of 1 partition, `b` reads `t` and `u` of 2, `c` reads `t`, `u` and `v` of 3 partitions:
@@ -26,7 +26,7 @@ def balance_general(view: GroupView) -> Holdings:
     return sharing.held
 
 
-def _lost_a_subscription(view: GroupView) -> bool:
+def _lost_a_subscription(view: AssignorInput) -> bool:
     """Whether somebody owns a partition of a topic that it no longer subscribes to."""
     return any(topic not in view.topics[member] for member in view.topics for topic, _ in view.owned(member))
 
@@ -37,7 +37,7 @@ class _Sharing:
     Members that have no topic in common with others can't take part; nothing below ever moves theirs.
     """
 
-    def __init__(self, view: GroupView) -> None:
+    def __init__(self, view: AssignorInput) -> None:
         self._members = sorted(view.topics, key=utf16_key)
         self._rank = {member: rank for rank, member in enumerate(self._members)}
         self._topics = {member: view.topics[member] & view.counts.keys() for member in self._members}

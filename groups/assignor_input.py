@@ -12,8 +12,8 @@ Holdings = dict[str, set[Partition]]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupView:
-    """Checked input of an assignor; `group_view` makes it.
+class AssignorInput:
+    """Checked input of an assignor; `assignor_input` makes it.
 
     `topics`: all that each member subscribes to, topics that don't exist too. `counts`: partitions, above 0, of the
     topics that exist and that somebody subscribes to. `claims`: existing partitions of those topics that each member
@@ -40,12 +40,12 @@ class GroupView:
         return [(topic, number) for topic in topics for number in range(self.counts[topic])]
 
 
-def group_view(
+def assignor_input(
     subscriptions: Mapping[str, Iterable[str]],
     partition_counts: Mapping[str, int],
     owned: Mapping[str, Iterable[Partition]],
     static_ids: Mapping[str, str | None],
-) -> GroupView:
+) -> AssignorInput:
     """Check an assignor's input and drop what does not count.
 
     Dropped are claims of members that are gone, and of partitions that are gone: of a topic that nobody subscribes
@@ -67,7 +67,7 @@ def group_view(
         for member in subscriptions
     }
     claimed = Counter(partition for partitions in listed.values() for partition in partitions)
-    return GroupView(
+    return AssignorInput(
         topics=topics,
         counts=counts,
         claims={member: frozenset(partitions) for member, partitions in listed.items()},
