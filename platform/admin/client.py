@@ -62,6 +62,11 @@ class AdminClient:
         self._answers.close()
         self._opened.close()
 
+    def cluster_id(self, timeout: float = -1) -> str:
+        """Return the lake's address, which stands for the id of a cluster."""
+        checked_timeout("timeout", timeout)
+        return self._lake.uri
+
     def poll(self, *_: float) -> int:
         """Return 0: an AdminClient has no callbacks to serve."""
         return 0

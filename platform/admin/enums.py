@@ -1,6 +1,7 @@
 """Enumerations of `confluent_kafka.admin`, with librdkafka's numbers."""
 
 from enum import Enum
+from typing import Final
 
 
 class _Ordered(Enum):
@@ -120,3 +121,20 @@ class ScramMechanism(_Ordered):
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2
+
+
+# The same numbers under the names that older programs use.
+RESOURCE_UNKNOWN: Final = ResourceType.UNKNOWN.value
+RESOURCE_ANY: Final = ResourceType.ANY.value
+RESOURCE_TOPIC: Final = ResourceType.TOPIC.value
+RESOURCE_GROUP: Final = ResourceType.GROUP.value
+RESOURCE_BROKER: Final = ResourceType.BROKER.value
+RESOURCE_TRANSACTIONAL_ID: Final = ResourceType.TRANSACTIONAL_ID.value
+
+CONFIG_SOURCE_UNKNOWN_CONFIG: Final = ConfigSource.UNKNOWN_CONFIG.value
+CONFIG_SOURCE_DYNAMIC_TOPIC_CONFIG: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+CONFIG_SOURCE_DYNAMIC_BROKER_CONFIG: Final = ConfigSource.DYNAMIC_BROKER_CONFIG.value
+CONFIG_SOURCE_DYNAMIC_DEFAULT_BROKER_CONFIG: Final = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value
+CONFIG_SOURCE_STATIC_BROKER_CONFIG: Final = ConfigSource.STATIC_BROKER_CONFIG.value
+CONFIG_SOURCE_DEFAULT_CONFIG: Final = ConfigSource.DEFAULT_CONFIG.value
+CONFIG_SOURCE_GROUP_CONFIG: Final = ConfigSource.GROUP_CONFIG.value

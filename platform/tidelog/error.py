@@ -7,6 +7,7 @@ from tidelog.clients.errors import (
     KeyDeserializationError,
     KeySerializationError,
     ProduceError,
+    SerializationError,
     ValueDeserializationError,
     ValueSerializationError,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "KeyDeserializationError",
     "KeySerializationError",
     "ProduceError",
+    "SerializationError",
     "ValueDeserializationError",
     "ValueSerializationError",
 ]

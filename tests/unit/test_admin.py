@@ -121,6 +121,7 @@ def test_a_lake_looks_like_a_cluster_of_one_broker(client, lake):
     missing = client.list_topics("b", timeout=5).topics
     assert list(missing) == ["b"]
     assert missing["b"].error == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert client.cluster_id(timeout=1) == lake.uri
     described = client.describe_cluster().result()
     assert (described.cluster_id, described.controller.id, len(described.nodes)) == (lake.uri, 0, 1)
     topics = client.describe_topics(TopicCollection(["a", "b"]))
@@ -211,6 +212,7 @@ def test_the_lakes_configuration_is_the_brokers(client, lake):
 
 def test_a_resource_is_a_kind_and_a_name():
     assert ConfigResource("topic", "a") == ConfigResource(ResourceType.TOPIC, "a") == ConfigResource(2, "a")
+    assert ConfigResource(admin.RESOURCE_BROKER, "a").restype is ResourceType.BROKER
     assert ConfigResource("topic", "a") != ConfigResource("broker", "a")
     assert sorted([ConfigResource("broker", "a"), ConfigResource("topic", "b"), ConfigResource("topic", "a")]) == [
         ConfigResource("topic", "a"),
