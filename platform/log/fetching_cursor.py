@@ -13,6 +13,8 @@ from tidelog.log.topic import Topic
 
 # Before a partition that failed over and over is tried again, when its log does not change before.
 LAST_RETRY_S = 10.0
+# Decoded at once of a segment: what a fetch takes of it less is a slice. Small segments are decoded whole.
+DECODED_BYTES = 4 * 1024 * 1024
 
 
 class FollowedLog:
@@ -132,7 +134,7 @@ class Cursor:
                     self.topic,
                     self._plan,
                     include_headers=headers,
-                    batch_bytes=most_bytes,
+                    batch_bytes=max(most_bytes, DECODED_BYTES),
                 )
             batch = next(self._batches, None)
             if batch is not None:
