@@ -6,6 +6,7 @@ Nothing here does I/O or asks the clock; `now_ms` comes with the request. A refu
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import index
 from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
@@ -58,11 +59,16 @@ def require_topic(state: TopicState, topic: str, topic_id: str | None = None) ->
 
 
 def require_partition(state: TopicState, topic: str, partition: int) -> None:
-    """Refuse a partition that the topic does not have."""
-    if not 0 <= partition < state.partitions:
+    """Refuse a partition that the topic does not have; what is no whole number is none."""
+    if not _is_whole(partition) or not 0 <= partition < state.partitions:
         raise UnknownPartitionError(
             f"Topic '{topic}' has no partition {partition}: it has {state.partitions}, numbered from 0."
         )
+
+
+def _is_whole(number: object) -> bool:
+    """Whether a caller gave an integer, of Python's or of numpy's: another number would break the log's format."""
+    return type(number) is int or (hasattr(number, "__index__") and not isinstance(number, bool))
 
 
 def _check_count(partitions: int) -> None:
@@ -199,17 +205,18 @@ def decide_delete_records(
     nothing, one above the end is out of range).
     """
     require_topic(state, topic)
-    starts: dict[int, int] = {}
-    for partition, asked in sorted(before.items()):
+    for partition in before:
         require_partition(state, topic, partition)
+    starts: dict[int, int] = {}
+    for partition, asked in sorted((index(p), offset) for p, offset in before.items()):
         start, end = state.start(partition), state.end(partition)
         target = end if asked == -1 else asked
-        if target > end or target < 0:
+        if not _is_whole(asked) or target > end or target < 0:
             raise OffsetOutOfRangeError(
                 f"Topic '{topic}', partition {partition}: records before offset {asked} can't be deleted, the"
                 f" partition has offsets {start} to {end}. Give an offset in that range, or -1 for all."
             )
-        starts[partition] = max(start, target)
+        starts[partition] = max(start, index(target))
     return Outcome(move_starts(state, starts, now_ms), starts, "DELETE", parameters={"before": str(starts)})
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,9 +248,24 @@ def test_past_the_end_is_out_of_range(before: int) -> None:
         decide_delete_records(there(), "t", {1: 1, 0: before}, now_ms=NOW)
 
 
-def test_records_of_a_partition_that_is_not_there() -> None:
-    with pytest.raises(UnknownPartitionError):
-        decide_delete_records(there(), "t", {2: 0}, now_ms=NOW)
+@pytest.mark.parametrize("partition", [2, "0", 0.0, True, None])
+def test_records_of_a_partition_that_is_not_there(partition: Any) -> None:
+    with pytest.raises(UnknownPartitionError, match=f"has no partition {partition}: it has 2"):
+        decide_delete_records(there(), "t", {partition: 0}, now_ms=NOW)
+
+
+@pytest.mark.parametrize("before", [1.5, 2.0, "3", True, None])
+def test_an_offset_that_is_no_whole_number_is_refused_before_it_breaks_the_log(before: Any) -> None:
+    with pytest.raises(OffsetOutOfRangeError, match=f"before offset {before} can't be deleted"):
+        decide_delete_records(there(), "t", {0: before}, now_ms=NOW)
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    asked: Any = {np.int32(0): np.int64(5)}
+    outcome = decide_delete_records(there(), "t", asked, now_ms=NOW)
+    assert outcome.response == {0: 5}
+    assert {type(number) for pair in outcome.response.items() for number in pair} == {int}
+    assert after(there(), outcome).start(0) == 5
 
 
 @given(st.dictionaries(st.integers(0, 1), st.integers(-1, 3), min_size=1))
