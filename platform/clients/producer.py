@@ -27,6 +27,7 @@ from tidelog.clients.producer_records import (
 )
 from tidelog.clients.producer_reports import Reports
 from tidelog.clients.settings import ProducerSettings
+from tidelog.clients.settings_unused import NO_CREDENTIALS
 from tidelog.log import names
 from tidelog.log.errors import InvalidRecordError, InvalidTopicError, TidelogError
 from tidelog.log.records import check_columns
@@ -257,6 +258,16 @@ class Producer:
             return cluster_metadata(self._shared.lake, topic)
         except TidelogError as e:
             raise KafkaException(kafka_error(e)) from e
+
+    def cluster_id(self, timeout: float = -1) -> str:  # noqa: ARG002
+        """The lake's address."""
+        self._check_open()
+        return self._shared.lake.uri
+
+    def set_sasl_credentials(self, username: str, password: str) -> NoReturn:  # noqa: ARG002
+        """Refused: there is nobody to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+        self._check_open()
+        raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
 
     def _check_open(self) -> None:
         if self._account.closing:

@@ -4,8 +4,10 @@ import logging
 
 import pytest
 
+from tidelog.clients.consumer import Consumer
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.opening import open_lake
+from tidelog.clients.producer import Producer
 from tidelog.clients.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from tidelog.log.lake import Lake
 
@@ -148,3 +150,11 @@ def test_each_ignored_key_is_warned_of_once_per_client(caplog):
     own = logging.getLogger("its.own")
     open_lake(AdminSettings.parse({"lake": "memory://warned", "acks": 1, "logger": own})).close()
     assert [record.name for record in caplog.records] == ["its.own"]
+
+
+@pytest.mark.parametrize("make", [lambda conf: Producer(conf), lambda conf: Consumer({**conf, "group.id": "g"})])
+def test_every_client_says_where_it_is_and_refuses_credentials(make):
+    with make({"lake": "memory://whereabouts"}) as client:
+        assert client.cluster_id(timeout=1) == "memory://whereabouts"
+        with pytest.raises(KafkaException, match=r"storage\.options"):
+            client.set_sasl_credentials("me", "secret")
