@@ -79,7 +79,7 @@ class CommonSettings:
         "error_cb",
         None,
         Callback("error_cb(KafkaError)"),
-        "Called from `poll`, `consume` and `flush` with errors that belong to no record and no call.",
+        "Called from a consumer's `poll` and `consume` with errors of no partition; a producer's are in its reports.",
     )
     logger: logging.Logger | None = key(
         "logger",

@@ -5,9 +5,14 @@ ends the sentence `Invalid value "…" for configuration property "…": …`.
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+# Twenty digits are more than any range has; longer ones would only cost time.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
 
 
 class Kind(Protocol):
@@ -37,12 +42,11 @@ class Whole:
         """Take whole numbers and their decimal texts."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int | str):
+        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError("give a whole number")
-        try:
-            number = int(value)
-        except ValueError:
-            raise ValueError("give a whole number") from None
+        number = value
         if not self.low <= number <= self.high:
             raise ValueError(f"outside allowed range {self.low}..{self.high}")
         return number
@@ -62,15 +66,13 @@ class Number:
 
     def parse(self, value: Any) -> float:
         """Take numbers and their texts; NaN lies in no range."""
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
+        if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()):
+            value = float(value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError("give a number")
-        try:
-            number = float(value)
-        except ValueError:
-            raise ValueError("give a number") from None
-        if not self.low <= number <= self.high:
+        if not self.low <= value <= self.high:
             raise ValueError(f"outside allowed range {self.low}..{self.high}")
-        return number
+        return float(value)
 
 
 @dataclass(frozen=True)
