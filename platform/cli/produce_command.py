@@ -147,6 +147,11 @@ def _delimiter(option: str, text: str) -> bytes:
     return found
 
 
+def _is_text(argument: str) -> bool:
+    """Whether an argument's bytes are UTF-8; Python keeps others as lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in argument)
+
+
 def _headers(texts: Sequence[str]) -> Headers:
     """`["a=1", "b"]` as [("a", b"1"), ("b", None)], as kcat reads them."""
     headers: Headers = []
@@ -154,5 +159,9 @@ def _headers(texts: Sequence[str]) -> Headers:
         name, equals, value = text.partition("=")
         if not name:
             raise typer.BadParameter(f"{text!r} has no name before the '='.", param_hint="-H")
+        if not _is_text(name):
+            raise typer.BadParameter(
+                f"the name {name!r} is not UTF-8; only a header's value may be any bytes.", param_hint="-H"
+            )
         headers.append((name, to_bytes(value) if equals else None))
     return headers

@@ -252,6 +252,7 @@ def test_a_bad_line_of_a_file_is_named_with_its_file(lake, tmp_path):
         (2, ["-D", ""], "an empty text divides nothing"),
         (2, ["-K", r"\q"], "is no escape"),
         (2, ["-H", "=x"], "has no name"),
+        (2, ["-H", "h\udcff=1"], "is not UTF-8"),
         (2, ["--json", "-K:"], "leave out -K, -D and -Z"),
         (2, ["--json", "-D;"], "leave out -K, -D and -Z"),
         (2, ["--json", "-Z"], "leave out -K, -D and -Z"),
