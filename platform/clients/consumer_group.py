@@ -277,7 +277,8 @@ class GroupSide:
             for one in partitions:
                 one.error = error
             self._tell(CommitDone(error, partitions))
-            self._warn(e)
+            if self._settings.on_commit is None:
+                self._warn(e)
 
     def _warn(self, error: TidelogError) -> None:
         (self._settings.logger or LOGGER).warning("Group %s: %s", self._settings.group_id, error)
