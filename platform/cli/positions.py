@@ -41,7 +41,7 @@ _ALLOWED = (
 def parse_span(texts: Sequence[str]) -> Span:
     """`["s@1700000000000", "e@1700000060000"]` as a span. Raises ValueError.
 
-    Source: kcat's `-o`; its `stored` needs a consumer group, which this command has none of.
+    Source: kcat's `-o`; its `stored` is what `--group` starts from without being told.
     """
     starts, stops = [], []
     for text in texts:
@@ -60,7 +60,10 @@ def _start(text: str) -> Span:
     if text in _WORDS:
         return Span(_WORDS[text])
     if text == "stored":
-        raise ValueError("'stored' needs a consumer group, and this command belongs to none; give " + _ALLOWED)
+        raise ValueError(
+            "'stored' needs a consumer group: with --group the group's committed offsets count by themselves, so leave"
+            " -o out; without one give " + _ALLOWED
+        )
     number = _NUMBER.fullmatch(text)
     if number is None:
         raise ValueError(f"{text!r} is no position; give {_ALLOWED}")

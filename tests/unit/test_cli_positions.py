@@ -36,7 +36,7 @@ def test_positions(texts, expected):
         (["1.5"], "'1.5' is no position"),
         (["s@"], "'s@' is no position"),
         (["s@-5"], "is no position"),
-        (["stored"], "needs a consumer group"),
+        (["stored"], "needs a consumer group: with --group .* leave -o out"),
         (["1", "2"], "one start"),
         (["e@1", "e@2"], "one start and one stop"),
     ],
