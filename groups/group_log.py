@@ -55,13 +55,16 @@ class GroupLog:
         """The ids of all groups that have members, a generation or offsets; sorted."""
         return sorted(group_id for log in self._logs() for group_id in log.look(GroupsFold.group_ids))
 
+    def views(self) -> dict[str, GroupView]:
+        """{group id: group and offsets} of all groups, sorted, from one look at each table."""
+        found: dict[str, GroupView] = {}
+        for log in self._logs():
+            found |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
+        return dict(sorted(found.items()))
+
     def positions(self) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
         """{group id: offsets} of all groups that have offsets."""
-        found: dict[str, Mapping[TopicPartition, CommittedOffset]] = {}
-        for log in self._logs():
-            views = log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
-            found.update((group_id, view.offsets) for group_id, view in views.items() if view.offsets)
-        return found
+        return {group_id: view.offsets for group_id, view in self.views().items() if view.offsets}
 
     def table(self, group_id: str) -> str:
         """The table that the group's rows are in: its folder below the lake's root."""

@@ -241,8 +241,8 @@ class AdminClient:
 
         def found() -> list[GroupMetadata]:
             node = lake_node(self._lake)
-            names = self._groups.groups() if group is None else [group]
-            return [group_requests.metadata(self._groups, node, name) for name in names]
+            views = self._groups.views() if group is None else {group: self._groups.view(group)}
+            return [group_requests.metadata(view, node, name) for name, view in views.items()]
 
         return self._now(found, timeout)
 
@@ -258,7 +258,7 @@ class AdminClient:
         check_set("types", types, ConsumerGroupType)
 
         def listed() -> ListConsumerGroupsResult:
-            every = [group_requests.listing(self._groups, name) for name in self._groups.groups()]
+            every = [group_requests.listing(view, name) for name, view in self._groups.views().items()]
             return ListConsumerGroupsResult(
                 [one for one in every if (not states or one.state in states) and (not types or one.type in types)]
             )

@@ -44,9 +44,9 @@ def require_group(view: GroupView, group_id: str) -> Group:
     return view.group or Group(group_id)
 
 
-def listing(log: GroupLog, group_id: str) -> ConsumerGroupListing:
+def listing(view: GroupView, group_id: str) -> ConsumerGroupListing:
     """Return a group in short."""
-    group = log.group(group_id) or Group(group_id)
+    group = view.group or Group(group_id)
     return ConsumerGroupListing(group_id, not group.protocol_type, STATES[group.phase], type=ConsumerGroupType.CLASSIC)
 
 
@@ -68,9 +68,9 @@ def describe(log: GroupLog, node: Node, group_id: str) -> ConsumerGroupDescripti
     )
 
 
-def metadata(log: GroupLog, node: Node, group_id: str) -> GroupMetadata:
+def metadata(view: GroupView, node: Node, group_id: str) -> GroupMetadata:
     """Return a group as `list_groups` tells it, what members say in their bytes."""
-    group = log.group(group_id) or Group(group_id)
+    group = view.group or Group(group_id)
     members = [
         GroupMember(
             member.member_id,

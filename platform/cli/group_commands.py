@@ -51,7 +51,7 @@ def list_groups(
 
     wanted = _states(state)
     with _open(call) as (opened, log):
-        found = [group_reading.group_of(log, name) for name in log.groups()]
+        found = group_reading.groups_of(log.views())
         where = opened.uri
     found = [group for group in found if not wanted or group.phase.value.lower() in wanted]
     out = console()
@@ -103,9 +103,9 @@ def describe(
     from tidelog.cli import group_reading, group_views
 
     with _open(call) as (opened, log):
-        wanted = log.groups() if every else list(dict.fromkeys(names or ()))
-        found = [group_reading.group_of(log, name) for name in wanted]
-        rows = {name: group_reading.positions(opened, log, name) for name in wanted}
+        views = group_reading.views(log, None if every else dict.fromkeys(names or ()))
+        found = group_reading.groups_of(views)
+        rows = group_reading.positions(opened, views)
         where = opened.uri
     if call.as_json:
         shape = {
@@ -125,7 +125,7 @@ def describe(
     if members:
         out.print(group_views.members_table(found, verbose=verbose))
     else:
-        out.print(group_views.offsets_table((name, row) for name in wanted for row in rows[name]))
+        out.print(group_views.offsets_table((name, row) for name in rows for row in rows[name]))
 
 
 @groups.command("reset-offsets", epilog="Example: tidelog group reset-offsets billing --topic orders --to-earliest")

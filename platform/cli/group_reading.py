@@ -9,7 +9,7 @@ from tidelog.admin.group_types import ConsumerGroupTopicPartitions
 from tidelog.cli.group_resets import Place, Scenario, Standing, Target
 from tidelog.clients.topic_partition import TopicPartition
 from tidelog.groups.group_log import GroupLog
-from tidelog.groups.model import Group
+from tidelog.groups.model import Group, GroupView, Member
 from tidelog.log.decisions import require_partition
 from tidelog.log.errors import TidelogError, UnknownTopicError
 from tidelog.log.lake import Lake
@@ -33,16 +33,24 @@ class Position:
         return None if self.current is None or self.end is None else self.end - self.current
 
 
-def positions(lake: Lake, log: GroupLog, group_id: str) -> list[Position]:
-    """Return all partitions that the group committed or reads now. Raises GroupNotFoundError."""
-    view = log.view(group_id)
-    group = require_group(view, group_id)
+def positions(lake: Lake, groups: Mapping[str, GroupView]) -> dict[str, list[Position]]:
+    """Return all partitions that each group committed or reads now; each topic is looked at once."""
+    places = {name: _places(view, name) for name, view in groups.items()}
+    ends = _ends(lake, {topic for found in places.values() for topic, _ in found})
+    return {name: _positions(ends, view, places[name]) for name, view in groups.items()}
+
+
+def _places(view: GroupView, group_id: str) -> dict[Place, Member | None]:
+    """The partitions of a group with their readers."""
+    group = view.group or Group(group_id)
     readers = {place: member for member in group.members.values() for place in assigned(group, member)}
-    places = sorted({*view.offsets, *readers})
-    ends = _ends(lake, {topic for topic, _ in places})
+    return {place: readers.get(place) for place in sorted({*view.offsets, *readers})}
+
+
+def _positions(ends: Mapping[Place, int], view: GroupView, places: Mapping[Place, Member | None]) -> list[Position]:
     rows = []
-    for topic, number in places:
-        committed, reader = view.offsets.get((topic, number)), readers.get((topic, number))
+    for (topic, number), reader in places.items():
+        committed = view.offsets.get((topic, number))
         rows.append(
             Position(
                 topic,
@@ -57,9 +65,19 @@ def positions(lake: Lake, log: GroupLog, group_id: str) -> list[Position]:
     return rows
 
 
-def group_of(log: GroupLog, group_id: str) -> Group:
-    """Return the group. Raises GroupNotFoundError."""
-    return require_group(log.view(group_id), group_id)
+def views(log: GroupLog, names: Iterable[str] | None) -> dict[str, GroupView]:
+    """Return groups by their ids, all of them for None. Raises GroupNotFoundError."""
+    if names is None:
+        return log.views()
+    found = {name: log.view(name) for name in names}
+    for name, view in found.items():
+        require_group(view, name)
+    return found
+
+
+def groups_of(found: Mapping[str, GroupView]) -> list[Group]:
+    """Return the groups; one without members where there are offsets alone."""
+    return [view.group or Group(name) for name, view in found.items()]
 
 
 def _ends(lake: Lake, topics: Iterable[str]) -> dict[Place, int]:

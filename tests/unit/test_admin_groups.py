@@ -2,7 +2,7 @@
 
 import pytest
 from support.admin_groups import SESSION_MS, stable_group
-from support.logs import FakeClock, memory_lake, values
+from support.logs import Calls, FakeClock, memory_lake, values
 
 from tidelog.admin import (
     AdminClient,
@@ -15,6 +15,7 @@ from tidelog.clients.topic_partition import TopicPartition
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.leases import Leases
 from tidelog.groups.model import CommittedOffset, Decision
+from tidelog.log.lake import Lake
 
 
 @pytest.fixture
@@ -224,3 +225,15 @@ def test_a_group_id_that_is_too_long(client):
 
 def test_the_clock_is_a_fake_one(lake):
     assert isinstance(lake.clock, FakeClock)  # else the tests above would wait for real
+
+
+def test_listing_many_groups_looks_at_their_table_once(client, lake):
+    """A look is a request on an object store: as many as tables, not as groups."""
+    for number in range(20):
+        commit(lake, f"g{number:02d}", {("t", 0): 1})
+    with AdminClient({"lake": Lake(lake.uri, storage=lake.storage, clock=lake.clock, ids=lake.ids)}) as fresh:
+        fresh.list_consumer_groups().result()
+        calls = Calls()
+        lake.storage.hook = calls
+        assert len(fresh.list_consumer_groups().result().valid) == 20
+        assert len(calls.take()) <= 2
