@@ -48,8 +48,8 @@ class Watchman:
         self._due_s = now_s + next_s
         gone = self._evict_silent() | self._evict_late(group)
         expiry_s = self._silence.due_s()
-        if expiry_s is not None:
-            self._due_s = min(self._due_s, max(expiry_s, now_s))
+        if expiry_s is not None and expiry_s > now_s:
+            self._due_s = min(self._due_s, expiry_s)
         for name in gone:
             self._leases.drop(self._group_id, name)
         return bool(gone)
