@@ -103,9 +103,8 @@ def test_who_is_woken_looks_at_once() -> None:
     town = Town()
     a = town.enter("a")
     town.run(3)
-    town.clock.pass_s(0.1)
     a.step()
-    assert a.membership.due_s() > 0.2
+    assert a.membership.due_s() > 0
     a.membership.wake()
     assert a.membership.due_s() == 0
 
