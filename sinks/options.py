@@ -103,7 +103,7 @@ def _parse(given: Mapping[str, str], environment_lake: str | None, txn: Txn | No
     return SinkOptions(
         lake=lake,
         topic=None if topic is None else topic.strip(),
-        include_timestamp=spark_boolean(given.get("includetimestamp", "false")),
+        include_timestamp=spark_boolean(given.get("includetimestamp", "false"), "includeTimestamp"),
         compression=_compression(given),
         acks=_acks(given),
         partitioner=_partitioner(given),
@@ -169,7 +169,7 @@ def _txn(given: Mapping[str, str]) -> Txn | None:
         )
     if not app_id.strip():
         raise InvalidOptionError("Option 'txnAppId' is empty. Give the application a name of its own.")
-    number = integer(version.strip(), 64)
+    number = integer(version.strip(), 64, "txnVersion")
     if number < 0:
         raise InvalidOptionError(f"Option 'txnVersion' must be an integer from 0 on, not {number}.")
     return Txn(app_id, number)

@@ -110,17 +110,18 @@ def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> So
         raise InvalidOptionError("ending timestamp not valid in streaming queries")
     starting = parse_limit(given, "starting", Latest())
     parsed = _parse(given, environment_lake, starting, Latest(), "spark-kafka-source", [])
+    least = given.get("minoffsetspertrigger")
     return replace(
         parsed,
         max_offsets_per_trigger=_positive(given, "maxOffsetsPerTrigger", 64),
-        min_offsets_per_trigger=_number(given, "minOffsetsPerTrigger"),
+        min_offsets_per_trigger=integer(least, 64, "minOffsetsPerTrigger") if least is not None else None,
         max_trigger_delay_ms=_duration_ms(given.get("maxtriggerdelay", DEFAULT_MAX_TRIGGER_DELAY)),
     )
 
 
 def parse_include_headers(options: Mapping[str, str]) -> bool:
     """Whether the source has the column `headers`; all that its schema depends on."""
-    return spark_boolean(lowered(options).get("includeheaders", "false"))
+    return spark_boolean(lowered(options).get("includeheaders", "false"), "includeHeaders")
 
 
 def _parse(
@@ -140,14 +141,14 @@ def _parse(
         given, environment_lake, "Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer"
     )
     _check_offsets_per_trigger(given)
-    integer(given.get(_POLL_TIMEOUT, "0"), 64)
+    integer(given.get(_POLL_TIMEOUT, "0"), 64, "kafkaConsumer.pollTimeoutMs")
     ignored = ignored_settings(given, _HONOURED, also=(_POLL_TIMEOUT,))
     return SourceOptions(
         lake=lake,
         strategy=parse_strategy(given),
         starting=starting,
         ending=ending,
-        fail_on_data_loss=boolean(given.get("failondataloss", "true")),
+        fail_on_data_loss=boolean(given.get("failondataloss", "true"), "failOnDataLoss"),
         min_partitions=min_partitions,
         max_records_per_partition=max_records_per_partition,
         max_offsets_per_trigger=None,
@@ -156,8 +157,8 @@ def _parse(
         include_headers=parse_include_headers(given),
         group_id=given.get(GROUP_ID),
         group_id_prefix=given.get("groupidprefix", group_id_prefix),
-        fetch_attempts=integer(given.get("fetchoffset.numretries", DEFAULT_FETCH_RETRIES), 32),
-        fetch_retry_interval_ms=integer(given.get("fetchoffset.retryintervalms", DEFAULT_FETCH_RETRY_INTERVAL_MS), 64),
+        fetch_attempts=_number(given, "fetchOffset.numRetries", DEFAULT_FETCH_RETRIES, 32),
+        fetch_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", DEFAULT_FETCH_RETRY_INTERVAL_MS, 64),
         warnings=(*warnings, ignored) if ignored else tuple(warnings),
     )
 
@@ -167,7 +168,7 @@ def _positive(given: Mapping[str, str], name: str, bits: int, said: str | None =
     text = given.get(name.lower())
     if text is None:
         return None
-    number = integer(text, bits)
+    number = integer(text, bits, name)
     if number <= 0:
         raise InvalidOptionError(f"{said or name} must be positive")
     return number
@@ -199,15 +200,15 @@ def _check_kafka_settings(given: Mapping[str, str]) -> None:
         )
 
 
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name.lower())
-    return None if text is None else integer(text, 64)
+def _number(given: Mapping[str, str], name: str, default: str, bits: int) -> int:
+    return integer(given.get(name.lower(), default), bits, name)
 
 
 def _check_offsets_per_trigger(given: Mapping[str, str]) -> None:
     """Refuse a minimum above the maximum; in batch queries too, where neither has an effect."""
     if "minoffsetspertrigger" in given and "maxoffsetspertrigger" in given:
-        least, most = integer(given["minoffsetspertrigger"], 64), integer(given["maxoffsetspertrigger"], 64)
+        least = integer(given["minoffsetspertrigger"], 64, "minOffsetsPerTrigger")
+        most = integer(given["maxoffsetspertrigger"], 64, "maxOffsetsPerTrigger")
         if least > most:
             raise InvalidOptionError(
                 f"The value of minOffsetPerTrigger({least}) is higher than the maxOffsetsPerTrigger({most})."

@@ -22,26 +22,27 @@ def lowered(options: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in options.items()}
 
 
-def integer(text: str, bits: int) -> int:
+def integer(text: str, bits: int, option: str | None = None) -> int:
     """The number that Java's `Integer.parseInt` (32 bits) or `Long.parseLong` (64 bits) reads, untrimmed.
 
-    Raises InvalidOptionError with Java's message.
+    Raises InvalidOptionError with Java's message, which names no option, and then the option that is wrong.
     """
     if _INTEGER.fullmatch(text):
         number = int(text)
         if -(1 << bits - 1) <= number < 1 << bits - 1:
             return number
-    raise InvalidOptionError(f'For input string: "{text}"')
+    advice = f". Set option '{option}' to a whole number of {bits} bits, without spaces." if option else ""
+    raise InvalidOptionError(f'For input string: "{text}"{advice}')
 
 
-def boolean(text: str) -> bool:
-    """`true` or `false` in any case, untrimmed. Raises InvalidOptionError with Scala's message."""
-    return _boolean(text, f'For input string: "{text}"')
+def boolean(text: str, option: str) -> bool:
+    """`true` or `false` in any case, untrimmed. Raises InvalidOptionError with Scala's message and the option."""
+    return _boolean(text, f'For input string: "{text}".', option)
 
 
-def spark_boolean(text: str) -> bool:
+def spark_boolean(text: str, option: str) -> bool:
     """The same with the message of Spark's option maps (`CaseInsensitiveStringMap.getBoolean`)."""
-    return _boolean(text, f"{text} is not a boolean string.")
+    return _boolean(text, f"{text} is not a boolean string.", option)
 
 
 def lake_address(options: Mapping[str, str], environment_lake: str | None, missing: str) -> str:
@@ -84,7 +85,7 @@ def ignored_settings(
     return f"Ignored, since there is no Kafka client to configure: {', '.join(ignored)}."
 
 
-def _boolean(text: str, message: str) -> bool:
+def _boolean(text: str, message: str, option: str) -> bool:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    raise InvalidOptionError(message)
+    raise InvalidOptionError(f"{message} Set option '{option}' to true or false, without spaces.")

@@ -107,7 +107,7 @@ def test_where_the_lake_is(parse: Parse, given: dict[str, str], environment: str
             "zstd",
         ),
         ({"kafka.acks": "2"}, "Invalid value 2 for configuration acks: String must be one of: all, -1, 0, 1"),
-        ({"includeTimestamp": "yes"}, "yes is not a boolean string."),
+        ({"includeTimestamp": "yes"}, "yes is not a boolean string. Set option 'includeTimestamp' to true or false"),
         ({"partitioner": "murmur4"}, "Unknown partitioner 'murmur4'."),
         ({"partitioner": "my rules:f"}, "Unknown partitioner 'my rules:f'."),
         (
@@ -145,7 +145,7 @@ def test_every_partitioner_can_be_chosen(name: str) -> None:
         ({"txnVersion": "7"}, "Options 'txnAppId' and 'txnVersion' go together"),
         ({"txnAppId": " ", "txnVersion": "7"}, "Option 'txnAppId' is empty."),
         ({"txnAppId": "app", "txnVersion": "-1"}, "Option 'txnVersion' must be an integer from 0 on, not -1."),
-        ({"txnAppId": "app", "txnVersion": "1.5"}, 'For input string: "1.5"'),
+        ({"txnAppId": "app", "txnVersion": "1.5"}, "For input string: \"1.5\". Set option 'txnVersion'"),
     ],
 )
 def test_ids_of_a_batch_write(given: dict[str, str], outcome: Txn | str) -> None:

@@ -199,6 +199,32 @@ def test_refusals(parse: Parse, given: dict[str, str], text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "minPartitions",
+        "maxRecordsPerPartition",
+        "minOffsetsPerTrigger",
+        "maxOffsetsPerTrigger",
+        "fetchOffset.numRetries",
+        "fetchOffset.retryIntervalMs",
+        "kafkaConsumer.pollTimeoutMs",
+        "failOnDataLoss",
+        "includeHeaders",
+    ],
+)
+def test_a_message_of_javas_is_followed_by_the_option_that_it_is_about(name: str) -> None:
+    with pytest.raises(InvalidOptionError, match=rf"x.*\. Set option '{name}' to (true or false|a whole number)"):
+        with_options(parse_stream, **{name: "x"})
+
+
+@pytest.mark.parametrize("name", ["minOffsetsPerTrigger", "maxOffsetsPerTrigger"])
+def test_each_of_the_two_limits_is_named_when_it_is_the_wrong_one(name: str) -> None:
+    given = {"minOffsetsPerTrigger": "1", "maxOffsetsPerTrigger": "2", name: "x"}
+    with pytest.raises(InvalidOptionError, match=f"Set option '{name}'"):
+        with_options(parse_batch, **given)
+
+
+@pytest.mark.parametrize(
     ("given", "text"),
     [
         ({"startingOffsets": "latest"}, "starting offset can't be latest for batch queries on Kafka"),
