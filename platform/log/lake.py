@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -89,7 +90,7 @@ class Lake:
 
     def __init__(
         self,
-        uri: str,
+        uri: str | PathLike[str],
         create: bool = True,
         *,
         storage_options: Mapping[str, str] | None = None,

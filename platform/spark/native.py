@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
+from os import PathLike
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -20,7 +21,7 @@ from tidelog.log.state import TopicState
 
 def read_topic(
     spark: SparkSession,
-    lake: str | Lake,
+    lake: str | PathLike[str] | Lake,
     topic: str,
     *,
     version: int | None = None,
@@ -48,7 +49,7 @@ def read_topic(
 
 def stream_topic(
     spark: SparkSession,
-    lake: str | Lake,
+    lake: str | PathLike[str] | Lake,
     topic: str,
     *,
     starting_version: int | None = None,
@@ -71,7 +72,7 @@ def stream_topic(
         return _as_records(reader.load(f"{opened.uri}/{topic}"), topic, state)
 
 
-def create_view(spark: SparkSession, lake: str | Lake, topic: str, name: str | None = None) -> str:
+def create_view(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: str, name: str | None = None) -> str:
     """Make the topic a temporary view for SQL, named `name` or as the topic with `_` for `.` and `-`.
 
     The view is live: each query sees what is there by then. What `delete_records` cuts off inside a segment
@@ -145,7 +146,7 @@ def _trimmed(lake: Lake, topic: str, state: TopicState, what: str) -> LogTrimmed
 
 
 @contextmanager
-def _opened(lake: str | Lake) -> Iterator[Lake]:
+def _opened(lake: str | PathLike[str] | Lake) -> Iterator[Lake]:
     if isinstance(lake, Lake):
         yield lake
     else:

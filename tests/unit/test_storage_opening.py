@@ -1,10 +1,12 @@
 """Which store an address opens, and which addresses are refused."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tidelog.log.errors import InvalidConfigError, InvalidUriError
+from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage, MemoryStorage, ObjectStorage, memory_storage, open_storage
 
 AZURE = {"account_name": "acct", "account_key": "QUJDREVGR0g="}
@@ -30,6 +32,20 @@ def test_local_addresses(address: str, uri: str | None):
     assert isinstance(storage, LocalStorage)
     assert storage.uri == (uri or f"file://{Path.cwd() / address}")
     assert open_storage(storage.uri).uri == storage.uri
+
+
+def test_a_path_is_an_address(tmp_path: Path):
+    assert open_storage(tmp_path / "lake").uri == f"file://{tmp_path}/lake"
+    with Lake(tmp_path / "lake") as lake:
+        assert lake.uri == f"file://{tmp_path}/lake"
+
+
+@pytest.mark.parametrize("address", [None, 5, b"/data/lake"])
+def test_what_is_no_text_and_no_path_is_no_address(address: Any):
+    with pytest.raises(
+        InvalidUriError, match=rf"The lake's address is {type(address).__name__}\. Pass a text or a Path"
+    ):
+        open_storage(address)
 
 
 @pytest.mark.parametrize(

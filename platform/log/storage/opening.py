@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from os import PathLike, fspath
 from threading import Lock
 
 from tidelog.log.errors import InvalidConfigError, InvalidUriError
@@ -17,10 +18,10 @@ _memory_stores: dict[str, MemoryStorage] = {}
 _memory_lock = Lock()
 
 
-def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+def open_storage(uri: str | PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
     """The store at an address; nothing is read or created yet.
 
-    - a plain path (relative to the working directory) or `file:///path`: a local folder;
+    - a plain path (relative to the working directory; text or a `Path`) or `file:///path`: a local folder;
     - `s3://bucket/path` (or `s3a:`), `gs://bucket/path`, `az://container/path`,
       `abfss://container@account.dfs.core.windows.net/path` (or `abfs:`): an object store, with obstore's
       configuration keys in `options`;
@@ -28,6 +29,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
 
     Raises `InvalidUriError`, and `InvalidConfigError` for options that the store does not take.
     """
+    if isinstance(uri, PathLike):
+        uri = fspath(uri)
+    if not isinstance(uri, str):
+        raise InvalidUriError(
+            f"The lake's address is {type(uri).__name__}. Pass a text or a Path: a folder's path, or an address."
+        )
     found = _SCHEME.match(uri)
     scheme = (found[1] or found[2]).lower() if found else ""
     if scheme in _OBJECT_SCHEMES:
