@@ -144,7 +144,8 @@ def _remove_json(r: Remove) -> dict[str, Any]:
 
 
 def _txn_json(t: Txn) -> dict[str, Any]:
-    body: dict[str, Any] = {"appId": t.app_id, "version": t.version}
+    # What no reader takes back must not be written: the topic would be stuck behind it.
+    body: dict[str, Any] = {"appId": t.app_id, "version": _int(t.version)}
     if t.last_updated_ms is not None:
         body["lastUpdated"] = t.last_updated_ms
     return {"txn": body}

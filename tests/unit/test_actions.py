@@ -164,3 +164,9 @@ def test_an_entrys_last_line_counts_what_is_before_it() -> None:
         "durable": True,
     }
     assert data.endswith(b"\n")
+
+
+@pytest.mark.parametrize("version", [1.5, 2.0, True, "3", None])
+def test_a_version_that_no_reader_takes_is_not_written(version: Any) -> None:
+    with pytest.raises(TypeError, match=f"{version!r} is no whole number"):
+        encode_entry([Txn("app", version)], CommitInfo(START_MS, "r", "WRITE", True, True, {}))
