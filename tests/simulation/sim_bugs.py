@@ -9,6 +9,9 @@ from tidelog.log import layout, topic_log, upkeep
 from tidelog.log.actions import Add, decode_entry
 from tidelog.log.door import Door
 from tidelog.log.errors import ObjectNotFoundError, OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.group_commit import GroupCommit
+from tidelog.log.group_commit_parts import Group
+from tidelog.log.sequences import Sequences
 from tidelog.log.topic import Topic
 from tidelog.log.trim import trim
 
@@ -178,6 +181,36 @@ def deletes_its_segments_after_an_unknown_outcome() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def takes_every_batch_for_a_new_one() -> Iterator[None]:
+    """A producer's repeat lands again."""
+    with patch.object(Sequences, "_is_repeat", lambda *_: False):
+        yield
+
+
+@contextmanager
+def keeps_no_sequences() -> Iterator[None]:
+    """What a producer has sent is forgotten with the process that appended it."""
+    with patch.object(Sequences, "txns", lambda *_: []):
+        yield
+
+
+@contextmanager
+def gives_an_unknown_outcome_up_for_lost() -> Iterator[None]:
+    """Group commit stages the records again under another request, without their sequences."""
+    advance = GroupCommit._advance
+
+    def again(self: Any, group: Any) -> None:
+        advance(self, group)
+        if group.in_doubt:
+            group.in_doubt = False
+            group.forget_staged()
+            group.request_id = self._ids.new()
+
+    with patch.object(GroupCommit, "_advance", again), patch.object(Group, "producers", lambda _: []):
+        yield
+
+
 # The six of the door, and more around it.
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
@@ -193,5 +226,8 @@ BUGS: dict[str, Planted] = {
         rests_the_floor_on_a_checkpoint_that_is_not_synced,
         writes_checkpoints_over_unsynced_segments,
         deletes_its_segments_after_an_unknown_outcome,
+        takes_every_batch_for_a_new_one,
+        keeps_no_sequences,
+        gives_an_unknown_outcome_up_for_lost,
     )
 }

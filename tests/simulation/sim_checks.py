@@ -65,6 +65,7 @@ def complaints(history: History, disk: Disk, judge: Lake) -> Iterator[str]:
         yield f"the log is broken: {e}"
         return
     yield from appends(history, truth)
+    yield from senders(history, truth)
     yield from readers(history, truth)
     yield from live_records(history, truth, disk)
     yield from same_state(truth, judge)
@@ -78,8 +79,9 @@ def appends(history: History, truth: Truth) -> Iterator[str]:
         for partition, values in attempt.values.items():
             for i, value in enumerate(values):
                 everywhere = truth.places.get(value, [])
-                # A job's batch may be there once in each life: a new one begins without markers.
-                places = [p for p in everywhere if p[0] == attempt.life] if attempt.actor == "job" else everywhere
+                # A job's or sender's batch may be there once in each life: a new one begins without markers.
+                once_a_life = attempt.actor == "job" or attempt.actor.startswith("sender")
+                places = [p for p in everywhere if p[0] == attempt.life] if once_a_life else everywhere
                 if len(places) > 1:
                     yield f"{value} is there {len(places)} times: {places}"
                 if attempt.outcome == "repeat" and not places:
@@ -93,6 +95,17 @@ def appends(history: History, truth: Truth) -> Iterator[str]:
                         yield f"{value} was acknowledged at {place} ({attempt.ranges}), and is at {places}"
                     if given.setdefault(place, value) != value:
                         yield f"{place} was given to {given[place]} and to {value}"
+
+
+def senders(history: History, truth: Truth) -> Iterator[str]:
+    """What idempotent senders sent is there once in each life, and in the order in which they sent it."""
+    last: dict[tuple[str, int, str], int] = {}
+    for (life, partition, offset), (value, _) in sorted(truth.records.items()):
+        name, _, number = value.partition("#")
+        if name.startswith("sender"):
+            if int(number) <= last.get((life, partition, name), -1):
+                yield f"{value} is at {partition}/{offset} of {life}, after number {last[life, partition, name]} of it"
+            last[life, partition, name] = int(number)
 
 
 def _told_otherwise(history: History, value: str) -> bool:

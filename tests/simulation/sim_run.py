@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from random import Random
 from unittest.mock import patch
 
 import sim_actors
+import sim_senders
 from sim_checks import complaints
 from sim_history import PREFIX, TOPIC, History
 from sim_scheduler import SimThreading
@@ -100,6 +102,9 @@ class _Director:
         ]
         cast.append(("reader", (a.reader,)))
         cast.extend((role.__name__, (role,)) for role in (a.retrier, a.job, a.admin) if rng.random() < 0.6)
+        # Senders come on top of what a seed meant before: their own chance decides.
+        own = Random(f"senders {self._world.seed}")
+        cast.extend((f"sender{i}", (sim_senders.sender,)) for i in range(own.choice([0, 1, 2])))
         return cast
 
     # --- mishaps -------------------------------------------------------------------------------------------

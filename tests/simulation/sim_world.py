@@ -83,6 +83,7 @@ class World:
         self.disk = Disk("simulated", clock=StoreClock(self))
         self.apps: list[App] = []
         self.job_batch = 0
+        self.senders: dict[str, Any] = {}
         self.ending = False
         self._values = 0
 
