@@ -101,7 +101,7 @@ def _take_place(group: Group, old: Member, member: Member, now_ms: int) -> Decis
 
 
 def _require_compatible(group: Group, member: Member, protocol_type: str) -> None:
-    """Source: `GroupMetadata.supportsProtocols`; the member's own earlier metadata don't count against it."""
+    """Source: `GroupMetadata.supportsProtocols`, but what the member itself said before does not count against it."""
     others = [
         other
         for other in group.members.values()

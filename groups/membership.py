@@ -202,7 +202,6 @@ class Membership:
     # --- steps ---------------------------------------------------------------------------------------------
 
     def _step(self) -> None:
-        self._pass_over_sleep()
         if self._stage in _AT_REST:
             return
         seat = self._seat
@@ -218,7 +217,7 @@ class Membership:
         """A long gap since the last call is no time in which the application did not poll: it slept, too."""
         now_s = self._clock.elapsed_s()
         if now_s - self._stepped_s > self.config.session_timeout_ms / 2000:
-            self._polled_s += now_s - self._stepped_s
+            self._polled_s = min(self._polled_s + now_s - self._stepped_s, now_s)
         self._stepped_s = now_s
 
     def _look(self) -> None:

@@ -154,6 +154,10 @@ SCRIPTS = {
     "alone, a member may change its assignors": """
         join a range      -> Completing 1 a a
         rejoin a sticky   -> Completing 2 a a
+        sync a 2 a=1      -> Stable 2 a a=1
+        leave a           -> Empty 3 -
+        join b range instance=i   -> Completing 4 b b
+        join b2 sticky instance=i -> Completing 5 b2 b2
     """,
     "a static member comes back": """
         join a instance=i        -> Completing 1 a a

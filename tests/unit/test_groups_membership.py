@@ -6,14 +6,15 @@ from support.group_town import GROUP, FakeGroupLog, Town
 from tidelog.groups.coordination_offsets import decide_commit
 from tidelog.groups.leases import FOLDER, lease_path
 from tidelog.groups.membership_events import MemberConfig
+from tidelog.groups.membership_leading import newest_claims
 from tidelog.groups.model import CommittedOffset, Phase
 from tidelog.log.errors import (
-    IllegalGenerationError,
     InvalidConfigError,
     InvalidGroupError,
     StorageUnavailableError,
     UnknownMemberError,
 )
+from tidelog.log.storage.port import ObjectInfo
 
 EAGER = ("range", "roundrobin", "sticky")
 
@@ -114,9 +115,7 @@ def test_who_leaves_is_replaced_at_once() -> None:
     a.membership.leave()
     assert a.membership.due_s() > 1e9
     assert town.run_until(lambda: len(b.owned) == 4, 5) <= 1.0
-    (folder,) = town.storage.list_folders(FOLDER)
-    (lease,) = town.storage.list_after(f"{FOLDER}/{folder}")
-    assert lease.path == lease_path(GROUP, b.membership.member_id)
+    assert [lease.path for lease in leases(town)] == [lease_path(GROUP, b.membership.member_id)]
 
 
 @pytest.mark.parametrize("dies", ["a", "b"])
@@ -129,6 +128,7 @@ def test_who_dies_is_replaced_after_its_session(dies: str) -> None:
     (heir,) = town.people.values()
     took = town.run_until(lambda: len(heir.owned) == 4, 20)
     assert 9 < took <= 12
+    assert [lease.path for lease in leases(town)] == [lease_path(GROUP, heir.membership.member_id)]
 
 
 def test_all_but_one_die() -> None:
@@ -224,6 +224,36 @@ def test_another_subscription_is_another_round() -> None:
     assert a.owned == ["t0"]
 
 
+def test_a_share_that_is_no_longer_wanted_goes_back() -> None:
+    town = Town({"t": 3, "u": 3})
+    leader, a, b = (town.enter(name) for name in ("leader", "a", "b"))
+    town.run(3)
+    b.frozen = True
+    a.membership.subscribe(["t", "u"])
+    town.run(1)
+    leader.frozen, b.frozen = True, False
+    town.run_until(lambda: town.group.phase is Phase.COMPLETING, 2)
+    a.membership.subscribe(["u"])
+    a.step()
+    leader.frozen = False
+    town.run_until(lambda: a.owned == ["u0", "u1", "u2"] and len(leader.owned + b.owned) == 3, 5)
+
+
+def test_another_subscription_while_others_are_waited_for() -> None:
+    town = Town({"t": 2, "u": 2})
+    a, b = town.enter("a"), town.enter("b")
+    town.run(3)
+    b.answers = False
+    a.membership.subscribe(["t", "u"])
+    town.run(2)
+    a.membership.subscribe(["u"])
+    town.run(2)
+    b.answers = True
+    b.membership.revoked()
+    took = town.run_until(lambda: a.owned == ["u0", "u1"] and b.owned == ["t0", "t1"], 5)
+    assert took <= 0.2, "it joined anew at once, not after a share that it does not want"
+
+
 def test_cooperative_members_give_up_topics_that_they_no_longer_want() -> None:
     town = Town({"t": 2, "u": 2})
     a = town.enter("a", ["t", "u"], strategies=("cooperative-sticky",))
@@ -240,74 +270,6 @@ def test_the_leader_notices_new_partitions_and_topics() -> None:
     town.run(3)
     town.counts.update(t=6, u=2)
     town.run_until(lambda: len(a.owned) + len(b.owned) == 8, 5)
-
-
-def test_a_static_member_comes_back_to_what_it_had() -> None:
-    town = Town()
-    a, b = town.enter("a", instance_id="i"), town.enter("b")
-    town.run(3)
-    share, generation = a.owned, town.group.generation
-    a.membership.leave()
-    b.heard()
-    again = town.enter("a", instance_id="i")
-    again.step()
-    town.run(20)
-    assert again.owned == share
-    assert b.heard() == []
-    assert town.group.generation == generation
-    assert again.membership.leads
-
-
-def test_a_static_leader_that_comes_back_notices_what_changed_meanwhile() -> None:
-    town = Town()
-    a, b = town.enter("a", instance_id="i"), town.enter("b")
-    town.run(3)
-    town.kill("a")
-    town.counts["t"] = 6
-    again = town.enter("a", instance_id="i")
-    town.run_until(lambda: len(again.owned) + len(b.owned) == 6, 5)
-    assert a.owned == ["t0", "t1"]
-
-
-def test_a_static_member_that_stays_away_is_evicted() -> None:
-    town = Town()
-    a, b = town.enter("a", instance_id="i"), town.enter("b")
-    town.run(3)
-    town.people.pop("a")
-    a.membership.leave()
-    assert town.run_until(lambda: len(b.owned) == 4, 20) > 8
-
-
-def test_of_two_with_one_static_id_the_later_goes_on() -> None:
-    town = Town()
-    first = town.enter("a", instance_id="i")
-    town.run(3)
-    first.heard()
-    second = town.enter("b", instance_id="i")
-    town.run(30)
-    assert first.heard() == ["lost t0,t1,t2,t3 FencedInstanceError", "failed FencedInstanceError for good"]
-    assert first.membership.due_s() > 1e9
-    assert len(second.owned) == 4
-
-
-def test_a_static_member_that_missed_a_generation_says_so_and_joins_again() -> None:
-    town = Town()
-    a = town.enter("a", instance_id="i", session_timeout_ms=60_000, max_poll_interval_ms=15_000)
-    b = town.enter("b", max_poll_interval_ms=15_000)
-    town.run(3)
-    a.heard()
-    a.frozen = True
-    town.enter("c", max_poll_interval_ms=15_000)
-    town.run_until(lambda: town.group.generation > 2 and town.group.phase is Phase.STABLE, 30)
-    assert len(town.group.members) == 3
-    assert len(b.owned) <= 2
-    old = a.membership.identity()
-    with pytest.raises(IllegalGenerationError):
-        commit(town, old.member_id, old.generation, "i")
-    a.frozen = False
-    a.step()
-    assert a.heard()[0].startswith("lost")
-    town.run_until(lambda: bool(a.owned), 5)
 
 
 def test_a_member_that_does_not_fit_is_told_once_and_goes_on_trying() -> None:
@@ -357,6 +319,11 @@ def test_a_lost_answer_to_a_join_does_not_double_the_member() -> None:
     assert len(town.group.members) == 1
 
 
+def leases(town: Town) -> list[ObjectInfo]:
+    (folder,) = town.storage.list_folders(FOLDER)
+    return list(town.storage.list_after(f"{FOLDER}/{folder}"))
+
+
 def commit(town: Town, member_id: str, generation: int, instance_id: str | None = None) -> None:
     offsets = {("t", 0): CommittedOffset(1)}
     town.log.decide(
@@ -365,6 +332,30 @@ def commit(town: Town, member_id: str, generation: int, instance_id: str | None 
             view, GROUP, offsets, member_id=member_id, generation=generation, instance_id=instance_id
         ),
     )
+
+
+def test_a_member_is_cooperative_when_all_its_assignors_are() -> None:
+    assert MemberConfig(group_id="g", strategies=("cooperative-sticky",)).cooperative
+    assert not MemberConfig(group_id="g", strategies=("cooperative-sticky", "range")).cooperative
+
+
+def test_of_claims_to_one_partition_the_newest_counts() -> None:
+    claims = {"a": ([("t", 0), ("t", 1)], 3), "b": ([("t", 1), ("t", 2)], 4), "c": ([("t", 0)], 3), "d": ([], -1)}
+    assert newest_claims(claims) == {"a": [("t", 0)], "b": [("t", 1), ("t", 2)], "c": [("t", 0)], "d": []}
+
+
+def test_time_without_a_subscription_is_no_time_to_poll_in() -> None:
+    town = Town()
+    a = town.enter("a", max_poll_interval_ms=30_000)
+    town.run(3)
+    a.membership.leave()
+    town.clock.pass_s(500)
+    a.membership.subscribe(["t"])
+    a.step()
+    a.polls = False
+    a.heard()
+    town.run(31)
+    assert a.heard() == ["lost t0,t1,t2,t3 MaxPollExceededError"]
 
 
 @pytest.mark.parametrize(
