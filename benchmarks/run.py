@@ -15,8 +15,8 @@ import report
 from plan import Plan
 
 CASES = (
-    "append", "processes", "commits", "consume", "clients_latency", "idle", "rebalance", "sink", "source", "latency",
-    "memory",
+    "append", "processes", "commits", "produce", "consume", "clients_latency", "idle", "rebalance", "sink", "source",
+    "latency", "memory",
 )  # fmt: skip
 
 
