@@ -117,8 +117,6 @@ class Cursor:
         batch = batch.slice(0, rows)
         self.position = batch.column("offset")[-1].as_py() + 1
         self.given_bytes += batch.nbytes
-        if self._plan is not None and self.position >= self._plan.end:
-            self.close()
         return batch
 
     def _next(self, lake: Lake, topic: Topic, headers: bool, most_bytes: int) -> pa.RecordBatch | None:

@@ -7,6 +7,7 @@ has to look: at one name, the next entry's, less and less often while nothing co
 import os
 import select
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tidelog.log import layout
@@ -209,11 +210,8 @@ class Tailing:
         if self._watcher is None or not isinstance(self._storage, OnThisMachine):
             return
         folder = self._storage.local_path(f"{log}/{layout.LOG_FOLDER}")
-        try:
+        with suppress(OSError):
             self._watcher.add(folder)
-        except OSError:
-            self._schedule.watched(log, False)
-        else:
             self._logs[folder] = log
             self._schedule.watched(log, True)
 

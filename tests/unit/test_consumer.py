@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import consumer, exactly, fill, offsets, places, poll_some, poll_texts
+from support.consumers import PATIENCE_S, consumer, exactly, fill, offsets, places, poll_some, poll_texts
 from support.storage_adapters import ADAPTERS
 
 from tidelog.clients.constants import (
@@ -219,6 +219,19 @@ class TestStarts:
             fill(lake, "t", "new")
             assert poll_texts(reader, 1) == ["new"]
             assert offsets(reader.commit(asynchronous=False) or []) == [1]
+
+    def test_offsets_of_a_topic_that_is_gone_are_not_committed(self, lake: Lake) -> None:
+        fill(lake, "t", "old", "old")
+        with consumer(lake, enable_auto_commit=False) as reader:
+            reader.assign([at()])
+            poll_texts(reader, 2)
+            lake.delete_topic("t")
+            lake.create_topic("t", partitions=1)
+            until = time.monotonic() + PATIENCE_S
+            while offsets(reader.position([at()])) != [OFFSET_INVALID]:
+                assert time.monotonic() < until
+                reader.poll(0.01)
+            assert raised(lambda: reader.commit(asynchronous=False)) == KafkaError._NO_OFFSET
 
     def test_a_topic_that_comes_later(self, lake: Lake) -> None:
         with consumer(lake) as reader:

@@ -238,7 +238,8 @@ class TestFencing:
 class TestMaxPollInterval:
     def test_who_does_not_poll_leaves_and_comes_back(self, lake: Lake) -> None:
         told = Told()
-        with consumer(lake, session_timeout_ms=500, max_poll_interval_ms=500) as reader:
+        quiet = {"enable_auto_commit": False, "topic_metadata_refresh_interval_ms": -1}  # nothing else wakes the thread
+        with consumer(lake, session_timeout_ms=500, max_poll_interval_ms=500, **quiet) as reader:
             told.subscribe(reader)
             poll_some(reader, 20)
             group = reader._group.log
