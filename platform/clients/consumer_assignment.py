@@ -99,12 +99,12 @@ class Assignment:
             if owned is not None:
                 owned.cursor = None
 
-    def unstore(self, places: Iterable[Place]) -> None:
-        """Forget what is stored of these partitions: they are others' by now."""
+    def forfeit(self, places: Iterable[Place]) -> None:
+        """Hand out and commit nothing more of these partitions: they are others' by now, and will be removed."""
         for place in places:
             owned = self._owned.get(place)
             if owned is not None:
-                owned.stored = OFFSET_INVALID
+                owned.cursor, owned.paused, owned.stored = None, True, OFFSET_INVALID
 
     def store(self, place: Place, offset: int, metadata: str) -> None:
         """Store an offset to be committed. Raises KafkaException for a partition that is not assigned."""

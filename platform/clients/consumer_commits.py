@@ -19,7 +19,8 @@ Offsets = dict[Place, CommittedOffset]
 class Committer:
     """Commits for one consumer, one commit after another, so that an older offset never follows a newer one.
 
-    `identity`: as whom, None for a consumer that is in no group's generation. `lock` guards the assignment.
+    `identity`: as whom, None for a consumer without a subscription; `owned`: what is then its to commit. `lock` guards
+    the assignment.
     """
 
     def __init__(
@@ -29,12 +30,14 @@ class Committer:
         lock: threading.Condition,
         assignment: Assignment,
         identity: Callable[[], Identity | None],
+        owned: Callable[[], frozenset[Place] | None],
     ) -> None:
         self._log = log
         self._group_id = group_id
         self._lock = lock
         self._assignment = assignment
         self._identity = identity
+        self._owned = owned
         self._turn = threading.RLock()
 
     def offsets(self) -> Mapping[Place, CommittedOffset]:
@@ -45,8 +48,8 @@ class Committer:
         """What is stored and not committed yet, of these partitions or of all."""
         with self._lock:
             found = self._assignment.uncommitted()
-        wanted = found.keys() if places is None else set(places)
-        return {place: one for place, one in found.items() if place in wanted}
+        wanted, owned = found.keys() if places is None else set(places), self._owned()
+        return {place: one for place, one in found.items() if place in wanted and (owned is None or place in owned)}
 
     def commit(self, offsets: Offsets | None, places: Iterable[Place] | None = None) -> Offsets:
         """Commit offsets, or (None) what is stored; returns them. Raises tidelog's errors."""
@@ -64,12 +67,18 @@ class Committer:
                     self._assignment.committed(taken)
             return taken
 
+    def forfeit(self, places: Iterable[Place]) -> None:
+        """Hand out and commit nothing more of these partitions."""
+        with self._turn, self._lock:
+            self._assignment.forfeit(places)
+
     def require_assigned(self, offsets: Offsets) -> None:
         """Refuse, for a member of a group, offsets of partitions that are not assigned to it."""
         if self._identity() is None:
             return
+        owned = self._owned() or frozenset()
         with self._lock:
-            others = [place for place in offsets if place not in self._assignment]
+            others = [place for place in offsets if place not in self._assignment or place not in owned]
         if others:
             topic, partition = others[0]
             raise KafkaException(

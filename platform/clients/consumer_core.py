@@ -33,7 +33,7 @@ class ConsumerCore:
         self._events = Events(self._lock)
         self._group = GroupSide(self._lake, settings, self._events.tell)
         self._committer = Committer(
-            self._group.log, settings.group_id, self._lock, self._assignment, self._group.identity
+            self._group.log, settings.group_id, self._lock, self._assignment, self._group.identity, self._group.owned
         )
         self._group.committer = self._committer
         self._fetcher = Fetcher(

@@ -85,6 +85,10 @@ class GroupSide:
         """As whom to commit; None for a consumer without a subscription. Raises `UnknownMemberError`."""
         return None if self._membership is None else self._membership.identity()
 
+    def owned(self) -> frozenset[Place] | None:
+        """What the group gave this consumer; None for one without a subscription."""
+        return None if self._membership is None else self._membership.owned
+
     def polled(self) -> None:
         """The application polls."""
         self._polled = True
@@ -244,15 +248,21 @@ class GroupSide:
             if isinstance(event, Failed):
                 self._tell(Trouble(kafka_error(event.error, fatal=event.fatal), deliver=True))
                 continue
-            if isinstance(event, Lost) and isinstance(event.error, MaxPollExceededError):
-                self._wants_poll = True
-                error = KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error))
-                self._tell(Trouble(error, deliver=True))
+            if isinstance(event, Lost):
+                self._lost(event)
             self._tell(event)
         if membership.trouble is None:
             self._told_trouble = ""
         else:
             self._trouble(membership.trouble)
+
+    def _lost(self, event: Lost) -> None:
+        """See that nothing of these partitions is committed, also not as a member of a later generation."""
+        if self.committer is not None:
+            self.committer.forfeit(event.partitions)
+        if isinstance(event.error, MaxPollExceededError):
+            self._wants_poll = True
+            self._tell(Trouble(KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error)), deliver=True))
 
     def _trouble(self, error: TidelogError) -> None:
         """Tell of an error that the membership goes on after, once."""

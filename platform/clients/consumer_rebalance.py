@@ -160,9 +160,6 @@ class Rebalancing:
     def _give_up(
         self, consumer: object, places: Iterable[Place], callback: RebalanceCallback | None, *, commit: bool
     ) -> None:
-        if not commit:
-            with self._lock:
-                self._assignment.unstore(places)
         before = self._changes
         try:
             if callback is not None:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.consumers import consumer, fill, offsets, places, poll_some, poll_until, text
+from support.consumers import PATIENCE_S, consumer, fill, offsets, places, poll_some, poll_until, text
 
 from tidelog.clients.constants import OFFSET_INVALID
 from tidelog.clients.consumer import Consumer
 from tidelog.clients.consumer_subscription import Subscription, Topics
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.topic_partition import TopicPartition
+from tidelog.groups.coordination import leave
 from tidelog.log.lake import Lake
 
 ALL = [("t", p) for p in range(4)]
@@ -209,6 +210,23 @@ class TestFencing:
             with pytest.raises(KafkaException) as caught:
                 stranger.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
             assert caught.value.args[0] == KafkaError.UNKNOWN_MEMBER_ID
+
+    def test_what_was_lost_is_not_committed_in_a_later_generation(self, lake: Lake) -> None:
+        told = Told()
+        with consumer(lake, enable_auto_commit=False) as reader:
+            told.subscribe(reader)
+            messages = poll_some(reader, 20)
+            log, member_id = reader._group.log, reader.memberid() or ""
+            log.decide("g", lambda view: leave(view, "g", member_id, now_ms=0))
+            until = time.monotonic() + PATIENCE_S
+            while reader.consumer_group_metadata().generation < 2 or not reader._group.owned():  # it joins by itself
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            with pytest.raises(KafkaException) as caught:
+                reader.commit(asynchronous=False)
+            assert caught.value.args[0] == KafkaError._NO_OFFSET
+            assert len(poll_some(reader, 20)) == len(messages)
+        assert [name for name, _ in told.calls] == ["assign", "lost", "assign", "revoke"]
 
     def test_a_second_static_member_of_a_name_fences_the_first(self, lake: Lake) -> None:
         with consumer(lake, group_instance_id="i") as first:
