@@ -4,13 +4,14 @@ A group's generation, members and offsets share one log, so that one decision fe
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TypeVar
 
 import mmh3
 
 from tidelog.groups.coordination import check_group_id
 from tidelog.groups.coordination_offsets import decide_commit, delete_group, delete_offsets
-from tidelog.groups.group_log_checks import check_places, check_values
+from tidelog.groups.group_log_checks import check_values, of_this_life, placed
 from tidelog.groups.group_log_expiry import expire
 from tidelog.groups.group_log_rows import KIND, GroupsFold, changes, dated
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, TopicPartition
@@ -39,32 +40,42 @@ class GroupLog:
 
     def group(self, group_id: str) -> Group | None:
         """The group; None when nobody ever joined it, or it was deleted since."""
-        return self.view(group_id).group
+        return self._written(group_id).group
 
     def offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """The group's committed offsets, by (topic, partition)."""
         return self.view(group_id).offsets
 
     def view(self, group_id: str) -> GroupView:
-        """The group and its offsets, as of one moment. Raises `InvalidGroupError`."""
-        check_group_id(group_id)
-        tables = self._tables()
-        return self._log(group_id, tables).look(lambda fold: fold.view(group_id)) if tables else GroupView()
+        """The group and its offsets, those of topics deleted since left out. Raises `InvalidGroupError`."""
+        view = self._written(group_id)
+        return GroupView(view.group, of_this_life(view.offsets, self._lake.peek))
 
     def groups(self) -> list[str]:
         """The ids of all groups that have members, a generation or offsets; sorted."""
         return sorted(group_id for log in self._logs() for group_id in log.look(GroupsFold.group_ids))
 
     def views(self) -> dict[str, GroupView]:
-        """{group id: group and offsets} of all groups, sorted, from one look at each table."""
-        found: dict[str, GroupView] = {}
-        for log in self._logs():
-            found |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
-        return dict(sorted(found.items()))
+        """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic."""
+        look = cache(self._lake.peek)
+        written = self._all_written().items()
+        return {group_id: GroupView(view.group, of_this_life(view.offsets, look)) for group_id, view in written}
 
     def positions(self) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
         """{group id: offsets} of all groups that have offsets."""
         return {group_id: view.offsets for group_id, view in self.views().items() if view.offsets}
+
+    def _written(self, group_id: str) -> GroupView:
+        """What the rows say of a group, whatever became of its topics."""
+        check_group_id(group_id)
+        tables = self._tables()
+        return self._log(group_id, tables).look(lambda fold: fold.view(group_id)) if tables else GroupView()
+
+    def _all_written(self) -> dict[str, GroupView]:
+        found: dict[str, GroupView] = {}
+        for log in self._logs():
+            found |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
+        return dict(sorted(found.items()))
 
     def table(self, group_id: str) -> str:
         """The table that the group's rows are in: its folder below the lake's root."""
@@ -140,11 +151,11 @@ class GroupLog:
         `IllegalGenerationError`, `RebalanceInProgressError`.
         """
         check_values(offsets)
-        check_places(offsets, self._lake.peek)
+        wanted = placed(offsets, self._lake.peek)
         self.decide(
             group_id,
             lambda view: decide_commit(
-                view, group_id, offsets, member_id=member_id, generation=generation, instance_id=instance_id
+                view, group_id, wanted, member_id=member_id, generation=generation, instance_id=instance_id
             ),
         )
 
@@ -169,7 +180,7 @@ class GroupLog:
         def rule(view: GroupView) -> Decision[None]:
             return Decision(response=None, offsets=dict.fromkeys(place for place in view.offsets if place[0] in gone))
 
-        holders = [group for group, offsets in self.positions().items() if any(topic in gone for topic, _ in offsets)]
+        holders = [group for group, view in self._all_written().items() if any(t in gone for t, _ in view.offsets)]
         for answer in self.decide_all([(group_id, rule) for group_id in holders]):
             if answer is not None:
                 raise answer
@@ -186,7 +197,7 @@ class GroupLog:
 
         expired: dict[str, list[TopicPartition]] = {}
         for group_id in self.groups():
-            seen = rule(self.view(group_id))
+            seen = rule(self._written(group_id))
             if seen.group is not None or seen.offsets:
                 expired[group_id] = self.decide(group_id, rule)
         return expired

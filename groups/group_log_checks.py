@@ -1,6 +1,7 @@
-"""Whether offsets can be committed at all, whoever commits them."""
+"""Whether offsets can be committed at all, whoever commits them, and whether they still mean anything."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tidelog.groups.model import CommittedOffset, TopicPartition
@@ -31,12 +32,16 @@ def check_values(offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
             )
 
 
-def check_places(offsets: Mapping[TopicPartition, CommittedOffset], look: Callable[[str], TopicState | None]) -> None:
-    """Refuse offsets of partitions that are not there, or past their end. `look` gives a topic's state by name.
+def placed(
+    offsets: Mapping[TopicPartition, CommittedOffset], look: Callable[[str], TopicState | None]
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets with the ids of their topics. `look` gives a topic's state by name.
 
-    Raises `UnknownTopicError`, `UnknownPartitionError`, `OffsetOutOfRangeError`.
+    Refuses partitions that are not there, and offsets past their end: raises `UnknownTopicError`,
+    `UnknownPartitionError`, `OffsetOutOfRangeError`.
     """
     states = {topic: look(topic) for topic in sorted({topic for topic, _ in offsets})}
+    found = {}
     for (topic, partition), committed in offsets.items():
         state = states[topic]
         if state is None:
@@ -49,3 +54,21 @@ def check_places(offsets: Mapping[TopicPartition, CommittedOffset], look: Callab
                 f"Offset {committed.offset} of topic '{topic}', partition {partition} can't be committed: the partition"
                 f" ends at {state.end(partition)}, and a group can't have read more than there is. Commit at most that."
             )
+        found[topic, partition] = replace(committed, topic_id=state.topic_id)
+    return found
+
+
+def of_this_life(
+    offsets: Mapping[TopicPartition, CommittedOffset], look: Callable[[str], TopicState | None]
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets without those of topics that were deleted since, even if others have their names by now.
+
+    An offset without a topic's id counts for whatever topic has the name.
+    """
+    states = {topic: look(topic) for topic in {topic for topic, _ in offsets}}
+    ids = {topic: state.topic_id for topic, state in states.items() if state is not None}
+    return {
+        place: committed
+        for place, committed in offsets.items()
+        if place[0] in ids and committed.topic_id in ("", ids[place[0]])
+    }

@@ -20,7 +20,7 @@ def _list_of(**columns: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
 
 
-# `kind` offset: up to commit_time; kind group: generation, and what follows commit_time.
+# `kind` offset: up to topic_id; kind group: generation, and what follows topic_id.
 SCHEMA = RowSchema(
     {
         "kind": pa.string(),
@@ -32,6 +32,7 @@ SCHEMA = RowSchema(
         "metadata": pa.string(),
         "generation": pa.int32(),
         "commit_time": TIMESTAMP,
+        "topic_id": pa.string(),
         "phase": pa.string(),
         "protocol_type": pa.string(),
         "protocol": pa.string(),
@@ -160,6 +161,7 @@ def offset_row(group_id: str, place: TopicPartition, committed: CommittedOffset 
         "metadata": committed.metadata,
         "generation": committed.generation,
         "commit_time": committed.commit_ms,
+        "topic_id": committed.topic_id,
     }
 
 
@@ -214,7 +216,14 @@ def _member(item: Row) -> Member:
 
 
 def _offset(row: Row) -> CommittedOffset:
-    return CommittedOffset(row["offset"], row["metadata"], row["leader_epoch"], row["generation"], row["commit_time"])
+    return CommittedOffset(
+        row["offset"],
+        row["metadata"],
+        row["leader_epoch"],
+        row["generation"],
+        row["commit_time"],
+        row["topic_id"],
+    )
 
 
 def changes(view: GroupView, group_id: str, group: Group | None, offsets: Mapping[TopicPartition, Any]) -> list[Row]:

@@ -60,13 +60,17 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset a group will read of a partition. `commit_ms`: ms since the epoch, the committer's clock."""
+    """The next offset a group will read of a partition. `commit_ms`: ms since the epoch, the committer's clock.
+
+    `topic_id`: the life of the topic that it was read in; "" where nobody said.
+    """
 
     offset: int
     metadata: str = ""
     leader_epoch: int = -1
     generation: int = -1
     commit_ms: int = 0
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

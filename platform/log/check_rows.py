@@ -131,8 +131,8 @@ class RowsCheck:
                 self._on_progress(Progress(self._table, done, len(files), done_bytes, total))
 
 
-def check_offsets(table: str, rows: Iterable[Row], end_of: Callable[[str, int], int | None]) -> Iterator[Finding]:
-    """Whether a group's offset lies past its partition's end. `end_of`: None for a partition that is not there.
+def check_offsets(table: str, rows: Iterable[Row], end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:
+    """Whether a group's offset lies past its partition's end. `end_of` a topic of an id: None when it is not there.
 
     `rows` of groups, in log order; the newest one of each group and partition counts.
     """
@@ -141,11 +141,11 @@ def check_offsets(table: str, rows: Iterable[Row], end_of: Callable[[str, int], 
         offset = row.get("offset")
         if row.get("deleted") or offset is None:
             continue
-        end = end_of(str(topic), int(partition or 0))
+        end = end_of(str(topic), str(row.get("topic_id")), int(partition or 0))
         if end is not None and offset > end:
             what = (
                 f"It has committed offset {offset} of topic '{topic}', partition {partition}, which ends at {end}: the"
-                " topic was deleted and created again, or lost records."
+                " topic lost records."
             )
             todo = f"Reset it: 'tidelog group reset-offsets {group} --topic {topic} --to-latest --execute'."
             yield Finding(Kind.COMMITTED_PAST_END, table, f"group '{group}'", what, todo)

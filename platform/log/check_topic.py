@@ -98,12 +98,16 @@ def _read_records(
     return reader.records
 
 
-def _end(storage: Storage, known: dict[str, TopicState | None], topic: str, partition: int) -> int | None:
-    """A partition's log end offset; None when it is not there, or can't be read, which its own findings say."""
+def _end(
+    storage: Storage, known: dict[str, TopicState | None], topic: str, topic_id: str, partition: int
+) -> int | None:
+    """A partition's log end offset; None when it is not there any more, or can't be read: its own findings say so."""
     if topic not in known:
         known[topic] = read_log(storage, topic)[2].state if not names.why_invalid(topic) else None
     state = known[topic]
-    return None if state is None or not state.exists or partition >= state.partitions else state.end(partition)
+    if state is None or not state.exists or state.topic_id != topic_id or partition >= state.partitions:
+        return None
+    return state.end(partition)
 
 
 def _log_folder(

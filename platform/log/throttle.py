@@ -2,7 +2,8 @@
 
 Entries stay for `log.min.age.ms` however many there are, and a folder of 100,000 of them is slow for every
 engine that lists it. Nor is a listing of a local folder a snapshot: the more entries come during one, the likelier
-a reader sees an entry in it and not the one before, and gives up. Each writer sees the log grow, whoever grows it, and waits while it grows too fast.
+a reader sees an entry in it and not the one before, and gives up. Each writer sees the log grow, whoever grows it, and
+waits while it grows too fast.
 """
 
 from dataclasses import dataclass

@@ -8,13 +8,13 @@ from support.patients import Line, Patient
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.group_log_rows import SCHEMA, offset_row
-from tidelog.groups.model import CommittedOffset
+from tidelog.groups.model import CommittedOffset, Decision
 from tidelog.log.check import Kind
 from tidelog.log.layout import OFFSETS_TABLE
 
 
 def grouped(commits: int = 3) -> Patient:
-    """A lake whose group `g` has committed offsets 1 to 6 of partition 0, over and over: entry n >= 1 holds the n-th."""
+    """A lake whose group `g` has committed offsets 1 to 6 of partition 0, over and over; entry n >= 1 is the n-th."""
     patient = Patient()
     log = GroupLog(patient.lake)
     for offset in range(1, commits + 1):
@@ -53,10 +53,10 @@ def a_file_of_rows_is_gone() -> Patient:
 
 
 @damage(Kind.COMMITTED_PAST_END, "group 'g'", deep=True)
-def the_topic_was_created_again() -> Patient:
+def an_offset_passed_the_end() -> Patient:
     patient = grouped()
-    patient.lake.delete_topic("orders")
-    patient.lake.create_topic("orders", 1)
+    committed = CommittedOffset(10**6, topic_id=patient.lake.topic("orders").id)
+    GroupLog(patient.lake).decide("g", lambda view: Decision(response=None, offsets={("orders", 0): committed}))
     return patient
 
 

@@ -83,6 +83,7 @@ def test_readers_and_offsets_stand_in_one_row(address):
         ["busy", "u", "1", "-", "-", "-", "n", "here", "client-of-n"],
     ]
     shown = answer("group", "describe", "g", "--lake", address)[0]["partitions"]
+    assert [(one["topic"], one["partition"]) for one in shown] == [("t", 0), ("t", 1)]
     assert shown[0] == {
         "topic": "t",
         "partition": 0,
@@ -93,7 +94,6 @@ def test_readers_and_offsets_stand_in_one_row(address):
         "host": None,
         "client_id": None,
     }
-    assert (shown[2]["current_offset"], shown[2]["log_end_offset"], shown[2]["lag"]) == (4, None, None)
 
 
 def test_members_and_states(address):

@@ -5,13 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.logs import FakeClock, memory_lake, open_lake, values
 
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
 from tidelog.groups.group_log import GroupLog
-from tidelog.groups.group_log_rows import SCHEMA, GroupsFold, group_row, offset_row
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Member, Phase
 from tidelog.groups.positions import LoggedPositions
 from tidelog.log.errors import (
@@ -84,9 +81,10 @@ def test_commits_are_there_at_once_for_everybody() -> None:
     groups.log.commit_offsets("g", {("t", 0): CommittedOffset(3, "note", 2), ("t", 1): CommittedOffset(4)})
     groups.clock.pass_s(1)
     other.commit_offsets("g", {("t", 1): CommittedOffset(10)})
+    life = groups.lake.topic("t").id
     expected = {
-        ("t", 0): CommittedOffset(3, "note", 2, -1, groups.clock.now_ms() - 1000),
-        ("t", 1): CommittedOffset(10, commit_ms=groups.clock.now_ms()),
+        ("t", 0): CommittedOffset(3, "note", 2, -1, groups.clock.now_ms() - 1000, life),
+        ("t", 1): CommittedOffset(10, commit_ms=groups.clock.now_ms(), topic_id=life),
     }
     assert groups.log.offsets("g") == other.offsets("g") == groups.reopened().offsets("g") == expected
     assert groups.log.groups() == ["g"]
@@ -257,6 +255,18 @@ def test_a_deleted_topics_offsets_are_forgotten() -> None:
     assert groups.log.group("g") == stable("g", 1, member("m", "t"))
 
 
+def test_offsets_of_a_topic_that_was_deleted_mean_nothing_in_its_next_life() -> None:
+    groups = Groups()
+    groups.log.commit_offsets("g", {("t", 0): CommittedOffset(3)})
+    groups.lake.delete_topic("t")
+    assert groups.log.offsets("g") == {}
+    groups.lake.create_topic("t", 2)
+    assert groups.log.offsets("g") == groups.reopened().view("g").offsets == {}
+    assert groups.log.positions() == {}
+    groups.log.commit_offsets("g", {("t", 0): CommittedOffset(0)})
+    assert {place: c.offset for place, c in groups.reopened().offsets("g").items()} == {("t", 0): 0}
+
+
 MINUTE = 60_000
 
 
@@ -328,62 +338,6 @@ def test_positions_for_those_who_know_no_groups() -> None:
     write(groups.log, stable("spark", 1, member("m")))
     with pytest.raises(UnknownMemberError):
         positions.publish("spark", {"t": {0: 5}})
-
-
-# --- rows --------------------------------------------------------------------------------------------------
-
-IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
-MEMBERS = st.builds(
-    Member,
-    IDS,
-    IDS,
-    IDS,
-    st.integers(0, 2**31 - 1),
-    st.integers(0, 2**31 - 1),
-    st.lists(st.tuples(IDS, st.binary(max_size=3)), max_size=2).map(tuple),
-    st.none() | IDS,
-    st.binary(max_size=3),
-    st.booleans(),
-    st.integers(0, 2**40),
-)
-GROUPS = st.builds(
-    Group,
-    IDS,
-    st.sampled_from([p for p in Phase if p is not Phase.DEAD]),
-    st.integers(0, 2**31 - 1),
-    st.text("ab"),
-    st.none() | st.text("ab"),
-    st.none() | IDS,
-    st.lists(MEMBERS, max_size=3).map(lambda members: {m.member_id: m for m in members}),
-    st.integers(0, 2**40),
-    st.none() | st.integers(0, 2**41),
-)
-OFFSETS = st.builds(
-    CommittedOffset,
-    st.integers(0, 2**62),
-    st.text(st.characters(exclude_categories=["Cs"]), max_size=3),
-    st.integers(-1, 2**31 - 1),
-    st.integers(-1, 2**31 - 1),
-    st.integers(0, 2**41),
-)
-
-
-@settings(deadline=None)
-@given(GROUPS, st.dictionaries(st.tuples(IDS, st.integers(0, 9)), OFFSETS, max_size=3))
-def test_every_group_comes_back_from_its_rows(group: Group, offsets: dict) -> None:
-    rows = [group_row(group), *(offset_row(group.group_id, place, c) for place, c in offsets.items())]
-    fold = GroupsFold()
-    fold.take([SCHEMA.from_json(SCHEMA.to_json(row)) for row in rows])
-    assert fold.view(group.group_id) == GroupView(group, offsets)
-
-
-def test_a_fork_goes_its_own_way() -> None:
-    fold = GroupsFold()
-    fold.take([offset_row("g", ("t", 0), CommittedOffset(1))])
-    fork = fold.fork()
-    fork.take([offset_row("g", ("t", 0), None), offset_row("h", ("t", 0), CommittedOffset(2))])
-    assert (fork.group_ids(), fold.group_ids()) == (["h"], ["g"])
-    assert len(fold) == 1
 
 
 def test_the_clock_dates_commits_that_have_no_time() -> None:

@@ -23,6 +23,13 @@ def test_a_healthy_table_is_green_and_its_rows_are_counted() -> None:
     assert (summary.entries, summary.segments, summary.records) == (41, 40, 40)
 
 
+def test_offsets_of_an_earlier_life_of_a_topic_are_no_damage() -> None:
+    patient = grouped()
+    patient.lake.delete_topic("orders")
+    patient.lake.create_topic("orders", 1)
+    assert patient.check(deep=True).green, patient.check(deep=True).findings
+
+
 def test_it_stays_green_through_compaction_checkpoints_and_trimming() -> None:
     patient = grouped(1)
     log = GroupLog(patient.lake)
