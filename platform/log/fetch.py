@@ -119,7 +119,8 @@ def _to_output(batch: pa.RecordBatch, topic: str, partition: int, base: int, out
         "timestampType": batch.column("timestamp_type"),
     }
     if "headers" in output.names:
-        columns["headers"] = batch.column("headers").cast(schema.HEADERS)
+        headers = batch.column("headers")
+        columns["headers"] = headers if headers.type == schema.HEADERS else headers.cast(schema.HEADERS)
     return pa.RecordBatch.from_arrays([columns[n] for n in output.names], schema=output)
 
 
