@@ -25,7 +25,7 @@ from tidelog.log.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.group_commit import REPEATED, GroupCommit, Landed, Limits, Submission
+from tidelog.log.group_commit import REPEATED, GroupCommit, Landed, Limits, Submission, rows_by_partition
 from tidelog.log.lake import Lake
 from tidelog.log.partitioners import assign
 from tidelog.log.records import to_records
@@ -171,7 +171,7 @@ class TopicCommitter:
 
     def _deliver_part(self, part: Part) -> None:
         """All or none of it; after a part that failed the rest of the table is not sent."""
-        fate = Fate.of(part.count, None)
+        fate = Fate.of(0, None)
         left: I64 = np.arange(0 if part.sending.failed else part.count)
         try:
             table, explicit = part.columns(), part.explicit()
@@ -251,8 +251,7 @@ class TopicCommitter:
         return assign(keys, given, count, partitioner=self._rule, sticky=self._turn)
 
     def _commit(self, rows: pa.Table, chosen: I32) -> tuple[Landed, dict[int, int]]:
-        numbers, sizes = np.unique(chosen, return_counts=True)
-        counts = dict(zip(numbers.tolist(), sizes.tolist(), strict=True))
+        counts = rows_by_partition(chosen)
         settings, numbering = self._shared.settings, self._numbering
         future = self._engine.submit(
             Submission(
@@ -340,9 +339,10 @@ def _fail(fate: Fate, left: I64, error: KafkaError) -> I64:
 def _note_offsets(fate: Fate, landed: Landed, left: I64, chosen: I32, counts: dict[int, int]) -> None:
     """The rows of a partition have its offsets, in their order."""
     fate.append_ms = landed.append_ms
+    fate.ranges = {p: given for p, given in landed.ranges.items() if given != REPEATED}
+    if not fate.offsets.size:  # nobody asks for single rows
+        return
     fate.partitions[left] = chosen
-    for partition, (first, end) in landed.ranges.items():
-        if (first, end) != REPEATED:
-            own = left[chosen == partition] if len(counts) > 1 else left
-            fate.offsets[own] = np.arange(first, end)
-            fate.ranges[partition] = (first, end)
+    for partition, (first, end) in fate.ranges.items():
+        own = left[chosen == partition] if len(counts) > 1 else left
+        fate.offsets[own] = np.arange(first, end)

@@ -23,10 +23,19 @@ from tidelog.log.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.group_commit_parts import REPEATED, Group, Landed, Limits, Submission, Waiting, counted
+from tidelog.log.group_commit_parts import (
+    REPEATED,
+    Group,
+    Landed,
+    Limits,
+    Submission,
+    Waiting,
+    counted,
+    rows_by_partition,
+)
 from tidelog.log.topic import Topic
 
-__all__ = ["REPEATED", "GroupCommit", "Landed", "Limits", "Submission"]
+__all__ = ["REPEATED", "GroupCommit", "Landed", "Limits", "Submission", "rows_by_partition"]
 
 # What the log has become since the records were staged: they are looked at again and staged anew. Each comes from a
 # decision over a newer state than the one before, in which the same can't be found again.
@@ -166,15 +175,18 @@ class GroupCommit:
             topic = self._topic = self._topic or self._open_topic()
             if group.staged is None:
                 group.stage(topic, self._clock.now_ms(), self._helpers)
-            if not group.staged:
-                return True  # all are answered
+            deadlines = [m.deadline_s for m in group.open]
+            if not (group.staged and deadlines):
+                if not group.in_doubt:
+                    group.unstage()
+                return True  # all are answered: refused, repeats, or cancelled meanwhile
             ranges = topic.commit_once(
                 group.staged,
                 group.metadata,
                 acks=min(m.submission.acks for m in group.staged_members),
                 request_id=group.request_id,
                 producers=group.producers(),
-                timeout_s=max(0.0, min(m.deadline_s for m in group.open) - self._clock.elapsed_s()),
+                timeout_s=max(0.0, min(deadlines) - self._clock.elapsed_s()),
             )
         except LogAppendTimeError as e:
             group.at_least_ms = e.at_least_ms

@@ -161,3 +161,18 @@ def test_an_answer_is_not_waited_for_longer_than_the_records_have_time() -> None
     drive(group, clock, future)
     assert isinstance(future.exception(0), DeliveryTimeoutError)
     assert clock.elapsed_s() - began < 6  # a commit's own patience is 30 s
+
+
+def test_what_is_cancelled_while_it_is_staged_is_not_committed() -> None:
+    lake, storage, clock = lake_with()
+    group = engine(lake, clock)
+    future = group.submit(records("a"))
+
+    def cancel(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put", "after"):
+            group.cancel(TimeoutError("enough"), in_flight=True)
+
+    storage.hook = cancel
+    group.run_once()
+    assert isinstance(future.exception(0), TimeoutError)
+    assert (read(lake, "t"), list(storage.list_after("t/partition=0"))) == ([], [])
