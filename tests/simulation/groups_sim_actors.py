@@ -69,7 +69,7 @@ class _Consuming:
     def run(self) -> None:
         world, membership = self._world, self._membership
         membership.subscribe([TOPIC])
-        leaves_at = world.scheduler.now + world.rng.uniform(10, 250)
+        leaves_at = world.scheduler.now + world.rng.uniform(5, 150)
         poll_at = world.scheduler.now
         while not (self._me.failed or self._done()):
             for event in membership.step():

@@ -111,8 +111,8 @@ class _Director:
         """Some processes, or all, stand still."""
         consumers = self._consumers()
         if consumers:
-            count = self._rng.choice([1, 1, len(consumers)])
-            seconds = self._rng.choice([2.0, 5.0, 9.0, 30.0])
+            count = self._rng.choice([1, len(consumers)])
+            seconds = self._rng.choice([2.0, 5.0, 9.0, 9.0, 30.0])
             for program in self._rng.sample(consumers, k=count):
                 self._world.freeze(program, seconds)
 

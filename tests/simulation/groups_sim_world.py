@@ -50,9 +50,9 @@ class GroupPlan:
             statics=rng.choice([0, 0, 1, consumers]),
             consumers=consumers,
             duration_s=rng.uniform(45, 90),
-            pause_s=rng.choice([0.5, 1.5, 4.0]),
-            mishap_s=rng.choice([6.0, 12.0, 25.0]),
-            twins=rng.random() < 0.3,
+            pause_s=rng.choice([1.5, 4.0]),
+            mishap_s=rng.choice([4.0, 8.0, 15.0]),
+            twins=rng.random() < 0.5,
             trouble=Trouble(
                 slow=rng.choice([0.0, 0.005]),
                 unsent=0.004 * rough,
