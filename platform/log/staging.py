@@ -30,6 +30,8 @@ from tidelog.log.storage.port import Storage
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
+# Less than this is put sooner than helpers wake up.
+_WORTH_HELP_BYTES = 256 * 1024
 # Segments that are open at once: each is an open file, or on an object store a part of an upload, some 10 MiB.
 MOST_OPEN = 16
 
@@ -58,11 +60,38 @@ class _Open:
     writer: SegmentWriter
 
 
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Rows of a table, by their numbers (None: all of them), that are copied out of it when they are written."""
+
+    records: pa.Table
+    rows: pa.Array | None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.records if self.rows is None else self.rows)
+
+    @property
+    def size(self) -> int:
+        """Their bytes, about: they have their share of the table's."""
+        return int(self.records.nbytes * self.count / max(1, self.records.num_rows))
+
+    def table(self) -> pa.Table:
+        """The rows."""
+        return self.records if self.rows is None else self.records.take(self.rows)
+
+
 @dataclass(slots=True)
 class _Waiting:
-    tables: list[pa.Table] = field(default_factory=list)
+    parts: list[Picked] = field(default_factory=list)
     records: int = 0
     size: int = 0
+
+    def table(self) -> pa.Table:
+        """All of it."""
+        tables = [part.table() for part in self.parts]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
 
 
 def stage_records(
@@ -84,20 +113,21 @@ def stage_records(
     stager.add(records, chosen)
 
 
-def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> list[tuple[int, pa.Table]]:
-    """The records of each partition, in their order: [(partition, table)] by partition."""
+def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> list[tuple[int, Picked]]:
+    """The records of each partition, in their order: [(partition, records)] by partition."""
     if not len(partitions):
         return []
     first = int(partitions[0])
     if (partitions == first).all():
-        return [(first, records)]
+        return [(first, Picked(records, None))]
     counts = np.bincount(partitions)
     # numpy sorts 16-bit numbers by radix, seven times as fast
     order = np.argsort(partitions.astype(np.uint16) if len(counts) <= 1 << 16 else partitions, kind="stable")
     ends = counts.cumsum()
     records = records.combine_chunks()
-    # Each partition's rows are a copy of their own: a slice that waits would hold the memory of all the others.
-    return [(p, records.take(pa.array(order[ends[p] - counts[p] : ends[p]]))) for p in np.flatnonzero(counts).tolist()]
+    return [
+        (p, Picked(records, pa.array(order[ends[p] - counts[p] : ends[p]]))) for p in np.flatnonzero(counts).tolist()
+    ]
 
 
 class Stager:
@@ -133,11 +163,14 @@ class Stager:
 
     def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
         """Stage records (columns as `tidelog.log.records.to_records` gives) for one partition each."""
-        for partition, rows in split_by_partition(records, partitions):
+        for partition, part in split_by_partition(records, partitions):
+            if self._helpers is None:
+                # Each partition's rows are a copy of their own: a part that waits holds the memory of all the others.
+                part = Picked(part.table(), None)
             waiting = self._waiting.setdefault(partition, _Waiting())
-            waiting.tables.append(rows)
-            waiting.records += rows.num_rows
-            size = rows.nbytes
+            waiting.parts.append(part)
+            waiting.records += part.count
+            size = part.size
             waiting.size += size
             self._waiting_bytes += size
             if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
@@ -147,10 +180,11 @@ class Stager:
 
     def finish(self) -> list[Staged]:
         """Close every segment; the result is by partition, and in order within one."""
+        alone = self._helpers is None or len(self._waiting) == 1 or self._waiting_bytes < _WORTH_HELP_BYTES
         for partition in sorted(self._waiting):
             if partition in self._open:
                 self._write(partition)
-            elif self._helpers is None:
+            elif alone:
                 self._put_small(partition)
         self._put_rest()
         for partition in sorted(self._open):
@@ -172,10 +206,10 @@ class Stager:
                 self._storage.delete(f"{self._target.folder}/{staged.path}")
         self._staged.clear()
 
-    def _take(self, partition: int) -> pa.Table:
+    def _take(self, partition: int) -> _Waiting:
         waiting = self._waiting.pop(partition)
         self._waiting_bytes -= waiting.size
-        return waiting.tables[0] if len(waiting.tables) == 1 else pa.concat_tables(waiting.tables)
+        return waiting
 
     def _new_path(self, partition: int) -> str:
         return layout.segment_path(partition, self._target.version, self._ids.new())
@@ -199,8 +233,8 @@ class Stager:
         for _, _, put in begun:
             put.result()
 
-    def _put(self, path: str, records: pa.Table) -> tuple[SegmentWriter, int]:
-        data, writer = write_small_segment(records, self._target.codec)
+    def _put(self, path: str, waiting: _Waiting) -> tuple[SegmentWriter, int]:
+        data, writer = write_small_segment(waiting.table(), self._target.codec)
         self._storage.put(f"{self._target.folder}/{path}", data)
         return writer, len(data)
 
@@ -208,7 +242,7 @@ class Stager:
         if partition not in self._open and len(self._open) >= MOST_OPEN:
             self._put_small(partition)
             return
-        records = self._take(partition)
+        records = self._take(partition).table()
         at_once = row_group_records(records)
         for start in range(0, records.num_rows, at_once):
             opened = self._open.get(partition) or self._begin(partition)

@@ -195,11 +195,11 @@ def _stage_all(one: Stager) -> None:
 def test_splitting_keeps_order(partitions: list[int]) -> None:
     values = [b"%d" % i for i in range(len(partitions))]
     split = split_by_partition(records(values), np.array(partitions, np.int32))
-    found = {p: table.column("value").to_pylist() for p, table in split}
+    found = {p: part.table().column("value").to_pylist() for p, part in split}
     assert found == {p: [v for v, q in zip(values, partitions, strict=True) if q == p] for p in sorted(set(partitions))}
 
 
 def test_splitting_takes_tables_of_many_chunks_and_slices() -> None:
     table = pa.concat_tables([records([b"a", b"b"]), records([]), records([b"c", b"d", b"e"])]).slice(1, 3)
     split = split_by_partition(table, np.array([1, 0, 1], np.int32))
-    assert [(p, t.column("value").to_pylist()) for p, t in split] == [(0, [b"c"]), (1, [b"b", b"d"])]
+    assert [(p, part.table().column("value").to_pylist()) for p, part in split] == [(0, [b"c"]), (1, [b"b", b"d"])]
