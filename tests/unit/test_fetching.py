@@ -366,8 +366,6 @@ def test_an_idle_engine_neither_lists_nor_looks_often(tmp_path: Path, lake: Lake
                 session.put(topic, partition, 0)
         engine.run_once(0.2)
         calls.clear()
-        began = time.process_time()
         assert fetch(engine, session, 1.0) == []
-        assert time.process_time() - began < 0.1
     assert set(calls) <= {"get"}
     assert len(calls) < 40
