@@ -1,4 +1,8 @@
-"""Reading a topic against Spark's own Parquet scan of the same files."""
+"""Reading a topic against Spark's own Parquet scan of the same files.
+
+Each arm is told against a scan timed as it is: `read_topic` with opening what it reads, streams without, as a stream
+does that once.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,9 +21,10 @@ def run(plan: Plan) -> list[Row]:
     spark = session()
     lake = records_topic(spark, plan)
     files = _files(lake)
-    schema = spark.read.parquet(*files).schema
+    opened = spark.read.parquet(*files)
     arms: dict[str, Callable[[], float]] = {
-        "scan": lambda: seconds(lambda: consume(spark.read.schema(schema).parquet(*files))),
+        "scan": lambda: seconds(lambda: consume(opened)),
+        "open and scan": lambda: seconds(lambda: consume(spark.read.parquet(*files))),
         "stream": lambda: _streamed(plan, _source(spark, lake)),
         "read_topic": lambda: seconds(lambda: consume(tidelog.spark.read_topic(spark, lake, TOPIC))),
         "stream_topic": lambda: _streamed(plan, tidelog.spark.stream_topic(spark, lake, TOPIC)),
@@ -30,19 +35,19 @@ def run(plan: Plan) -> list[Row]:
 
 
 def _rows(plan: Plan, times: dict[str, list[float]]) -> list[Row]:
-    ratio = partial(speed_ratio, times, baseline="scan")
+    ratio = partial(speed_ratio, times)
     figures = {"records": plan.records, "seconds": {name: summary(taken) for name, taken in times.items()}}
     rates = {name: plan.records / percentile(taken, 50) / 1e6 for name, taken in times.items()}
 
-    def row(what: str, arm: str, must: float) -> Row:
-        told = f"{ratio(arm):.2f}x ({rates[arm]:.1f} M records/s)"
-        return Row(what, f"≥ {must}x", told, ratio(arm) >= must, figures)
+    def row(what: str, arm: str, baseline: str, must: float) -> Row:
+        found = ratio(arm, baseline)
+        return Row(what, f"≥ {must}x", f"{found:.2f}x ({rates[arm]:.1f} M records/s)", found >= must, figures)
 
     scan = "Spark's own Parquet scan of the same files"
     return [
-        row(f"streaming source, the same records, noop sink, against {scan}", "stream", 0.4),
-        row("`read_topic` against it", "read_topic", 0.9),
-        row("`stream_topic` against it", "stream_topic", 0.9),
+        row(f"streaming source, the same records, noop sink, against {scan}", "stream", "scan", 0.4),
+        row("`read_topic` against it", "read_topic", "open and scan", 0.9),
+        row("`stream_topic` against it", "stream_topic", "scan", 0.9),
     ]
 
 
