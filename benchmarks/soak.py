@@ -1,8 +1,8 @@
 """`make bench-soak`: appends at full rate for minutes, and what stays flat meanwhile. BENCH_ARGS: --minutes N.
 
-Two processes append to topic `full` as fast as the log lets them. One appends 100 entries a second to topic
-`paced`, which Spark and deltalake read in turn all along. The folder's bound needs a run of some minutes: entries
-are kept for `log.min.age.ms`, here at most a third of the run.
+Two processes append to one topic as fast as the log lets them: in a burst first, then at the ceiling of entries per
+second. Spark and deltalake count its records in turn all along. The folder's bound needs a run of some minutes:
+entries are kept for `log.min.age.ms`, here at most a third of the run.
 """
 
 import argparse
@@ -30,10 +30,10 @@ from sparks import session
 
 import tidelog
 
+_TOPIC = "full"
 _WRITERS = 2
-_PACED_PER_S = 100.0
 _KEPT_MS = 300_000
-_READ_EVERY_S = 5.0
+_READ_EVERY_S = 10.0
 _FLAT = 2.0
 _LOOKS = 9
 _BEHIND = 200
@@ -47,9 +47,9 @@ class Watched:
     """What the watcher saw, each with the seconds since the start."""
 
     opens: list[tuple[float, float]] = field(default_factory=list)
-    entries: dict[str, list[tuple[float, int]]] = field(default_factory=lambda: {"full": [], "paced": []})
-    reads: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-    gaps: dict[str, int] = field(default_factory=dict)
+    files: list[tuple[float, int]] = field(default_factory=list)
+    reads: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: {"Spark": [], "deltalake": []})
+    gaps: dict[str, int] = field(default_factory=lambda: {"Spark": 0, "deltalake": 0})
 
 
 def main() -> int:
@@ -69,56 +69,51 @@ def run(plan: Plan) -> list[Row]:
     uri = str(plan.work / "lake")
     kept_ms = int(min(_KEPT_MS, seconds * 1000 / 3))
     with tidelog.Lake(uri) as lake:
-        for name in ("full", "paced"):
-            lake.create_topic(name, partitions=1, config={"log.min.age.ms": str(kept_ms)})
-        lake.topic("paced").append(small_batch())
+        lake.create_topic(_TOPIC, partitions=1, config={"log.min.age.ms": str(kept_ms)})
+        lake.topic(_TOPIC).append(small_batch())
     spark = session()
     for _ in range(_WARMUP):  # a cold JVM reads nothing in 3 s
-        _spark_count(spark, f"{uri}/paced")
+        _spark_count(spark, f"{uri}/{_TOPIC}")
     context = multiprocessing.get_context("spawn")
-
-    jobs = [(uri, "full", 0.0)] * _WRITERS + [(uri, "paced", _PACED_PER_S)]
-    with context.Pool(len(jobs)) as pool, context.Manager() as manager:
+    with context.Pool(_WRITERS) as pool, context.Manager() as manager:
         stop = manager.Event()
-        running = pool.starmap_async(_write, [(*job, stop) for job in jobs], chunksize=1)
+        running = pool.starmap_async(_write, [(uri, stop)] * _WRITERS, chunksize=1)
         began = time.monotonic()
         watched = _watch(spark, uri, began, seconds)
         stop.set()
         written = running.get(timeout=120)
     spark.stop()
-    full = [one for times in written[:_WRITERS] for one in times]
-    return _rows(full, written[_WRITERS], watched, began, seconds, kept_ms)
+    return _rows([one for times in written for one in times], watched, began, seconds, kept_ms)
 
 
-def _write(uri: str, name: str, per_s: float, stop: Event) -> list[tuple[float, float]]:
+def _write(uri: str, stop: Event) -> list[tuple[float, float]]:
     """Append until told to stop: when each append began, on the machine's clock, and its ms."""
     batch = small_batch()
     times: list[tuple[float, float]] = []
     with tidelog.Lake(uri, create=False) as lake:
-        topic = lake.topic(name)
-        due = time.monotonic()
+        topic = lake.topic(_TOPIC)
         while len(times) % 32 or not stop.is_set():
             began = time.monotonic()
             topic.append(batch, acks=1)
             times.append((began, (time.monotonic() - began) * 1e3))
-            if per_s:
-                due = max(due + 1 / per_s, began - 1)
-                time.sleep(max(0.0, due - time.monotonic()))
     return times
 
 
 def _watch(spark: SparkSession, uri: str, began: float, seconds: float) -> Watched:
     """Open, count and read in turn until the time is up."""
     seen = Watched()
-    tables = {name: f"{uri}/{name}" for name in ("full", "paced")}
+    table = f"{uri}/{_TOPIC}"
+    engines: dict[str, Callable[[str], int]] = {
+        "Spark": lambda table: _spark_count(spark, table),
+        "deltalake": _deltalake_count,
+    }
     while (now := time.monotonic() - began) < seconds:
         seen.opens.append((now, _seconds(lambda: _open(uri))[0]))
-        for name, table in tables.items():
-            seen.entries[name].append((now, len(os.listdir(f"{table}/_delta_log"))))
-            for engine, read in (("Spark", lambda t: _spark_count(spark, t)), ("deltalake", _deltalake_count)):
-                took, gaps = _seconds(lambda r=read, t=table: _read(r, t))
-                seen.reads.setdefault(f"{engine} {name}", []).append((now, took))
-                seen.gaps[f"{engine} {name}"] = seen.gaps.get(f"{engine} {name}", 0) + gaps
+        seen.files.append((now, len(os.listdir(f"{table}/_delta_log"))))
+        for engine, count in engines.items():
+            took, gaps = _seconds(lambda count=count: _read(count, table))
+            seen.reads[engine].append((now, took))
+            seen.gaps[engine] += gaps
         time.sleep(max(0.0, min(now + _READ_EVERY_S, seconds) - (time.monotonic() - began)))
     return seen
 
@@ -131,7 +126,7 @@ def _seconds(work: Callable[[], T]) -> tuple[float, T]:
 
 def _open(uri: str) -> None:
     with tidelog.Lake(uri, create=False) as lake:
-        lake.topic("full").state()
+        lake.topic(_TOPIC).state()
 
 
 def _read(count: Callable[[str], int], table: str) -> int:
@@ -174,38 +169,32 @@ def _has_records(table: str) -> bool:
     return len(os.listdir(f"{table}/_delta_log")) > 100
 
 
-def _rows(
-    full: list[tuple[float, float]],
-    paced: list[tuple[float, float]],
-    seen: Watched,
-    began: float,
-    seconds: float,
-    kept_ms: int,
-) -> list[Row]:
-    minutes = _per_slice([(at - began, ms) for at, ms in full], seconds)
+def _rows(appends: list[tuple[float, float]], seen: Watched, began: float, seconds: float, kept_ms: int) -> list[Row]:
+    minutes = _per_slice([(at - began, ms) for at, ms in appends], seconds)
     p99s = [percentile(ms, 99) for ms in minutes]
     opens = [s for _, s in seen.opens]
     first_open, last_open = _thirds(seen.opens, seconds)
-    rate = len(full) / seconds
-    folder = seen.entries["full"]
-    most, bound = max(n for _, n in folder), _folder_bound(rate, kept_ms)
-    per_s = len(paced) / seconds
-    reads = {name: [s for _, s in found] for name, found in seen.reads.items()}
-    paced_reads = [s for name, taken in reads.items() if name.endswith("paced") for s in taken]
+    rate = len(appends) / seconds
+    last_rate = len(minutes[-1]) * len(minutes) / seconds
+    most, bound = max(n for _, n in seen.files), _folder_bound(rate, kept_ms)
+    reads = {engine: [s for _, s in found] for engine, found in seen.reads.items()}
     figures = {
-        "appends": len(full),
-        "appends_per_s": round(rate, 1),
+        "appends": len(appends),
+        "appends_per_s": [round(len(ms) * len(minutes) / seconds, 1) for ms in minutes],
         "p50_ms_by_slice": [round(percentile(ms, 50), 2) for ms in minutes],
         "p99_ms_by_slice": [round(p, 2) for p in p99s],
         "open_s": [(round(at), round(s, 3)) for at, s in seen.opens],
-        "log_files": {name: [(round(at), n) for at, n in found] for name, found in seen.entries.items()},
+        "log_files": [(round(at), n) for at, n in seen.files],
         "log_min_age_ms": kept_ms,
-        "paced_per_s": round(per_s, 1),
-        "reads_s": {name: summary(taken) for name, taken in reads.items()},
+        "reads_s": {engine: summary(taken) for engine, taken in reads.items()},
         "looked_again": seen.gaps,
     }
     what = f"{seconds / 60:g} minutes of appends at full rate by {_WRITERS} processes ({rate:.0f}/s)"
     first, last = _median(p99s[: max(1, len(p99s) // 3)]), _median(p99s[-max(1, len(p99s) // 3) :])
+    longest = max(max(taken) for taken in reads.values())
+    told = ", ".join(
+        f"{engine} {max(taken):.1f} s at most, {_median(taken):.1f} s p50" for engine, taken in reads.items()
+    )
     return [
         Row(
             f"{what}: append p99",
@@ -217,7 +206,7 @@ def _rows(
         Row(
             "meanwhile: opening the topic",
             "≤ 1 s, flat",
-            f"{percentile(opens, 50):.2f} s p50, {max(opens):.2f} s at most; {first_open:.2f} s at first,"
+            f"{_median(opens):.2f} s p50, {max(opens):.2f} s at most; {first_open:.2f} s at first,"
             f" {last_open:.2f} s at last",
             max(opens) <= 1,
             {},
@@ -225,16 +214,15 @@ def _rows(
         Row(
             "meanwhile: files in the log folder",
             "bounded",
-            f"{most:,} at most, {folder[-1][1]:,} at last",
+            f"{most:,} at most, {seen.files[-1][1]:,} at last",
             most <= bound,
             {},
         ),
         Row(
-            f"meanwhile: Spark and deltalake read a topic of {per_s:.0f} entries/s",
+            f"meanwhile: Spark and deltalake read it ({last_rate:.0f} entries/s at last)",
             "each read ≤ 3 s",
-            f"{max(paced_reads):.1f} s at most, {percentile(paced_reads, 50):.1f} s p50;"
-            f" {sum(seen.gaps.values())} of {sum(map(len, reads.values()))} reads, of both topics, looked again",
-            max(paced_reads) <= 3,
+            f"{told}; {sum(seen.gaps.values())} of {sum(map(len, reads.values()))} reads looked again",
+            longest <= 3,
             {},
         ),
     ]
