@@ -131,7 +131,7 @@ class _Consuming:
     def _fetch_positions(self) -> None:
         if self._unread:
             committed = self._program.log.offsets(GROUP)
-            found = {place: committed[place].offset if place in committed else 0 for place in self._unread}
+            found = {place: committed[place].offset if place in committed else 0 for place in sorted(self._unread)}
             self._positions.update(found)
             self._unread.clear()
 
