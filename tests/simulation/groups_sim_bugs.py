@@ -1,10 +1,12 @@
 """Bugs to plant in groups: each changes one rule of the product's code while a run lasts."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
+
+from sim_running import Planted
 
 from tidelog.groups import (
     assignors,
@@ -16,8 +18,6 @@ from tidelog.groups import (
 )
 from tidelog.groups.leases import SilenceClocks
 from tidelog.groups.membership import Membership, _Stage
-
-Planted = Callable[[], AbstractContextManager[object]]
 
 
 @contextmanager

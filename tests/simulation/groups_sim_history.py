@@ -1,16 +1,16 @@
 """What happened to a group, read off the bytes that its log was given and what its consumers said: no product code.
 
-The checks that can be made at once are made here; `groups_sim_checks` makes those that need the whole run.
+The checks that can be made at once are made here; `groups_sim_run` makes those that need the whole run.
 """
 
 import base64
-import hashlib
 import json
 import struct
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
-from sim_scheduler import Process, Scheduler
+from sim_journal import Journal
+from sim_scheduler import Process
 
 Place = tuple[str, int]
 ENTRIES = "__consumer_offsets/_delta_log/"
@@ -31,12 +31,10 @@ class Consumer:
 
 
 @dataclass
-class GroupHistory:
+class GroupHistory(Journal):
     """The run's record, and what is wrong with it."""
 
-    scheduler: Scheduler
     strategy: str
-    trace: list[str] | None = None
     rows: list[tuple[float, str, dict]] = field(default_factory=list)  # time, process, group or offset row
     group: dict = field(default_factory=dict)  # the newest row of the group
     committed: dict[Place, int] = field(default_factory=dict)
@@ -47,8 +45,6 @@ class GroupHistory:
     frozen: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
     homes: dict[str, str] = field(default_factory=dict)  # by member: its process
     counts: Counter = field(default_factory=Counter)
-    violations: list[str] = field(default_factory=list)
-    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     # --- the storage's observer ----------------------------------------------------------------------------
 
@@ -180,24 +176,6 @@ class GroupHistory:
         before = self.processed[place].setdefault(offset, value)
         if before != value:
             self.violate(f"record {offset} of {place} was {before} and is {value}")
-
-    # --- notes ---------------------------------------------------------------------------------------------
-
-    def note(self, event: str) -> None:
-        """Remember an event; equal runs have equal events."""
-        line = f"{self.scheduler.now:.6f} {self.scheduler.current.name}: {event}"
-        self._digest.update(line.encode())
-        if self.trace is not None:
-            self.trace.append(line)
-
-    def violate(self, what: str) -> None:
-        line = f"{self.scheduler.now:.3f} {self.scheduler.current.name}: {what}"
-        self.violations.append(line)
-        self.note(f"VIOLATION {what}")
-
-    def digest(self) -> str:
-        """One text for the whole run."""
-        return self._digest.hexdigest()
 
 
 def partitions_of(assignment: bytes) -> list[Place]:

@@ -4,23 +4,18 @@ python tests/simulation/groups_sim_run.py 17 --trace          # everything that 
 python tests/simulation/groups_sim_run.py 0 --runs 1000       # many seeds, with what they found
 """
 
-import argparse
-import logging
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from unittest.mock import patch
 
 import groups_sim_actors
+from groups_sim_bugs import BUGS
 from groups_sim_history import GroupHistory
 from groups_sim_world import SESSION_MS, TOPIC, GroupPlan, GroupsWorld, Program
-from sim_scheduler import SimThreading
+from sim_running import Planted, repeat, staged
 
 from tidelog.log import combining, door, upkeep
-
-Planted = Callable[[], AbstractContextManager[object]]
 
 # A dead leader's session, then that of whoever died with it unseen; and some rounds.
 HEALED_S = 2 * SESSION_MS / 1000 + 10
@@ -40,27 +35,9 @@ class GroupReport:
 def run_group(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> GroupReport:
     """Run one seed."""
     world = GroupsWorld(seed, GroupPlan.of(seed), trace)
-    with ExitStack() as stack:
-        stack.enter_context(_quiet())
-        for module in (combining, door, upkeep):
-            stack.enter_context(patch.object(module, "threading", SimThreading(world.scheduler)))
-        stack.enter_context(planted())
-        try:
-            problems = _Director(world).direct()
-        finally:
-            world.scheduler.close()
+    with staged(world.scheduler, (combining, door, upkeep), planted):
+        problems = _Director(world).direct()
     return GroupReport(seed, problems, world.history.digest(), world.history)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Upkeep logs what it will try again; that is no news here."""
-    logger = logging.getLogger("tidelog.log")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 class _Director:
@@ -173,30 +150,5 @@ class _Director:
         )
 
 
-def main() -> int:
-    """Run seeds from a first one on."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--trace", action="store_true", help="print every event")
-    parser.add_argument("--bug", help="plant this bug (see groups_sim_bugs.py)")
-    given = parser.parse_args()
-    planted: Planted = nullcontext
-    if given.bug:
-        from groups_sim_bugs import BUGS
-
-        planted = BUGS[given.bug]
-    bad, counts = 0, Counter[str]()
-    for seed in range(given.seed, given.seed + given.runs):
-        trace: list[str] | None = [] if given.trace else None
-        report = run_group(seed, planted, trace)
-        counts.update(report.history.counts)
-        for line in [*(trace or []), *report.problems]:
-            print(line if given.trace else f"seed {seed}: {line}")
-        bad += bool(report.problems)
-    print(f"{given.runs} runs, {bad} with problems; {dict(sorted(counts.items()))}")
-    return 1 if bad else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(repeat(__doc__, run_group, BUGS, lambda report: report.history.counts))

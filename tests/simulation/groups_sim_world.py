@@ -76,7 +76,7 @@ class GroupsWorld:
         self.trouble = Trouble()
         self.wall_jump_ms = 0
         self.booted_s = 0.0
-        self.history = GroupHistory(self.scheduler, plan.strategy, trace)
+        self.history = GroupHistory(self.scheduler, plan.strategy, trace=trace)
         self.disk = Disk("simulated", clock=StoreClock(self))  # type: ignore[arg-type]  # it asks for no more
         self.programs: list[Program] = []
         self.partitions = plan.partitions

@@ -1,9 +1,11 @@
 """Bugs to plant: each changes one rule of the product's code while a run lasts."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
+
+from sim_running import Planted
 
 from tidelog.log import layout, topic_log, upkeep
 from tidelog.log.actions import Add, decode_entry
@@ -14,8 +16,6 @@ from tidelog.log.group_commit_parts import Group
 from tidelog.log.sequences import Sequences
 from tidelog.log.topic import Topic
 from tidelog.log.trim import trim
-
-Planted = Callable[[], AbstractContextManager[object]]
 
 
 class _Proxy:

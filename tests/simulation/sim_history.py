@@ -1,11 +1,11 @@
 """What happened in a run: what actors asked for and saw, and every byte that the log was given."""
 
-import hashlib
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from sim_journal import Journal
 from sim_replay import is_durable
-from sim_scheduler import Process, Scheduler
+from sim_scheduler import Process
 from sim_storage import LOG
 
 Ranges = dict[int, tuple[int, int]]
@@ -38,17 +38,15 @@ class PowerLoss:
 
 
 @dataclass
-class History:
+class History(Journal):
     """The run's record."""
 
-    scheduler: Scheduler
     entries: list[bytes] = field(default_factory=list)
     strays: list[int] = field(default_factory=list)
     segments: dict[str, bytes] = field(default_factory=dict)
     hints: list[bytes] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     power_losses: list[PowerLoss] = field(default_factory=list)
-    violations: list[str] = field(default_factory=list)
     # (topic id, partition) -> offset -> value, as readers saw them; and the largest acknowledged end
     reads: dict[tuple[str, int], dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     acked_ends: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
@@ -57,8 +55,6 @@ class History:
     # (topic id, partition, offset) that a reader was told are lost
     lost: set[tuple[str, int, int]] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    trace: list[str] | None = None
-    _digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
 
     # --- the storage's observer ----------------------------------------------------------------------------
 
@@ -85,19 +81,6 @@ class History:
 
     # --- what actors report --------------------------------------------------------------------------------
 
-    def note(self, event: str, process: Process | None = None) -> None:
-        """Remember an event; equal runs have equal events."""
-        actor = self.scheduler.current.name
-        line = f"{self.scheduler.now:.6f} {process.name + '/' if process else ''}{actor}: {event}"
-        self._digest.update(line.encode())
-        if self.trace is not None:
-            self.trace.append(line)
-
-    def violate(self, what: str) -> None:
-        line = f"{self.scheduler.now:.3f} {self.scheduler.current.name}: {what}"
-        self.violations.append(line)
-        self.note(f"VIOLATION {what}")
-
     def end(self, attempt: Attempt, outcome: str, ranges: Ranges | None = None) -> None:
         """An append's answer."""
         attempt.outcome, attempt.ranges = outcome, ranges
@@ -118,10 +101,6 @@ class History:
         durable = max((v for v, data in enumerate(self.entries) if is_durable(data)), default=-1)
         self.power_losses.append(PowerLoss(self.scheduler.now, len(self.entries) - 1, durable))
         self.note("POWER LOST")
-
-    def digest(self) -> str:
-        """One text for the whole run."""
-        return self._digest.hexdigest()
 
 
 def _is_plain(result: object) -> bool:

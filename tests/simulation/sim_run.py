@@ -4,27 +4,22 @@ python tests/simulation/sim_run.py 17 --trace          # everything that happens
 python tests/simulation/sim_run.py 0 --runs 1000       # many seeds, with what they found
 """
 
-import argparse
-import logging
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from unittest.mock import patch
 
 import sim_actors
 import sim_senders
+from sim_bugs import BUGS
 from sim_checks import complaints
 from sim_history import PREFIX, TOPIC, History
-from sim_scheduler import SimThreading
+from sim_running import Planted, repeat, staged
 from sim_world import App, Plan, Role, World
 
 from tidelog.log import door, upkeep
 from tidelog.log.trim import GAPS_IN_AN_AGE, trim
-
-Planted = Callable[[], AbstractContextManager[object]]
 
 SETTLE_S = 200.0
 
@@ -42,28 +37,10 @@ class Report:
 def run(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> Report:
     """Run one seed."""
     world = World(seed, Plan.of(seed), trace)
-    with ExitStack() as stack:
-        stack.enter_context(_quiet())
-        for module in (door, upkeep):
-            stack.enter_context(patch.object(module, "threading", SimThreading(world.scheduler)))
-        stack.enter_context(patch.object(door, "MANY_UNSYNCED", world.plan.many_unsynced))
-        stack.enter_context(planted())
-        try:
-            problems = _Director(world).direct()
-        finally:
-            world.scheduler.close()
+    unsynced = patch.object(door, "MANY_UNSYNCED", world.plan.many_unsynced)
+    with unsynced, staged(world.scheduler, (door, upkeep), planted):
+        problems = _Director(world).direct()
     return Report(seed, problems, world.history.digest(), world.history)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Upkeep logs what it will try again; that is no news here."""
-    logger = logging.getLogger("tidelog.log")
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 class _Director:
@@ -196,31 +173,10 @@ class _Director:
         return list(complaints(world.history, world.disk, again.lake)) + self._wrong()
 
 
-def main() -> int:
-    """Run seeds from a first one on."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("seed", type=int)
-    parser.add_argument("--runs", type=int, default=1)
-    parser.add_argument("--trace", action="store_true", help="print every event")
-    parser.add_argument("--bug", help="plant this bug (see sim_bugs.py)")
-    given = parser.parse_args()
-    planted: Planted = nullcontext
-    if given.bug:
-        from sim_bugs import BUGS
-
-        planted = BUGS[given.bug]
-    bad, counts = 0, Counter[str]()
-    for seed in range(given.seed, given.seed + given.runs):
-        trace: list[str] | None = [] if given.trace else None
-        report = run(seed, planted, trace)
-        counts.update(report.history.counts)
-        counts.update(entries=len(report.history.entries), strays=len(report.history.strays))
-        for line in [*(trace or []), *report.problems]:
-            print(line if given.trace else f"seed {seed}: {line}")
-        bad += bool(report.problems)
-    print(f"{given.runs} runs, {bad} with problems; {dict(sorted(counts.items()))}")
-    return 1 if bad else 0
+def _counted(report: Report) -> dict[str, int]:
+    history = report.history
+    return {**history.counts, "entries": len(history.entries), "strays": len(history.strays)}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(repeat(__doc__, run, BUGS, _counted))
