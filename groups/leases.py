@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidelog.groups.model import Member
+from tidelog.log import layout
 from tidelog.log.errors import ObjectNotFoundError
 from tidelog.log.storage.port import Storage
 
-FOLDER = "__consumer_offsets/_tidelog/leases"
+FOLDER = f"{layout.OFFSETS_TABLE}/_tidelog/leases"
 
 
 class Leases:

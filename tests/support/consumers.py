@@ -5,9 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.logs import values
 
+from tidelog.clients.constants import OFFSET_INVALID
 from tidelog.clients.consumer import Consumer
+from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.message import Message
 from tidelog.clients.topic_partition import TopicPartition
 from tidelog.log.lake import Lake
@@ -23,6 +26,19 @@ def consumer(lake: str | Path | Lake, **conf: Any) -> Consumer:
     given = {key if key in callbacks else key.replace("_", "."): value for key, value in conf.items()}
     address = lake if isinstance(lake, Lake) else str(lake)
     return Consumer({"lake": address, "group.id": "g", "auto.offset.reset": "earliest", **quick, **given})
+
+
+def at(offset: int = OFFSET_INVALID, partition: int = 0, topic: str = "t") -> TopicPartition:
+    """A place in a topic."""
+    return TopicPartition(topic, partition, offset)
+
+
+def raised(call: Callable[[], object]) -> KafkaError:
+    """The error that a call raises."""
+    with pytest.raises(KafkaException) as caught:
+        call()
+    error: KafkaError = caught.value.args[0]
+    return error
 
 
 def fill(lake: Lake, topic: str, *texts: str, partition: int = 0) -> None:

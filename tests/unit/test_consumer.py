@@ -4,11 +4,21 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import PATIENCE_S, consumer, exactly, fill, offsets, places, poll_some, poll_texts
+from support.consumers import (
+    PATIENCE_S,
+    at,
+    consumer,
+    exactly,
+    fill,
+    offsets,
+    places,
+    poll_some,
+    poll_texts,
+    raised,
+)
 from support.faults import FaultyStorage
 from support.storage_adapters import ADAPTERS
 
@@ -21,7 +31,6 @@ from tidelog.clients.constants import (
     TIMESTAMP_LOG_APPEND_TIME,
 )
 from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.topic_partition import TopicPartition
 from tidelog.log import tailing
 from tidelog.log.lake import Lake
 from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
@@ -33,17 +42,6 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
     with Lake(str(tmp_path)) as opened:
         opened.create_topic("t", partitions=2)
         yield opened
-
-
-def at(offset: int = OFFSET_INVALID, partition: int = 0, topic: str = "t") -> TopicPartition:
-    return TopicPartition(topic, partition, offset)
-
-
-def raised(call: Any) -> KafkaError:
-    with pytest.raises(KafkaException) as caught:
-        call()
-    error: KafkaError = caught.value.args[0]
-    return error
 
 
 class TestMessages:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import consumer, fill, offsets, poll_some
+from support.consumers import at, consumer, fill, offsets, poll_some, raised
 from support.logs import START_MS
 
 from tidelog.clients.constants import (
@@ -27,17 +27,6 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
     with Lake(str(tmp_path)) as opened:
         opened.create_topic("t", partitions=2)
         yield opened
-
-
-def at(offset: int = OFFSET_INVALID, partition: int = 0, topic: str = "t") -> TopicPartition:
-    return TopicPartition(topic, partition, offset)
-
-
-def raised(call: Any) -> KafkaError:
-    with pytest.raises(KafkaException) as caught:
-        call()
-    error: KafkaError = caught.value.args[0]
-    return error
 
 
 class TestOffsets:
