@@ -222,7 +222,7 @@ class Lake:
         count = self._config.num_partitions if partitions is None else partitions
         topic_id, table_id = self.ids.new(), self.ids.new()
         now_ms = self.clock.now_ms()
-        self._commit(
+        self.commit(
             name,
             lambda state: decide_create(
                 state,
@@ -284,14 +284,14 @@ class Lake:
             parsed = stored_config(name, kept, self._config).merged(wanted)
             return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed))
 
-        self._commit(name, decide)
+        self.commit(name, decide)
         return self.describe_topic(name)
 
     def delete_topic(self, name: str) -> None:
         """Delete the topic and its records. Raises `UnknownTopicError`."""
         self._state(name)
         now_ms = self.clock.now_ms()
-        self._commit(name, lambda state: decide_delete(state, name, now_ms=now_ms))
+        self.commit(name, lambda state: decide_delete(state, name, now_ms=now_ms))
 
     def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete the records below an offset of each partition (-1: all); returns the new log start offsets.
@@ -311,7 +311,7 @@ class Lake:
                 )
             return decide_delete_records(state, name, before, now_ms=now_ms)
 
-        return self._commit(name, decide).response
+        return self.commit(name, decide).response
 
     def topic(self, name: str) -> Topic:
         """The topic to append to and read from. It need not exist yet: the first append may create it."""
@@ -356,7 +356,8 @@ class Lake:
         require_topic(state, name)
         return state
 
-    def _commit(self, name: str, decide: Callable[[TopicState], Outcome[R]]) -> Committed[R]:
+    def commit(self, name: str, decide: Callable[[TopicState], Outcome[R]]) -> Committed[R]:
+        """Commit what `decide` chooses through the topic's door, as maintenance does; see `Door.commit`."""
         log = self._log(name)
         committed = log.door.commit(decide)
         if committed.written:
