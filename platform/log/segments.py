@@ -1,15 +1,13 @@
-"""Segments: Parquet files of one partition's records, written in offset order and read by range.
+"""Segments: Parquet files of one partition's records, written in offset order.
 
 A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the log entry gives the base.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +15,11 @@ import pyarrow.parquet as pq
 
 from tidelog.log import schema
 from tidelog.log.config import Codec
-from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError
-from tidelog.log.state import Segment
-from tidelog.log.storage.port import Storage
 from tidelog.log.timestamps import format_utc_ms
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
 ROW_GROUP_RECORDS = 131_072
 ROW_GROUP_BYTES = 16 * 1024 * 1024
-# Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
-BATCH_BYTES = 16 * 1024 * 1024
 # A dictionary of keys is worth making where they repeat: where at most half of the first ones are different.
 _SAMPLED_KEYS = 1_024
 _FEWEST_SAMPLED_KEYS = 64
@@ -57,9 +50,13 @@ class Staged:
     topic_id: str
 
 
-def stats_json(records: int, last_position: int, min_timestamp_ms: int, max_timestamp_ms: int) -> str:
-    """Delta's statistics of a segment ("Per-file Statistics" of the Delta protocol)."""
-    low: dict[str, Any] = {"position": 0}
+def stats_json(
+    records: int, last_position: int, min_timestamp_ms: int, max_timestamp_ms: int, first_position: int = 0
+) -> str:
+    """Delta's statistics of a segment ("Per-file Statistics" of the Delta protocol); of an empty one only that."""
+    if not records:
+        return orjson.dumps({"numRecords": 0}).decode()
+    low: dict[str, Any] = {"position": first_position}
     high: dict[str, Any] = {"position": last_position}
     if min_timestamp_ms >= _STATS_LOW_MS and max_timestamp_ms <= _STATS_HIGH_MS:
         low["timestamp"] = format_utc_ms(min_timestamp_ms)
@@ -123,11 +120,15 @@ class SegmentWriter:
             )
         return self._writer
 
-    def write(self, records: pa.Table) -> None:
-        """Write records, in their order, as one row group or several."""
+    def write(self, records: pa.Table, positions: npt.NDArray[np.int64] | None = None) -> None:
+        """Write records, in their order, as one row group or several.
+
+        `positions` rise, over all writes; None: the next ones.
+        """
         if records.num_rows == 0:
             return
-        positions = np.arange(self.records, self.records + records.num_rows, dtype=np.int64)
+        if positions is None:
+            positions = np.arange(self.records, self.records + records.num_rows, dtype=np.int64)
         columns = [pa.array(positions), *(records.column(name) for name in schema.SEGMENT.names[1:])]
         table = pa.Table.from_arrays(columns, schema=schema.SEGMENT)
         self._begun(records).write_table(table, row_group_records(records))
@@ -169,106 +170,10 @@ def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
     return bounds["min"].as_py() // 1000, bounds["max"].as_py() // 1000
 
 
-def write_small_segment(records: pa.Table, codec: Codec) -> tuple[bytes, SegmentWriter]:
-    """A segment in memory: its bytes and the writer that counted it."""
+def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, SegmentWriter]:
+    """A segment in memory: its bytes, which are not copied, and the writer that counted it."""
     sink = pa.BufferOutputStream()
     writer = SegmentWriter(sink, codec)
     writer.write(records)
     writer.close()
-    return sink.getvalue().to_pybytes(), writer
-
-
-def read_segment(
-    storage: Storage,
-    folder: str,
-    segment: Segment,
-    start: int,
-    end: int,
-    columns: Iterable[str],
-    batch_records: int = ROW_GROUP_RECORDS,
-    batch_bytes: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
-
-    Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
-    large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
-    Raises `CorruptSegmentError` naming the segment when it is missing, truncated or not a segment.
-    """
-    path = f"{folder}/{unquote(segment.path)}"
-    low, high = start - segment.base_offset, end - segment.base_offset
-    wanted = ["position", *(c for c in columns if c != "position")]
-    try:
-        with storage.open(path) as source, pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file:
-            _check(file, segment, wanted)
-            for group in _row_groups(file, low, high):
-                records = _batch_records(file.metadata.row_group(group), batch_records, batch_bytes)
-                for batch in file.iter_batches(records, row_groups=[group], columns=wanted, use_threads=False):
-                    cut = _cut(_as_kept(batch, wanted), low, high, dense=segment.proven)
-                    if cut.num_rows:
-                        yield cut
-    except ObjectNotFoundError as e:
-        raise _corrupt(segment, folder, "is missing") from e
-    except (pa.ArrowException, KeyError, OSError) as e:
-        raise _corrupt(segment, folder, f"can't be read ({e})") from e
-
-
-def _check(file: pq.ParquetFile, segment: Segment, wanted: list[str]) -> None:
-    """Whether it is the file that the log entry speaks of; raises KeyError for a column, OSError for records."""
-    names = set(file.schema_arrow.names)
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise KeyError(f"it has no column '{missing[0]}'")
-    expected, found = segment.stats.records, file.metadata.num_rows
-    if expected is not None and expected != found:
-        raise OSError(f"it has {found} records, its log entry says {expected}")
-
-
-def _batch_records(group: Any, batch_records: int, batch_bytes: int | None) -> int:
-    """How many records a batch of a row group may have so that it holds about `batch_bytes`."""
-    fitting: int = (batch_bytes or BATCH_BYTES) * group.num_rows // max(group.total_byte_size, 1)
-    return max(1, min(batch_records, fitting))
-
-
-def _row_groups(file: pq.ParquetFile, low: int, high: int) -> list[int]:
-    metadata = file.metadata
-    index = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "position")
-    chosen = []
-    for i in range(metadata.num_row_groups):
-        statistics = metadata.row_group(i).column(index).statistics
-        if statistics is None or not statistics.has_min_max or (statistics.max >= low and statistics.min < high):
-            chosen.append(i)
-    return chosen
-
-
-def _as_kept(batch: pa.RecordBatch, wanted: list[str]) -> pa.RecordBatch:
-    """The batch with the types of a segment: other engines have their own for the same columns."""
-    kept = _kept(tuple(wanted))
-    if batch.schema.names != wanted:
-        batch = batch.select(wanted)
-    return batch if batch.schema.types == kept.types else batch.cast(kept)
-
-
-@cache
-def _kept(wanted: tuple[str, ...]) -> pa.Schema:
-    return pa.schema([schema.SEGMENT.field(name) for name in wanted])
-
-
-def _cut(batch: pa.RecordBatch, low: int, high: int, *, dense: bool) -> pa.RecordBatch:
-    """The records at positions [low, high); `dense` says that positions rise, so that their ends tell of gaps."""
-    positions = batch.column(0)
-    count = len(positions)
-    if count == 0:
-        return batch
-    first, last = positions[0].as_py(), positions[count - 1].as_py()
-    if dense and last - first == count - 1:  # as in every segment that was never compacted
-        begin = max(0, low - first)
-        return batch.slice(begin, max(0, min(count, high - first) - begin))
-    return batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))
-
-
-def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:
-    return CorruptSegmentError(
-        f"Segment {folder}/{segment.path} (partition {segment.partition}, offsets {segment.base_offset} to"
-        f" {segment.end}) {what}. Its records can't be served: restore the file from a copy, or give them up with"
-        f" delete_records before offset {segment.end}. 'tidelog check --deep' finds every such file.",
-    )
+    return memoryview(sink.getvalue()).cast("B"), writer
