@@ -39,7 +39,9 @@ def commit(lake: Lake, staged: Iterable[StagedTopics], options: SinkOptions, mar
     waiting = dict(sorted(_merged(staged).items()))
     for name in list(waiting):
         try:
-            taken = lake.topic(name).commit(waiting[name], acks=options.acks, marker=marker)
+            taken = lake.topic(name).commit(
+                waiting[name], acks=options.acks, marker=marker, request_id=options.request_id
+            )
         except OutcomeUnknownError:
             raise  # the entry may be there, and then it needs its segments
         except TidelogError:

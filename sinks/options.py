@@ -5,7 +5,7 @@ are the connector's (`KafkaSourceProvider.kafkaParamsForProducer`) and the Kafka
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tidelog.log.errors import InvalidOptionError
@@ -59,7 +59,8 @@ class SinkOptions:
 
     `topic` wins over a column of that name. `compression` is the producer's codec, None when it names none.
     `partitioner` is a name of `tidelog.log.partitioners`, or `module:function`. `include_timestamp` makes the
-    column `timestamp` count. `warnings` are for the caller to utter once.
+    column `timestamp` count. `request_id` is the id that a batch write's entry carries, None for one of its own.
+    `warnings` are for the caller to utter once.
     """
 
     lake: str
@@ -70,12 +71,13 @@ class SinkOptions:
     partitioner: str
     txn: Txn | None
     warnings: tuple[str, ...]
+    request_id: str | None = None
 
 
 def parse_batch(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:
     """Options of a batch write. `environment_lake` is TIDELOG_LAKE or None. Raises InvalidOptionError."""
     given = lowered(options)
-    return _parse(given, environment_lake, _txn(given))
+    return replace(_parse(given, environment_lake, _txn(given)), request_id=given.get("requestid"))
 
 
 def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:

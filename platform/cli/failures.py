@@ -4,13 +4,13 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 from rich.text import Text
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tidelog.cli.terminal import say
 from tidelog.log.errors import TidelogError
@@ -31,25 +31,66 @@ class UsageProblemError(Exception):
     """The command line can't be carried out as it stands; typer's own errors cover the rest."""
 
 
+class JobFailedError(Exception):
+    """Spark did not carry a job out; the message says why, and what to do."""
+
+
 class CommandGroup(TyperGroup):
     """The group of all commands: turns errors into messages and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises `typer.Exit` with the code of a failure."""
-        with _logging_to_stderr(lambda: _debug(ctx)):
-            try:
-                result = super().invoke(ctx)
-                sys.stdout.flush()
-                return result
-            except BrokenPipeError:
-                silence_stdout()
-                raise typer.Exit(0) from None
-            except KeyboardInterrupt:
-                raise typer.Exit(INTERRUPTED) from None
-            except (UsageProblemError, TidelogError, OSError) as e:
-                complain(message_of(e), debug=_debug(ctx))
-                code = WRONG_USAGE if isinstance(e, UsageProblemError) else FAILED
-                raise typer.Exit(code) from e
+        with _failures_told(ctx):
+            return super().invoke(ctx)
+
+
+class LoneCommand(TyperCommand):
+    """A command that is a program of its own, as a job is: turns errors into messages and exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises `typer.Exit` with the code of a failure."""
+        with _failures_told(ctx):
+            return super().invoke(ctx)
+
+
+def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> int:
+    """Carry out a command line (the process's own unless `arguments` are given); its exit code (`EXIT_CODES`)."""
+    code: object = 0
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        app(args=given, prog_name=name)
+    except SystemExit as e:
+        code = e.code
+    except Exception as e:
+        complain(message_of(e), debug="--debug" in given)
+        code = FAILED
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        silence_stdout()
+    except OSError as e:
+        silence_stdout()
+        if code == 0:
+            complain(message_of(e))
+            code = FAILED
+    return code if isinstance(code, int) else FAILED if code else 0
+
+
+@contextmanager
+def _failures_told(ctx: Any) -> Iterator[None]:
+    with _logging_to_stderr(lambda: _debug(ctx)):
+        try:
+            yield
+            sys.stdout.flush()
+        except BrokenPipeError:
+            silence_stdout()
+            raise typer.Exit(0) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except (UsageProblemError, JobFailedError, TidelogError, OSError) as e:
+            complain(message_of(e), debug=_debug(ctx))
+            code = WRONG_USAGE if isinstance(e, UsageProblemError) else FAILED
+            raise typer.Exit(code) from e
 
 
 def _debug(ctx: Any) -> bool:
@@ -61,7 +102,7 @@ def message_of(error: Exception) -> str:
     if isinstance(error, OSError):
         about = f"{error.filename}: " if error.filename else ""
         return f"{about}{error.strerror or error}. The operating system refused; correct that and try again."
-    if isinstance(error, TidelogError | UsageProblemError):
+    if isinstance(error, TidelogError | UsageProblemError | JobFailedError):
         return str(error)
     return (
         f"Unexpected {type(error).__name__}: {error}. This is a mistake in tidelog, not yours: run the command again"

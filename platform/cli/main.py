@@ -9,7 +9,7 @@ import typer
 from tidelog.cli.check_command import check
 from tidelog.cli.consume_command import consume
 from tidelog.cli.demo_command import demo
-from tidelog.cli.failures import EXIT_CODES, FAILED, CommandGroup, complain, message_of, silence_stdout
+from tidelog.cli.failures import EXIT_CODES, CommandGroup, exit_code_of
 from tidelog.cli.group_commands import groups
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
@@ -61,21 +61,4 @@ def root(
 
 def run() -> None:
     """Carry out the command line and end the process with its exit code (`EXIT_CODES`)."""
-    code: object = 0
-    try:
-        app(prog_name="tidelog")
-    except SystemExit as e:
-        code = e.code
-    except Exception as e:
-        complain(message_of(e), debug="--debug" in sys.argv)
-        code = FAILED
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        silence_stdout()
-    except OSError as e:
-        silence_stdout()
-        if code == 0:
-            complain(message_of(e))
-            code = FAILED
-    sys.exit(code)  # type: ignore[arg-type]
+    sys.exit(exit_code_of(app, "tidelog"))

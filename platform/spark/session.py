@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
@@ -21,28 +21,34 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+def configure(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> SparkSession.Builder:
     """Set a builder up for Delta and tidelog, with Delta's jars from Maven (`configure_spark_with_delta_pip`).
 
+    `packages` are coordinates of more jars (`group:artifact:version`), such as a connector's.
     Spark starts its workers with PATH's python3 unless told otherwise, so PYSPARK_PYTHON is set to this Python.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    return configure_spark_with_delta_pip(builder)
+    return configure_spark_with_delta_pip(builder, list(packages))
 
 
-def session(name: str = "tidelog", master: str | None = None, config: Mapping[str, str] | None = None) -> SparkSession:
+def session(
+    name: str = "tidelog",
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    packages: Sequence[str] = (),
+) -> SparkSession:
     """A Spark session for topics: `spark = tidelog.spark.session("my-app")`.
 
     `master` defaults to what spark-submit or SPARK_MASTER says, else `local[*]`. `config` goes over tidelog's
-    own settings. Returns the running session when there is one.
+    own settings; `packages` are coordinates of more jars from Maven. Returns the running session when there is one.
     """
     builder = SparkSession.Builder().appName(name)
     if master or not _is_submitted():
         builder = builder.master(master or os.environ.get("SPARK_MASTER") or "local[*]")
-    builder = configure(builder)
+    builder = configure(builder, packages)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
