@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -11,8 +12,7 @@ from typing import Any, Self, TypeVar
 import orjson
 
 from tidelog.log import layout, names
-from tidelog.log.checkpoint_files import port_checkpointer
-from tidelog.log.checkpoints import Checkpointer, deltalake_checkpointer
+from tidelog.log.checkpoint_files import Checkpointer, write_checkpoint
 from tidelog.log.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import (
@@ -102,7 +102,7 @@ class Lake:
         self.storage = storage or open_storage(uri, storage_options)
         self.clock = clock or SystemClock()
         self.ids = ids or SystemIds()
-        self.checkpointer = checkpointer or _default_checkpointer(self.storage, storage_options)
+        self.checkpointer = checkpointer or partial(write_checkpoint, self.storage)
         self._logs: dict[str, _Log] = {}
         self._row_logs: dict[str, RowLog[Any]] = {}
         self._lock = threading.Lock()
@@ -385,9 +385,3 @@ class Lake:
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
         return _Log(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())
-
-
-def _default_checkpointer(storage: Storage, options: Mapping[str, str] | None) -> Checkpointer:
-    if storage.uri.startswith("memory:"):
-        return port_checkpointer(storage)
-    return deltalake_checkpointer(options)

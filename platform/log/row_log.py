@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.log import layout
 from tidelog.log.actions import Entry
-from tidelog.log.checkpoints import Checkpointer
+from tidelog.log.checkpoint_files import Checkpointer
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.combining import Combiner, Place
 from tidelog.log.config import LakeConfig, TopicConfig

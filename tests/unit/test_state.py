@@ -7,14 +7,14 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Metadata, Remove, Txn, encode_entry
-from tidelog.log.checkpoint_files import port_checkpointer
-from tidelog.log.checkpoints import Checkpointer, deltalake_checkpointer, find_checkpoint, read_checkpoint
+from tidelog.log.checkpoint_files import write_checkpoint
+from tidelog.log.checkpoints import find_checkpoint, read_checkpoint
 from tidelog.log.config import TopicConfig
 from tidelog.log.decisions import decide_create, decide_delete
 from tidelog.log.state import Segment, TopicState
@@ -181,27 +181,15 @@ def from_checkpoint(storage: Storage, entries: list[Entry], version: int) -> Top
     return state
 
 
-def check(storage: Storage, checkpointer: Checkpointer, entries: list[Entry], version: int) -> None:
-    store(storage, entries)
-    checkpointer(f"{storage.uri}/t", version)
-    live = apply_all(TopicState(), entries)
-    assert says(from_checkpoint(storage, entries, version)) == says(live)
-
-
 @settings(max_examples=80, deadline=None)
 @given(histories(), st.data())
-def test_checkpoint_and_tail_say_what_the_entries_say_in_memory(entries: list[Entry], data: st.DataObject) -> None:
+def test_checkpoints_and_tail_say_what_the_entries_say(entries: list[Entry], data: st.DataObject) -> None:
+    """Each checkpoint is made of the one before it, the last one of all of them."""
     storage = MemoryStorage("m")
-    check(storage, port_checkpointer(storage), entries, data.draw(st.integers(0, len(entries) - 1)))
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(histories(8), st.data())
-def test_checkpoint_and_tail_say_what_the_entries_say_by_deltalake(
-    tmp_path_factory: pytest.TempPathFactory, entries: list[Entry], data: st.DataObject
-) -> None:
-    storage = LocalStorage(tmp_path_factory.mktemp("lake"))
-    check(storage, deltalake_checkpointer(), entries, data.draw(st.integers(0, len(entries) - 1)))
+    store(storage, entries)
+    for version in sorted(data.draw(st.sets(st.integers(0, len(entries) - 1), min_size=1, max_size=3))):
+        write_checkpoint(storage, "t", version, START_MS)
+    assert says(from_checkpoint(storage, entries, version)) == says(apply_all(TopicState(), entries))
 
 
 def test_a_checkpoint_forgets_producers_of_long_ago_and_nothing_else(tmp_path: Path) -> None:
@@ -223,7 +211,7 @@ def test_a_checkpoint_forgets_producers_of_long_ago_and_nothing_else(tmp_path: P
         ),
     ]
     store(storage, entries)
-    deltalake_checkpointer()(f"{storage.uri}/t", 2)
+    write_checkpoint(storage, "t", 2, START_MS)
     state = from_checkpoint(storage, entries, 2)
     assert sorted(state.txns) == ["tidelog/producer/2/0", "tidelog/purge", "tidelog/sink/q"]
     assert (state.ends, state.starts, state.cleans) == ({0: 4}, {0: 2}, {0: 3})
