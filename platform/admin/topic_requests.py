@@ -49,7 +49,7 @@ def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
         new.topic,
         lake.config().num_partitions if partitions is None else partitions,
         parsed.overrides,
-        table_properties(parsed),
+        table_properties(parsed, lake.config()),
         topic_id="",
         table_id="",
         now_ms=0,
@@ -68,7 +68,8 @@ def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) ->
         lake.alter_topic(new.topic, partitions=new.new_total_count)
         return
     config = lake.topic_config(new.topic)
-    decide_alter(state, new.topic, new.new_total_count, config.overrides, table_properties(config))
+    properties = table_properties(config, lake.config())
+    decide_alter(state, new.topic, new.new_total_count, config.overrides, properties)
 
 
 def describe_topic(lake: Lake, topic: str) -> TopicDescription:

@@ -61,17 +61,19 @@ def decide_append(
     log_append_time: bool = False,
     marker: Marker | None = None,
     producers: Sequence[ProducerBatch] = (),
+    producers_since_ms: int = 0,
 ) -> Outcome[Ranges]:
     """Append staged segments in their order; the response is {partition: (first offset, end offset)}.
 
     A repeat of `marker`, or of all that `producers` say of the records, has no actions and an empty response.
     `producers` come in the order in which their records were staged; one producer may come several times.
+    Those that sent nothing since `producers_since_ms` are expired.
     """
     for topic_id in sorted({s.topic_id for s in staged}) or [""]:
         require_topic(state, topic, topic_id)
     if marker is not None and _is_repeat(state, topic, marker):
         return Outcome((), {}, "WRITE")
-    sequences = Sequences(state, topic)
+    sequences = Sequences(state, topic, producers_since_ms)
     repeats = [(len(sequences.take(batch)), len(batch.sequences)) for batch in producers]
     if any(repeated for repeated, _ in repeats):
         if all(repeated == of for repeated, of in repeats):

@@ -282,6 +282,16 @@ class LakeConfig(Settings):
         "How long a group's offsets stay after its last member has left, or after their commit when it never had any.",
     )
 
+    transaction_max_timeout_ms = Key(
+        "transaction.max.timeout.ms", 900_000, int_of(1), "The longest transaction.timeout.ms that a producer may have."
+    )
+    transactional_id_expiration_ms = Key(
+        "transactional.id.expiration.ms",
+        7 * _DAY_MS,
+        int_of(1),
+        "How long a transactional id, or an idempotent producer, that does nothing is remembered.",
+    )
+
     @classmethod
     def parse(cls, overrides: Mapping[str, str]) -> Self:
         """Return the configuration that sets `overrides`; raises InvalidConfigError as TopicConfig.parse does."""

@@ -115,6 +115,12 @@ class ProducerFencedError(TidelogError):
     kafka_code = 90
 
 
+class InvalidProducerEpochError(ProducerFencedError):
+    """A record comes with an older epoch of its producer than the partition has seen."""
+
+    kafka_code = 47
+
+
 class StaleBatchError(TidelogError):
     """A streaming query's batch id lies below the one the topic has already seen from that query."""
 
@@ -126,6 +132,53 @@ class SegmentTooOldError(TidelogError):
 
     kafka_code = 56
     retriable = True
+
+
+# --- transactions ------------------------------------------------------------------------------------------
+
+
+class InvalidTransactionStateError(TidelogError):
+    """A transaction is asked for what its state does not allow: to go on after its end, to commit out of turn."""
+
+    kafka_code = 48
+
+
+class UnknownTransactionalIdError(TidelogError):
+    """The log of transactions does not know a producer's transactional id, or knows it no more."""
+
+    kafka_code = 49
+
+
+class InvalidTransactionTimeoutError(TidelogError):
+    """A `transaction.timeout.ms` that the lake does not allow."""
+
+    kafka_code = 50
+
+
+class ConcurrentTransactionsError(TidelogError):
+    """The transaction before is committed and not yet in all its topics: roll it forward, and try again."""
+
+    kafka_code = 51
+    retriable = True
+
+
+class UnstableOffsetError(TidelogError):
+    """An open transaction holds offsets of the group: what is committed is known when it ends."""
+
+    kafka_code = 88
+    retriable = True
+
+
+class TransactionalIdNotFoundError(TidelogError):
+    """No transactional id of that name."""
+
+    kafka_code = 105
+
+
+class TransactionAbortedError(TidelogError):
+    """The transaction was aborted: by its time-out, or by an operator."""
+
+    kafka_code = 120
 
 
 # --- consumer groups ---------------------------------------------------------------------------------------

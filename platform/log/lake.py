@@ -74,7 +74,9 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class OpenLog:
+    """A topic's log, opened: its door, its upkeep, and what slows its writers down."""
+
     door: Door[TopicState]
     upkeep: Upkeep
     throttle: Throttle
@@ -103,7 +105,7 @@ class Lake:
         self.clock = clock or SystemClock()
         self.ids = ids or SystemIds()
         self.checkpointer = checkpointer or partial(write_checkpoint, self.storage)
-        self._logs: dict[str, _Log] = {}
+        self._logs: dict[str, OpenLog] = {}
         self._row_logs: dict[str, RowLog[Any]] = {}
         self._lock = threading.Lock()
         self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
@@ -229,7 +231,7 @@ class Lake:
                 name,
                 count,
                 parsed.overrides,
-                table_properties(parsed),
+                table_properties(parsed, self._config),
                 topic_id=topic_id,
                 table_id=table_id,
                 now_ms=now_ms,
@@ -282,7 +284,7 @@ class Lake:
             strange = {k for k in changes if changes[k] is None and k in state.overrides and k not in TopicConfig.KEYS}
             wanted = {k: v for k, v in changes.items() if k not in strange}
             parsed = stored_config(name, kept, self._config).merged(wanted)
-            return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed))
+            return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed, self._config))
 
         self.commit(name, decide)
         return self.describe_topic(name)
@@ -364,14 +366,19 @@ class Lake:
             log.upkeep.after_commit(committed.version)
         return committed
 
-    def _log(self, name: str) -> _Log:
+    def log(self, name: str) -> OpenLog:
+        """The log of a topic for maintenance, also of one that is deleted, or not there yet."""
+        check_name(name)
+        return self._log(name)
+
+    def _log(self, name: str) -> OpenLog:
         with self._lock:
             log = self._logs.get(name)
             if log is None:
                 log = self._logs[name] = self._new_log(name)
         return log
 
-    def _new_log(self, name: str) -> _Log:
+    def _new_log(self, name: str) -> OpenLog:
         door = Door(self.storage, name, topic_machine(name), self.clock, self.ids)
 
         def rules() -> UpkeepRules:
@@ -384,4 +391,4 @@ class Lake:
             )
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
-        return _Log(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())
+        return OpenLog(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())

@@ -87,6 +87,11 @@ class RowLog(Generic[F]):
         return self._name
 
     @property
+    def door(self) -> Door[RowState[F]]:
+        """The door to the table's log, for maintenance."""
+        return self._door
+
+    @property
     def version(self) -> int:
         """The version of the log as of the last look at it, -1 before its first entry."""
         return self._door.state.version
@@ -105,7 +110,7 @@ class RowLog(Generic[F]):
         """Create the table unless it is there."""
         lake, table_id = self._lake, self._lake.ids.new()
         config = stored_config(self._name, {}, lake.config())
-        properties = {**table_properties(config), **self._facts}
+        properties = {**table_properties(config, lake.config()), **self._facts}
         self._door.commit(
             lambda state: decide_create_rows(
                 state, self._name, properties, table_id=table_id, now_ms=lake.clock.now_ms()

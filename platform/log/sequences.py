@@ -11,7 +11,7 @@ from typing import Final
 
 from tidelog.log import layout
 from tidelog.log.actions import Txn
-from tidelog.log.errors import InvalidRecordError, OutOfOrderSequenceError, ProducerFencedError
+from tidelog.log.errors import InvalidProducerEpochError, InvalidRecordError, OutOfOrderSequenceError
 from tidelog.log.state import TopicState
 
 MAX_SEQUENCE: Final = 2**31 - 1
@@ -31,6 +31,33 @@ def app_id(producer_id: int, partition: int) -> str:
     return f"{layout.PRODUCER_PREFIX}{producer_id}/{partition}"
 
 
+def is_expired(txn: Txn, since_ms: int) -> bool:
+    """Whether what a partition remembers of a producer is older than `since_ms` (ms since the epoch)."""
+    return txn.last_updated_ms is not None and txn.last_updated_ms < since_ms
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProducer:
+    """What a partition remembers of an idempotent producer. `updated_ms`: when it last appended, ms since the epoch."""
+
+    partition: int
+    producer_id: int
+    epoch: int
+    last_sequence: int
+    updated_ms: int | None
+
+
+def known_producers(state: TopicState, since_ms: int = 0) -> list[KnownProducer]:
+    """The producers that a topic remembers and that have not expired, by partition and id."""
+    found = []
+    for name, txn in state.txns.items():
+        if name.startswith(layout.PRODUCER_PREFIX) and txn.version >= 0 and not is_expired(txn, since_ms):
+            producer_id, _, partition = name.removeprefix(layout.PRODUCER_PREFIX).partition("/")
+            epoch, last = divmod(txn.version, _EPOCH)
+            found.append(KnownProducer(int(partition), int(producer_id), epoch, last, txn.last_updated_ms))
+    return sorted(found, key=lambda one: (one.partition, one.producer_id))
+
+
 @dataclass(frozen=True, slots=True)
 class ProducerBatch:
     """What a producer says of records that it sends: `sequences` is {partition: (first sequence, records)}."""
@@ -42,18 +69,22 @@ class ProducerBatch:
 
 @dataclass(slots=True)
 class Sequences:
-    """Judges the batches of one append one after another, each as if those before it had landed."""
+    """Judges the batches of one append one after another, each as if those before it had landed.
+
+    `since_ms`: producers that sent nothing since then (ms since the epoch) are expired, and known no more.
+    """
 
     state: TopicState
     topic: str
+    since_ms: int = 0
     _landed: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, batch: ProducerBatch) -> frozenset[int]:
         """Take a batch in; the result is the partitions where all its records are already there.
 
-        A batch that is refused changes nothing. Raises `ProducerFencedError` for an older epoch than the partition
-        has seen, `OutOfOrderSequenceError` for a gap or an overlap, and for a new epoch that does not begin at 0. A
-        producer that the partition does not know, or knows no more, may begin anywhere, as in Kafka.
+        A batch that is refused changes nothing. Raises `InvalidProducerEpochError` for an older epoch than the
+        partition has seen, `OutOfOrderSequenceError` for a gap or an overlap, and for a new epoch that does not begin
+        at 0. A producer that the partition does not know, or knows no more, may begin anywhere, as in Kafka.
         """
         _check(batch)
         repeated = set()
@@ -75,8 +106,10 @@ class Sequences:
         """The epoch and the last sequence of a producer in a partition."""
         if name in self._landed:
             return self._landed[name]
-        version = self.state.txn(name)
-        return None if version is None else divmod(version, _EPOCH)
+        found = self.state.txns.get(name)
+        if found is None or found.version < 0 or is_expired(found, self.since_ms):
+            return None
+        return divmod(found.version, _EPOCH)
 
     def _is_repeat(self, name: str, partition: int, batch: ProducerBatch, first: int, count: int) -> bool:
         seen = self._seen(name)
@@ -85,7 +118,7 @@ class Sequences:
         epoch, last = seen
         where = f"Topic '{self.topic}', partition {partition}: producer {batch.producer_id}"
         if batch.epoch < epoch:
-            raise ProducerFencedError(
+            raise InvalidProducerEpochError(
                 f"{where} sends with epoch {batch.epoch}, but the partition has seen its epoch {epoch}: a newer"
                 " producer of the same identity has taken over. Close this one."
             )

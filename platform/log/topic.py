@@ -118,6 +118,10 @@ class Topic:
         """The topic's configuration over the lake's defaults."""
         return stored_config(self._name, self._door.state.overrides, self._lake.config())
 
+    def producers_since_ms(self) -> int:
+        """From when on (ms since the epoch) a producer must have sent something, else it is expired."""
+        return self._lake.clock.now_ms() - self._lake.config().transactional_id_expiration_ms
+
     # --- append --------------------------------------------------------------------------------------------
 
     def append(
@@ -303,6 +307,7 @@ class Topic:
                 log_append_time=by_committer,
                 marker=marker,
                 producers=producers,
+                producers_since_ms=self.producers_since_ms() if producers else 0,
             )
 
         return door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)

@@ -14,8 +14,7 @@ from tidelog.log.table_schema import TOPIC, TableShape
 from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
 
 _HOUR_MS = 3_600_000
-# Producers are forgotten after twice Kafka's `transactional.id.expiration.ms` (7 days).
-_PRODUCERS_DAYS = 14
+_DAY_MS = 24 * _HOUR_MS
 
 
 def topic_machine(topic: str) -> Machine[TopicState]:
@@ -105,19 +104,20 @@ def stored_config(topic: str, overrides: Mapping[str, str], lake: LakeConfig, *k
         ) from e
 
 
-def table_properties(config: TopicConfig) -> dict[str, str]:
+def table_properties(config: TopicConfig, lake: LakeConfig) -> dict[str, str]:
     """Delta's properties of a topic's table.
 
     A checkpoint keeps every removed file until `deletedFileRetentionDuration`, so that is hours, and never less
-    than files stay after removal.
+    than files stay after removal. It keeps producers twice as long as they are remembered.
     """
+    producers_days = -(-2 * lake.transactional_id_expiration_ms // _DAY_MS)
     kept_ms = max(config.file_delete_delay_ms, config.log_min_age_ms)
     return {
         "delta.enableExpiredLogCleanup": "false",
         # Another engine that deletes rows must not write checkpoints: it would not sync segments first.
         "delta.checkpointInterval": "1000000000",
         "delta.deletedFileRetentionDuration": f"interval {max(1, -(-kept_ms // _HOUR_MS))} hours",
-        "delta.setTransactionRetentionDuration": f"interval {_PRODUCERS_DAYS} days",
+        "delta.setTransactionRetentionDuration": f"interval {producers_days} days",
     }
 
 

@@ -8,9 +8,9 @@ from support.group_commits import engine, entries, lake_with, records, sent
 from support.logs import Calls, memory_lake, read, values
 
 from tidelog.log.errors import (
+    InvalidProducerEpochError,
     InvalidRecordError,
     OutOfOrderSequenceError,
-    ProducerFencedError,
     QueueFullError,
     RecordTooLargeError,
     UnknownPartitionError,
@@ -161,7 +161,7 @@ def test_who_is_refused_fails_alone() -> None:
         (sent(7, 1, "f", "g", partition=[0, 0]), {0: (3, 5)}),
         (sent(7, 0, "d"), {0: REPEATED}),
         (sent(8, 0, "h", epoch=3), {0: (5, 6)}),
-        (sent(8, 1, "i", epoch=2), ProducerFencedError),
+        (sent(8, 1, "i", epoch=2), InvalidProducerEpochError),
         (records("j"), {0: (6, 7)}),
     ]
     futures = [group.submit(submission) for submission, _ in cases]

@@ -15,7 +15,7 @@ from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Metadata, Remove, Txn, encode_entry
 from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.checkpoints import find_checkpoint, read_checkpoint
-from tidelog.log.config import TopicConfig
+from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import decide_create, decide_delete
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
@@ -51,7 +51,7 @@ class History:
 
     def create(self) -> None:
         n = self.state.version + 2
-        properties = table_properties(TopicConfig.parse({}))
+        properties = table_properties(TopicConfig.parse({}), LakeConfig.parse({}))
         made = decide_create(
             self.state,
             "t",
