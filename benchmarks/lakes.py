@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import tidelog
-from tidelog.log.checkpoints import deltalake_checkpointer
+from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.segments import Staged
 from tidelog.log.staging import stage_records
 
@@ -47,7 +47,7 @@ def topic_of_many_files(lake: tidelog.Lake, name: str, files: int, *, checkpoint
             (source,) = stager.finish()
         topic.commit(_linked(root, source, range(first, min(files, first + _ADDS_PER_ENTRY))), acks=1)
     if checkpoint:
-        deltalake_checkpointer()(f"{lake.uri}/{topic.folder}", topic.state().version)
+        write_checkpoint(lake.storage, topic.folder, topic.state().version, lake.clock.now_ms())
 
 
 def _linked(root: Path, source: Staged, numbers: range) -> list[Staged]:

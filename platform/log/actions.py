@@ -291,31 +291,50 @@ def decode_entry(version: int, data: bytes, where: str) -> Entry:
 
     Raises `TornEntryError` when its end is missing, `CorruptLogError` when it is not an entry at all.
     """
-    lines = data.splitlines()
-    actions: list[Action] = []
-    info: CommitInfo | None = None
-    own_count: int | None = None
+    lines, info = entry_lines(version, data, where)
     number = 0
     try:
-        for number, line in enumerate(lines, 1):  # noqa: B007 - the errors below name the line
+        actions = []
+        for number, kind, body in lines:  # noqa: B007 - the error below names the line
+            actions.append(_FROM_JSON[kind](body))
+        number = len(lines) + 1
+        return Entry(version, tuple(actions), _parse_info(info))
+    except (KeyError, ValueError, TypeError, AttributeError) as e:
+        raise _broken(version, where, number, e) from e
+
+
+def entry_lines(version: int, data: bytes, where: str) -> tuple[list[tuple[int, str, Any]], Any]:
+    """An entry's actions, (line, kind, body as JSON has it) each, and the body of its `commitInfo`.
+
+    Actions that change no state of a topic are left out. Raises as `decode_entry`, but doesn't look into bodies.
+    """
+    lines = data.splitlines()
+    actions: list[tuple[int, str, Any]] = []
+    info: Any = None
+    number = 0
+    try:
+        for number, line in enumerate(lines, 1):
             ((kind, body),) = orjson.loads(line).items()
-            parse = _FROM_JSON.get(kind)
-            if parse is not None:
-                actions.append(parse(body))
+            if kind in _FROM_JSON:
+                actions.append((number, kind, body))
             elif kind == "commitInfo":
-                info = _parse_info(body)
-                own_count = (body.get("tidelog") or {}).get("actions")
+                info = body
             elif kind not in _IGNORED:
                 raise CorruptLogError(f"Log entry {where} holds an action '{kind}' that is not known.", version=version)
+        own_count = None if info is None else (info.get("tidelog") or {}).get("actions")
     except orjson.JSONDecodeError as e:
         raise _torn(version, where, f"line {number} is not whole ({e})") from e
-    except (KeyError, ValueError, TypeError, AttributeError) as e:
-        raise CorruptLogError(f"Log entry {where} breaks the format: {e!r} in line {number}.", version=version) from e
+    except (ValueError, TypeError, AttributeError) as e:
+        raise _broken(version, where, number, e) from e
     if info is None:
         raise _torn(version, where, "it has no commitInfo")
     if own_count is not None and own_count != len(lines) - 1:
         raise _torn(version, where, f"it has {len(lines) - 1} actions of {own_count}")
-    return Entry(version, tuple(actions), info)
+    return actions, info
+
+
+def _broken(version: int, where: str, line: int, why: Exception) -> CorruptLogError:
+    return CorruptLogError(f"Log entry {where} breaks the format: {why!r} in line {line}.", version=version)
 
 
 def _torn(version: int, where: str, why: str) -> TornEntryError:

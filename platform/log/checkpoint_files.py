@@ -1,90 +1,95 @@
-"""Checkpoints of the in-memory store, where `deltalake` has nothing to open.
+"""Writing a checkpoint: the checkpoint before it and the entries since, through the storage port.
 
-The same Parquet columns as Delta's classic checkpoint, written through the storage port. Removed files are left
-out: nothing is vacuumed in memory.
+Nothing is listed on the way while `_last_checkpoint` names a checkpoint that is there, entries are read by their
+names, and rows pass through by batches: time goes with the table's files, memory does not.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Add, Metadata, Protocol, Remove, Txn, decode_entry, partition_values
-from tidelog.log.checkpoints import Checkpointer, checkpoints_from, read_checkpoint
+from tidelog.log.actions import entry_lines
+from tidelog.log.checkpoint_rows import RowWriter, read_rows, rows_of, without, younger
+from tidelog.log.checkpoints import Checkpoint, checkpoints_from
 from tidelog.log.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage.port import Storage
 
-_TEXTS = pa.map_(pa.string(), pa.string())
-_SCHEMA = pa.schema(
-    {
-        "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
-        "add": pa.struct(
-            {
-                "path": pa.string(),
-                "partitionValues": _TEXTS,
-                "size": pa.int64(),
-                "modificationTime": pa.int64(),
-                "dataChange": pa.bool_(),
-                "stats": pa.string(),
-                "tags": _TEXTS,
-            }
-        ),
-        "metaData": pa.struct(
-            {
-                "id": pa.string(),
-                "name": pa.string(),
-                "schemaString": pa.string(),
-                "partitionColumns": pa.list_(pa.string()),
-                "configuration": _TEXTS,
-                "createdTime": pa.int64(),
-            }
-        ),
-        "protocol": pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()}),
-    }
-)
+# Writes the checkpoint of a version of the log in a folder. The third is the wall clock, ms since the epoch.
+Checkpointer = Callable[[str, int, int], None]
+
+_GROUP_ROWS = 32_768
+# What tells a row of a kind from the others of its kind.
+_KEYS = {"add": "path", "remove": "path", "txn": "appId"}
+_DEFAULT_TOMBSTONES = "interval 1 week"
+_UNITS = {  # in ms
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 7 * 86_400_000,
+}
 
 
-def port_checkpointer(storage: Storage) -> Checkpointer:
-    """A checkpointer that works through the storage port alone."""
+@dataclass(slots=True)
+class _Tail:
+    """What entries after a checkpoint leave behind, each action as JSON has it (Delta's "Action Reconciliation")."""
 
-    def write(table_uri: str, version: int) -> None:
-        folder = table_uri.removeprefix(f"{storage.uri}/")
-        live = _replay(_actions_up_to(storage, folder, version))
-        sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist([_row(a) for a in live], schema=_SCHEMA), sink)
-        storage.put(f"{folder}/{layout.checkpoint_path(version)}", sink.getvalue().to_pybytes())
-        body = orjson.dumps({"version": version, "size": len(live)})
-        storage.put(f"{folder}/{layout.LAST_CHECKPOINT}", body)
+    files: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
+    txns: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    single: dict[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    return write
+    def take(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Go on by one action."""
+        if kind in ("add", "remove"):
+            self.files[body["path"]] = (kind, body)
+        elif kind == "txn":
+            self.txns[body["appId"]] = body
+        else:
+            self.single[kind] = body
 
-
-def _actions_up_to(storage: Storage, folder: str, version: int) -> list[Action]:
-    """The actions that make up the table at `version`, in order. Raises `LogTrimmedError`."""
-    base, actions = _newest_checkpoint(storage, folder, version)
-    for v in range(base + 1, version + 1):
-        path = f"{folder}/{layout.entry_path(v)}"
-        actions.extend(decode_entry(v, storage.get(path), path).actions)
-    # Looked at after the entries: what lies up to a floor may be strays.
-    if _newest_floor(storage, folder) > base:
-        raise LogTrimmedError(
-            f"The log in {folder} was trimmed while its checkpoint {version} was made. Make a later one."
-        )
-    return actions
+    def bodies(self, kind: str) -> list[Mapping[str, Any]]:
+        """The actions of a kind."""
+        if kind == "txn":
+            return list(self.txns.values())
+        if kind in self.single:
+            return [self.single[kind]]
+        return [body for found, body in self.files.values() if found == kind]
 
 
-def _newest_checkpoint(storage: Storage, folder: str, version: int) -> tuple[int, list[Action]]:
-    """The newest checkpoint up to `version` that is past the floor and can be read: its version and actions."""
+def write_checkpoint(storage: Storage, folder: str, version: int, now_ms: int) -> None:
+    """Write the checkpoint of `version` of the log in `folder`, and name it in `_last_checkpoint`.
+
+    It survives a power loss before it is named. `now_ms`, the wall clock, tells which removed files and
+    transaction ids are so old that they are forgotten (`delta.deletedFileRetentionDuration`,
+    `delta.setTransactionRetentionDuration`).
+    Raises `LogTrimmedError` when the log was trimmed past where it began, `CorruptLogError`, `StorageError`.
+    """
+    for base in _bases(storage, folder, version):
+        tail = _read_tail(storage, folder, -1 if base is None else base.version, version)
+        try:
+            hint = _write(storage, folder, version, base, tail, now_ms)
+        except _BadBaseError:  # torn by a power loss, or another log's: what is before it serves as well
+            continue
+        storage.put(f"{folder}/{layout.LAST_CHECKPOINT}", orjson.dumps(hint))
+        storage.sync([f"{folder}/{layout.LAST_CHECKPOINT}"])
+        return
+
+
+class _BadBaseError(Exception):
+    """A checkpoint that nothing can be built on."""
+
+
+def _bases(storage: Storage, folder: str, version: int) -> Iterator[Checkpoint | None]:
+    """The checkpoints up to `version` to build on, newest first, and at last none: the entries from the first on."""
     for checkpoint in checkpoints_from(storage, folder, _newest_floor(storage, folder) + 1):
         if checkpoint.version <= version:
-            try:
-                return checkpoint.version, list(read_checkpoint(storage, folder, checkpoint))
-            except (ObjectNotFoundError, CorruptLogError):  # a stale `_last_checkpoint`, or torn by a power loss
-                continue
-    return -1, []
+            yield checkpoint
+    yield None
 
 
 def _newest_floor(storage: Storage, folder: str) -> int:
@@ -92,48 +97,99 @@ def _newest_floor(storage: Storage, folder: str) -> int:
     return max((f for f in floors if f is not None), default=-1)
 
 
-def _replay(actions: Iterable[Action]) -> list[Action]:
-    """What is left of actions in order (Delta's "Action Reconciliation")."""
-    newest: dict[tuple[str, str], Action] = {}
-    for action in actions:
-        if isinstance(action, Add):
-            newest[("add", action.path)] = action
-        elif isinstance(action, Remove):
-            newest.pop(("add", action.path), None)
-        elif isinstance(action, Txn):
-            newest[("txn", action.app_id)] = action
-        else:
-            newest[(type(action).__name__, "")] = action
-    return list(newest.values())
+def _read_tail(storage: Storage, folder: str, base: int, version: int) -> _Tail:
+    tail = _Tail()
+    for v in range(base + 1, version + 1):
+        path = f"{folder}/{layout.entry_path(v)}"
+        for _, kind, body in entry_lines(v, storage.get(path), path)[0]:
+            tail.take(kind, body)
+    # Looked at after the entries: what lies up to a floor may be strays.
+    if _newest_floor(storage, folder) > base:
+        raise LogTrimmedError(
+            f"The log in {folder} was trimmed while its checkpoint {version} was made. Make a later one."
+        )
+    return tail
 
 
-def _row(action: Action) -> dict[str, Any]:
-    if isinstance(action, Txn):
-        return {"txn": {"appId": action.app_id, "version": action.version, "lastUpdated": action.last_updated_ms}}
-    if isinstance(action, Add):
-        values = partition_values(action.partition, action.base_offset)
-        return {
-            "add": {
-                "path": action.path,
-                "partitionValues": list(values.items()),
-                "size": action.size,
-                "modificationTime": action.modification_ms,
-                "dataChange": action.data_change,
-                "stats": action.stats,
-                "tags": None if action.end is None else [(layout.END_TAG, str(action.end))],
-            }
-        }
-    if isinstance(action, Metadata):
-        return {
-            "metaData": {
-                "id": action.table_id,
-                "name": action.name,
-                "schemaString": action.schema,
-                "partitionColumns": list(action.partition_columns),
-                "configuration": list(action.configuration.items()),
-                "createdTime": action.created_ms,
-            }
-        }
-    if isinstance(action, Protocol):
-        return {"protocol": {"minReaderVersion": action.reader, "minWriterVersion": action.writer}}
-    raise TypeError(f"{type(action).__name__} has no place in a checkpoint")
+def _write(
+    storage: Storage, folder: str, version: int, base: Checkpoint | None, tail: _Tail, now_ms: int
+) -> dict[str, int]:
+    """Write the checkpoint's file and return what `_last_checkpoint` says of it. Raises `_BadBaseError`."""
+    singles = _singles(storage, folder, base, tail)
+    keep = _expiry(singles["metaData"], now_ms)
+    path = f"{folder}/{layout.checkpoint_path(version)}"
+    touched = {
+        "add": pa.array(tail.files.keys(), pa.string()),
+        "remove": pa.array(tail.files.keys(), pa.string()),
+        "txn": pa.array(tail.txns.keys(), pa.string()),
+    }
+    with storage.create(path) as file, RowWriter(file, _GROUP_ROWS) as writer:
+        for kind, rows in singles.items():
+            writer.write(kind, rows)
+        for kind, rows in _base_rows(storage, folder, base, tuple(touched)):
+            writer.write(kind, keep(kind, without(rows, _KEYS[kind], touched[kind])))
+        for kind in touched:
+            writer.write(kind, keep(kind, rows_of(kind, tail.bodies(kind))))
+    storage.sync([path])
+    return {
+        "version": version,
+        "size": sum(writer.rows.values()),
+        "sizeInBytes": writer.bytes,
+        "numOfAddFiles": writer.rows["add"],
+    }
+
+
+def _singles(storage: Storage, folder: str, base: Checkpoint | None, tail: _Tail) -> dict[str, pa.StructArray]:
+    """The `protocol` and the `metaData`, one row each."""
+    singles = {kind: rows_of(kind, tail.bodies(kind)) for kind in ("protocol", "metaData")}
+    missing = tuple(kind for kind, rows in singles.items() if not len(rows))
+    if missing:
+        singles |= dict(_base_rows(storage, folder, base, missing))
+    named = singles["metaData"].field("name").to_pylist()
+    if any(len(rows) != 1 for rows in singles.values()) or named != [folder]:
+        if base is None:
+            raise CorruptLogError(
+                f"The log in {folder} has no protocol or metaData of its own. Run 'tidelog check' to see what it holds."
+            )
+        raise _BadBaseError(base)
+    return singles
+
+
+def _base_rows(
+    storage: Storage, folder: str, base: Checkpoint | None, kinds: tuple[str, ...]
+) -> Iterator[tuple[str, pa.StructArray]]:
+    for name in () if base is None else base.files:
+        try:
+            with storage.open(f"{folder}/{layout.LOG_FOLDER}/{name}") as source:
+                yield from read_rows(source, kinds, _GROUP_ROWS)
+        except (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
+            raise _BadBaseError(base) from e
+
+
+def _expiry(metadata: pa.StructArray, now_ms: int) -> Callable[[str, pa.StructArray], pa.StructArray]:
+    """What takes the rows of a kind that are too old out."""
+    configuration = dict(metadata.field("configuration").to_pylist()[0] or ())
+    tombstones = _interval_ms(configuration.get("delta.deletedFileRetentionDuration", _DEFAULT_TOMBSTONES))
+    txns = _interval_ms(configuration.get("delta.setTransactionRetentionDuration"))
+
+    def keep(kind: str, rows: pa.StructArray) -> pa.StructArray:
+        if kind == "remove" and tombstones is not None:
+            return younger(rows, "deletionTimestamp", now_ms - tombstones, keep_null=False)
+        if kind == "txn" and txns is not None:
+            return younger(rows, "lastUpdated", now_ms - txns, keep_null=True)
+        return rows
+
+    return keep
+
+
+def _interval_ms(text: str | None) -> int | None:
+    """Delta's duration, as "interval 14 days" or "2 weeks 3 hours", in ms; None, for ever, when it is none.
+
+    >>> _interval_ms("interval 14 days"), _interval_ms("2 WEEKS 1 hour"), _interval_ms("interval a while")
+    (1209600000, 1213200000, None)
+    """
+    words = (text or "").lower().removeprefix("interval").split()
+    counts, units = words[::2], [unit.removesuffix("s") for unit in words[1::2]]
+    if not words or len(counts) != len(units) or not all(c.isdigit() for c in counts) or not set(units) <= set(_UNITS):
+        return None
+    return sum(int(count) * _UNITS[unit] for count, unit in zip(counts, units, strict=True))

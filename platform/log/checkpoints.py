@@ -1,6 +1,6 @@
-"""Checkpoints: finding the one to start from, reading it, writing one with `deltalake`."""
+"""Checkpoints: finding the one to start from, and reading it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,6 @@ from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol
 from tidelog.log.add_columns import AddColumns, CheckpointActions
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
 from tidelog.log.storage.port import ObjectInfo, Storage
-
-# Writes the checkpoint of `version` of the table at `table_uri`.
-Checkpointer = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,14 +194,3 @@ def _adds(rows: pa.StructArray) -> list[Action]:
             fixed, partitions, bases, ends, strict=True
         )
     ]
-
-
-def deltalake_checkpointer(options: Mapping[str, str] | None = None) -> Checkpointer:
-    """A checkpointer that uses `deltalake`, with its storage options."""
-
-    def write(table_uri: str, version: int) -> None:
-        from deltalake import DeltaTable  # heavy, and only whoever writes a checkpoint needs it
-
-        DeltaTable(table_uri, version=version, storage_options=dict(options or {})).create_checkpoint()
-
-    return write

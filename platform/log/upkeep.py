@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tidelog.log import layout
-from tidelog.log.checkpoints import Checkpointer, newest_checkpoint_version
+from tidelog.log.checkpoint_files import Checkpointer
+from tidelog.log.checkpoints import newest_checkpoint_version
 from tidelog.log.clock import Clock
 from tidelog.log.door import Door
 from tidelog.log.errors import InvalidConfigError
@@ -140,15 +140,22 @@ class Upkeep:
         version = due_version(door.state.version, newest, self._rules())
         if version is None or not (spaced or ending):
             return
+        self._write(version)
+        self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
+        self._spacing_s = spacing_s(self._newest_seen_s - now_s)
+
+    def checkpoint(self, version: int) -> None:
+        """Write a checkpoint of `version` now, whatever is due, as maintenance of a log at rest does."""
+        with self._busy:
+            self._write(version)
+
+    def _write(self, version: int) -> None:
+        door = self._door
         # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
         unsynced = door.unsynced()
         door.storage.sync(door.path(p) for p in unsynced)
         # Never taken back, however long this takes: somebody else may have written the same one meanwhile, and a
         # floor may rest on it.
-        self._checkpointer(f"{door.storage.uri}/{door.folder}", version)
-        # A power loss may leave an unsynced one torn, and then other engines can't open the table.
-        door.storage.sync([door.path(layout.checkpoint_path(version))])
+        self._checkpointer(door.folder, version, self._clock.now_ms())
         door.drop_synced(version)
         door.checkpoint_version = max(door.checkpoint_version, version)
-        self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
-        self._spacing_s = spacing_s(self._newest_seen_s - now_s)

@@ -11,7 +11,6 @@ from support.storage_adapters import ADAPTERS
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset, Decision, Group, Phase
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.lake import Lake
 
 
@@ -20,7 +19,7 @@ def test_groups_on_every_store(adapter: str, tmp_path: Path) -> None:
     storage = ADAPTERS[adapter](tmp_path)
 
     def open_lake() -> Lake:
-        return Lake(storage.uri, storage=storage, checkpointer=port_checkpointer(storage))
+        return Lake(storage.uri, storage=storage)
 
     with open_lake() as lake, open_lake() as elsewhere:
         lake.topic("t").append(values(*"abcdefghij"))

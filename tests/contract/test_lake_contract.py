@@ -7,7 +7,6 @@ import pytest
 from support.logs import CountingIds, FakeClock, read_offsets, values
 from support.storage_adapters import ADAPTERS
 
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import OffsetOutOfRangeError, TopicChangedError, TopicExistsError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage
@@ -20,7 +19,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 
 def another(storage: Storage, clock: FakeClock, first_id: int = 0) -> Lake:
-    return Lake("", storage=storage, clock=clock, ids=CountingIds(first_id), checkpointer=port_checkpointer(storage))
+    return Lake("", storage=storage, clock=clock, ids=CountingIds(first_id))
 
 
 def test_a_topics_life(storage: Storage) -> None:

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from support.row_tables import NAME, WORDS, put, words
 
-from tidelog.log.checkpoints import deltalake_checkpointer
+from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.lake import Lake
 from tidelog.log.trim import trim
 
@@ -30,7 +30,7 @@ def test_replaced_files_go_after_the_floor_has_passed_them(tmp_path: Path, delay
         assert log.chores.compact()
         put(log, n=1)
         assert log.chores.purge() == 0  # no floor has passed anything
-        deltalake_checkpointer()(f"{lake.uri}/{NAME}", log.version)
+        write_checkpoint(lake.storage, NAME, log.version, lake.clock.now_ms())
         for i in range(15):
             put(log, n=i)
         age(tmp_path / NAME / "_delta_log", 2)

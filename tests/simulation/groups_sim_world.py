@@ -13,7 +13,6 @@ from sim_storage import Disk, SimStorage, Trouble
 from sim_world import ProcessClock, SeededIds, StoreClock
 
 from tidelog.groups.group_log import GroupLog
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import ContendedLogError, OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.lake import Lake
 
@@ -153,8 +152,7 @@ class Program:
         """Open the lake and play the role."""
         self.lake = self.until_it_answers(
             lambda: Lake(
-                self.storage.uri, storage=self.storage, clock=self.clock, ids=self.ids,
-                checkpointer=port_checkpointer(self.storage),
+                self.storage.uri, storage=self.storage, clock=self.clock, ids=self.ids
             )
         )  # fmt: skip
         self.lake.background = SimExecutor(self.world.scheduler, lambda work: self.spawn("background", work))

@@ -10,7 +10,6 @@ from sim_scheduler import Actor, Process, Scheduler, SimExecutor
 from sim_storage import Disk, SimStorage, Trouble
 
 from tidelog.log import layout
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import StorageFullError, StorageUnavailableError
 from tidelog.log.lake import Lake
 
@@ -160,13 +159,7 @@ class App:
     def open(self) -> None:
         """Open the lake and its topic: that succeeds whatever happened before, once the store answers."""
         self.lake = self.until_it_answers(
-            lambda: Lake(
-                self.storage.uri,
-                storage=self.storage,
-                clock=self.clock,
-                ids=self.ids,
-                checkpointer=port_checkpointer(self.storage),
-            )
+            lambda: Lake(self.storage.uri, storage=self.storage, clock=self.clock, ids=self.ids)
         )
         self.lake.background = SimExecutor(self.world.scheduler, lambda work: self.spawn("background", work))
         self.until_it_answers(lambda: self.lake.topic(TOPIC))

@@ -8,6 +8,7 @@ import pyarrow as pa
 from support.faults import FaultyStorage
 
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, Metadata, Protocol, Remove, Txn
+from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.lake import Lake
 from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
 from tidelog.log.segments import Staged, stats_json
@@ -179,3 +180,8 @@ def stage(topic: Topic, *texts: str, **columns: Any) -> list[Staged]:
     table = values(*texts, **columns)
     stage_records(stager, table, topic.name, topic.config(), "murmur2", 0, START_MS)
     return stager.finish()
+
+
+def put_checkpoint(storage: Storage, folder: str, version: int) -> None:
+    """The checkpoint of a version, written as at `START_MS`."""
+    write_checkpoint(storage, folder, version, START_MS)

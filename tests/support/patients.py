@@ -6,11 +6,10 @@ from typing import Any, Self
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
-from support.logs import memory_lake, open_lake, values
+from support.logs import memory_lake, open_lake, put_checkpoint, values
 
 from tidelog.log import layout
 from tidelog.log.check import Finding, Kind, Report, check_lake
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.log.schema import SEGMENT
@@ -115,7 +114,7 @@ class Patient:
     # --- checkpoints ---------------------------------------------------------------------------------------
 
     def checkpoint(self, version: int, topic: str = "orders") -> Self:
-        port_checkpointer(self.storage)(f"{self.storage.uri}/{topic}", version)
+        put_checkpoint(self.storage, topic, version)
         return self
 
     def rows(self, version: int) -> tuple[list[Line], pa.Schema]:

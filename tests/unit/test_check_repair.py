@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -315,11 +316,11 @@ def test_last_checkpoint_never_names_what_is_being_deleted() -> None:
 
 def test_last_checkpoint_is_written_for_the_newest() -> None:
     patient = Patient(5).checkpoint(2).checkpoint(4)
-    written = patient.get(layout.LAST_CHECKPOINT)
+    written = orjson.loads(patient.get(layout.LAST_CHECKPOINT))
     patient.clock.pass_s(61)
     done = mend(patient.delete(layout.LAST_CHECKPOINT))
     assert [s.where for s in done.steps] == [layout.LAST_CHECKPOINT]
-    assert patient.get(layout.LAST_CHECKPOINT) == written
+    assert orjson.loads(patient.get(layout.LAST_CHECKPOINT)) == {k: written[k] for k in ("version", "size")}
 
 
 # --- files ---------------------------------------------------------------------------------------------------

@@ -7,10 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.faults import FaultyStorage
-from support.logs import FakeClock, memory_lake, open_lake, read, values
+from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, values
 
 from tidelog.log import layout
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.checkpoints import checkpoints_from, find_checkpoint, newest_checkpoint_version, read_checkpoint
 from tidelog.log.errors import CorruptLogError, NotATopicError
 from tidelog.log.lake import Lake
@@ -27,7 +26,7 @@ def log_with(*checkpoints: int) -> tuple[Lake, FaultyStorage, FakeClock]:
     for i in range(ENTRIES):
         lake.topic("t").append(values(f"{i}"))
     for version in checkpoints:
-        port_checkpointer(storage.inner)(f"{storage.uri}/t", version)
+        put_checkpoint(storage.inner, "t", version)
     return lake, storage, clock
 
 
@@ -173,7 +172,7 @@ def test_a_checkpoint_of_another_topic_is_refused() -> None:
     lake.create_topic("u")
     for i in range(ENTRIES):
         lake.topic("u").append(values(f"u{i}"))
-    port_checkpointer(storage.inner)(f"{storage.uri}/u", 10)
+    put_checkpoint(storage.inner, "u", 10)
     for name in (layout.checkpoint_path(10), layout.LAST_CHECKPOINT):
         storage.inner.put(f"t/{name}", storage.inner.get(f"u/{name}"))
     with pytest.raises(CorruptLogError, match=r"checkpoint of version 10 can't be this topic's.*belongs to topic 'u'"):

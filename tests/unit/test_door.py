@@ -12,6 +12,7 @@ from support.logs import (
     entry,
     memory_lake,
     open_lake,
+    put_checkpoint,
     quiet,
     read,
     read_offsets,
@@ -19,7 +20,6 @@ from support.logs import (
 )
 
 from tidelog.log.actions import Action, Txn, encode_entry
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.decisions import Outcome
 from tidelog.log.door import Door
 from tidelog.log.errors import (
@@ -360,5 +360,5 @@ def test_a_process_that_only_reads_forgets_what_checkpoints_have_synced(monkeypa
         lake.topic("t").append(values(f"{i}"), acks=1)
         reader.state()
         if i % 20 == 19:
-            port_checkpointer(storage.inner)(f"{storage.uri}/t", i - 5)
+            put_checkpoint(storage.inner, "t", i - 5)
     assert len(reader._door.unsynced()) <= 16 * 2 + 20 + 6

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import pytest
 from support.faults import FaultyStorage
-from support.logs import FakeClock, memory_lake, open_lake, quiet, read, read_offsets, stage, values
+from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, quiet, read, read_offsets, stage, values
 
 from tidelog.log import layout
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.trim import trim
@@ -31,7 +30,7 @@ def others_go_on(storage: FaultyStorage, clock: FakeClock, *, keep: str = "o") -
         for i in range(LATE):
             clock.pass_s(6)
             lake.topic("t").append(values(f"{keep}-late{i}"))
-        port_checkpointer(inner)(f"{inner.uri}/t", head)
+        put_checkpoint(inner, "t", head)
         assert trim(inner, "t", MIN_AGE_MS).floor == head - 1
         assert not any(o.path.endswith(layout.entry_name(head - 1)) for o in inner.list_after("t/_delta_log"))
 

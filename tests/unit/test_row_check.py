@@ -1,12 +1,12 @@
 """`check` and its repair on tables of rows: a healthy one is green, a torn commit comes back whole."""
 
 from support.damages_rows import grouped, path
+from support.logs import put_checkpoint
 from support.patients import Patient
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.check import Kind, check_lake, repair
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.layout import OFFSETS_TABLE, entry_path
 from tidelog.log.trim import trim
 
@@ -37,7 +37,7 @@ def test_it_stays_green_through_compaction_checkpoints_and_trimming() -> None:
         log.commit_offsets("g", {("orders", 0): CommittedOffset(i % 6)})
         patient.clock.pass_s(60)
     assert log._first().chores.compact()
-    port_checkpointer(patient.storage)(f"{patient.storage.uri}/{OFFSETS_TABLE}", log.version("g"))
+    put_checkpoint(patient.storage, OFFSETS_TABLE, log.version("g"))
     for deep in (False, True):
         assert patient.check(deep=deep).green, patient.check(deep=deep).findings
     for i in range(16):

@@ -6,12 +6,11 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.logs import entry
+from support.logs import entry, put_checkpoint
 from support.row_tables import NAME, WORDS, Table, WordsFold, put, says, words
 
 from tidelog.log import layout
 from tidelog.log.actions import NO_PARTITION, Add, Remove, Txn, encode_entry
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import (
     CorruptLogError,
     InvalidConfigError,
@@ -156,7 +155,7 @@ def test_a_checkpoint_and_what_follows_say_what_all_entries_say(steps: list[tupl
         elif what == "compact":
             table.log.chores.compact(fewest=2)
         else:
-            port_checkpointer(table.storage)(f"{table.storage.uri}/{NAME}", table.log.version)
+            put_checkpoint(table.storage, NAME, table.log.version)
     live, opened = state_of(table.log), state_of(table.reopened())
     assert opened == live
     assert opened.fold.words == {k: v for k, v in expected.items() if v is not None}
@@ -179,7 +178,7 @@ def test_a_lost_file_is_made_up_for_by_the_entries_while_they_are_kept() -> None
     table = Table()
     for i in range(30):
         put(table.log, n=i)
-    port_checkpointer(table.storage)(f"{table.storage.uri}/{NAME}", 10)
+    put_checkpoint(table.storage, NAME, 10)
     table.storage.delete(table.files()[0])
     assert words(table.reopened()) == {"n": 29}
 

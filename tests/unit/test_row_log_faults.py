@@ -4,10 +4,10 @@ import random
 from typing import Any
 
 import pytest
+from support.logs import put_checkpoint
 from support.row_tables import NAME, Table, WordsFold, put, words
 
 from tidelog.log.check import check_lake
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.errors import (
     ContendedLogError,
     OutcomeUnknownError,
@@ -59,7 +59,7 @@ class History:
         elif what == "checkpoint":
             words(log)
             if log.version >= 0:
-                port_checkpointer(self.table.storage)(f"{self.table.storage.uri}/{NAME}", log.version)
+                put_checkpoint(self.table.storage, NAME, log.version)
         elif what == "trim":
             trim(self.table.storage, NAME, 10_000)
             self.table.clock.pass_s(20)

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
-from support.logs import START_MS, Calls, FakeClock, memory_lake, open_lake, quiet, read, values
+from support.logs import START_MS, Calls, FakeClock, memory_lake, open_lake, put_checkpoint, quiet, read, values
 
 from tidelog.log import layout
-from tidelog.log.checkpoint_files import port_checkpointer
 from tidelog.log.checkpoints import Checkpoint, whole_checkpoints
 from tidelog.log.errors import CorruptLogError, StorageError
 from tidelog.log.storage.port import ObjectInfo
@@ -94,7 +93,7 @@ def old_log(entries: int = 30, checkpoint: int = 20) -> tuple[FaultyStorage, Fak
     for i in range(entries):
         clock.pass_s(1)
         lake.topic("t").append(values(f"{i}"))
-    port_checkpointer(storage.inner)(f"{storage.uri}/t", checkpoint)
+    put_checkpoint(storage.inner, "t", checkpoint)
     clock.pass_s(60)
     lake.topic("t").append(values("young"))
     return storage, clock
@@ -163,7 +162,7 @@ def test_what_only_a_checkpoint_holds_goes_only_when_that_survives_a_power_loss(
 def test_one_floor_is_left() -> None:
     storage, _ = old_log(checkpoint=10)
     trim(storage, "t", MIN_AGE_MS)
-    port_checkpointer(storage.inner)(f"{storage.uri}/t", 20)
+    put_checkpoint(storage.inner, "t", 20)
     trim(storage, "t", MIN_AGE_MS)
     assert [o.path for o in storage.list_after("t/_tidelog/floor")] == [f"t/{layout.floor_path(19)}"]
 

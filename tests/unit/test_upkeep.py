@@ -8,7 +8,7 @@ import pytest
 from support.logs import Calls, FakeClock, memory_lake, open_lake, read, values
 
 from tidelog.log import layout
-from tidelog.log.checkpoint_files import port_checkpointer
+from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.checkpoints import newest_checkpoint_version
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.lake import Lake
@@ -57,12 +57,12 @@ class Written:
     """A checkpointer that counts."""
 
     def __init__(self, storage: MemoryStorage) -> None:
-        self._write = port_checkpointer(storage)
+        self._storage = storage
         self.versions: list[int] = []
 
-    def __call__(self, uri: str, version: int) -> None:
+    def __call__(self, folder: str, version: int, now_ms: int) -> None:
         self.versions.append(version)
-        self._write(uri, version)
+        write_checkpoint(self._storage, folder, version, now_ms)
 
 
 def lake_of(interval: int = 10, **config: str) -> tuple[Lake, Written, MemoryStorage, FakeClock]:
@@ -104,8 +104,8 @@ def test_at_full_speed_time_spaces_checkpoints_too() -> None:
 def test_slow_checkpoints_are_spaced_by_what_they_take() -> None:
     _, written, storage, clock = lake_of()
 
-    def slow(uri: str, version: int) -> None:
-        written(uri, version)
+    def slow(folder: str, version: int, now_ms: int) -> None:
+        written(folder, version, now_ms)
         clock.pass_s(3)
 
     busy = open_lake(storage, clock, checkpointer=slow)
@@ -174,8 +174,8 @@ def test_a_checkpoint_that_took_long_while_the_log_was_trimmed_stays() -> None:
     """Somebody else may have written the same one meanwhile, and trimmed up to it."""
     _, written, storage, clock = lake_of()
 
-    def slow(uri: str, version: int) -> None:
-        written(uri, version)
+    def slow(folder: str, version: int, now_ms: int) -> None:
+        written(folder, version, now_ms)
         clock.pass_s(60)
         storage.put_if_absent(f"t/{layout.floor_path(7)}", b"")
 
@@ -191,7 +191,7 @@ def test_a_checkpoint_that_took_long_while_the_log_was_trimmed_stays() -> None:
 def test_a_checkpointer_that_fails_does_not_fail_the_append(caplog: pytest.LogCaptureFixture) -> None:
     lake, _, storage, clock = lake_of()
 
-    def fail(uri: str, version: int) -> None:
+    def fail(folder: str, version: int, now_ms: int) -> None:
         raise OSError("disk full")
 
     broken = open_lake(storage, clock, checkpointer=fail)
