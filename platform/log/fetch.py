@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 
 from tidelog.log import schema
 from tidelog.log.errors import OffsetOutOfRangeError
-from tidelog.log.segments import ROW_GROUP_RECORDS, read_segment
+from tidelog.log.segment_reading import read_segment
+from tidelog.log.segments import ROW_GROUP_RECORDS
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 
 # No record has a later timestamp: it is kept as microseconds in a LONG.
 _LAST_MS = (2**63 - 1) // 1000
+# Fewer values than this are made sooner one by one.
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,11 @@ def fetch(
 
     Batches of at most `batch_records`, and of about `batch_bytes`, by default `BATCH_BYTES` of segments.
     """
-    output = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
+    output = _Output(topic, plan.partition, include_headers=include_headers)
     columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
     for group in _by_base(plan.segments):
-        base = group[0].base_offset
         for batch in _read_group(storage, folder, group, plan, columns, batch_records, batch_bytes):
-            yield _to_output(batch, topic, plan.partition, base, output)
+            yield output.of(batch)
 
 
 def _by_base(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
@@ -98,30 +100,45 @@ def _read_group(
     batch_records: int,
     batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """Batches of `position`, which is the offset here, and `columns`."""
+
+    def read(segment: Segment, batch_bytes: int | None) -> Iterator[pa.RecordBatch]:
+        base = segment.base_offset
+        return read_segment(
+            storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, base=base
+        )
+
     if len(group) == 1 and group[0].proven:
-        yield from read_segment(storage, folder, group[0], plan.start, plan.end, columns, batch_records, batch_bytes)
+        yield from read(group[0], batch_bytes)
         return
-    rows = [b for s in group for b in read_segment(storage, folder, s, plan.start, plan.end, columns, batch_records)]
+    rows = [batch for segment in group for batch in read(segment, None)]
     if rows:
         table = pa.Table.from_batches(rows)
         yield from table.sort_by("position").combine_chunks().to_batches(batch_records)
 
 
-def _to_output(batch: pa.RecordBatch, topic: str, partition: int, base: int, output: pa.Schema) -> pa.RecordBatch:
-    count = batch.num_rows
-    columns = {
-        "key": batch.column("key"),
-        "value": batch.column("value"),
-        "topic": pa.repeat(pa.scalar(topic), count),
-        "partition": pa.array(np.full(count, partition, np.int32)),
-        "offset": pc.add(batch.column("position"), base),
-        "timestamp": batch.column("timestamp"),
-        "timestampType": batch.column("timestamp_type"),
-    }
-    if "headers" in output.names:
-        headers = batch.column("headers")
-        columns["headers"] = headers if headers.type == schema.HEADERS else headers.cast(schema.HEADERS)
-    return pa.RecordBatch.from_arrays([columns[n] for n in output.names], schema=output)
+class _Output:
+    """Makes what readers get of a segment's records. What is the same for all records is made once."""
+
+    def __init__(self, topic: str, partition: int, *, include_headers: bool) -> None:
+        self._schema = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
+        self._headers = include_headers
+        self._topic = topic
+        self._partition = partition
+        self._topics, self._partitions = pa.array([], pa.string()), pa.array([], pa.int32())
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Columns offset, key, value, timestamp, type of the timestamp, and headers where they are asked for."""
+        count = batch.num_rows
+        if count > len(self._topics):
+            self._topics = pa.array([self._topic] * count) if count < _FEW else pa.repeat(self._topic, count)
+            self._partitions = pa.array(np.full(count, self._partition, np.int32))
+        offset, key, value, timestamp, timestamp_type, *headers = batch.columns
+        topics, partitions = self._topics.slice(0, count), self._partitions.slice(0, count)
+        if self._headers and headers[0].type != schema.HEADERS:
+            headers = [headers[0].cast(schema.HEADERS)]
+        columns = [key, value, topics, partitions, offset, timestamp, timestamp_type, *headers]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
 def find_by_time(storage: Storage, folder: str, state: TopicState, partition: int, timestamp_ms: int) -> int | None:
@@ -143,5 +160,5 @@ def find_in(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -
         for batch in _read_group(storage, folder, group, plan, ["timestamp"], ROW_GROUP_RECORDS):
             at = pc.index(pc.greater_equal(batch.column("timestamp").cast(pa.int64()), wanted), True).as_py()
             if at >= 0:
-                return int(batch.column("position")[at].as_py()) + group[0].base_offset
+                return int(batch.column("position")[at].as_py())
     return None

@@ -132,7 +132,7 @@ def test_segments_that_statistics_rule_out_are_not_opened() -> None:
     calls, topic = Calls(), lake.topic("t")
     lake.storage.hook = calls  # type: ignore[attr-defined]
     assert topic.offsets_for_times({0: 9}) == {0: 3}
-    assert calls.take() == ["get", "open"]
+    assert calls.take() == ["get", "get"]
     assert topic.offsets_for_times({0: 11}) == {0: None}
     assert calls.take() == ["get"]
 
@@ -143,7 +143,7 @@ def test_only_the_segments_of_the_range_are_opened() -> None:
     topic = lake.topic("t")
     lake.storage.hook = calls  # type: ignore[attr-defined]
     list(topic.read(0, 3, 5))
-    assert calls.take() == ["get", "open", "open"]
+    assert calls.take() == ["get", "get", "get"]
     list(topic.read(0, 3, 3))
     assert calls.take() == ["get"]
 
@@ -157,7 +157,7 @@ def test_batches_come_one_by_one() -> None:
     batches = topic.read(0)
     assert calls.take() == ["get"]
     next(batches)
-    assert calls.take() == ["open"]
+    assert calls.take() == ["get"]
 
 
 def test_another_engines_files_of_one_base_are_one_sorted_group(monkeypatch: pytest.MonkeyPatch) -> None:

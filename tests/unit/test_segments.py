@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import START_MS, quiet
 
-from tidelog.log import schema, segments
+from tidelog.log import schema, segment_reading, segments
 from tidelog.log.config import Codec, TopicConfig
 from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError, StoragePermissionError
 from tidelog.log.records import to_records
-from tidelog.log.segments import SegmentWriter, read_segment, row_group_records, stats_json, write_small_segment
+from tidelog.log.segment_reading import read_segment
+from tidelog.log.segments import SegmentWriter, row_group_records, stats_json, write_small_segment
 from tidelog.log.state import Segment
 from tidelog.log.storage import MemoryStorage, Storage
 
@@ -214,7 +215,7 @@ def test_only_the_row_groups_of_the_range_are_read() -> None:
         starts = [c.dictionary_page_offset or c.data_page_offset for c in columns]
         return min(starts), max(s + c.total_compressed_size for s, c in zip(starts, columns, strict=True))
 
-    assert len(read(Spying("spy"), segment(100), 135, 145)) == 10
+    assert len(read(Spying("spy"), segment(100, size=len(data)), 135, 145)) == 10
     touched = {
         i for i in range(10) for low, high in spies[0].ranges if low < group_range(i)[1] and high > group_range(i)[0]
     }
@@ -222,7 +223,7 @@ def test_only_the_row_groups_of_the_range_are_read() -> None:
 
 
 def test_batches_hold_few_large_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(segment_reading, "BATCH_BYTES", 100_000)
     storage = stored(records(*(np.random.default_rng(i).bytes(10_000) for i in range(100))))
     sizes = [b.num_rows for b in read_segment(storage, "t", segment(100), 100, 200, ["value"])]
     assert sum(sizes) == 100
@@ -230,7 +231,7 @@ def test_batches_hold_few_large_records(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_memory_is_bounded_by_batches_not_by_the_segment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "BATCH_BYTES", 1_000_000)
+    monkeypatch.setattr(segment_reading, "BATCH_BYTES", 1_000_000)
     monkeypatch.setattr(segments, "ROW_GROUP_BYTES", 2_000_000)
     storage = stored(records(*[bytes(100_000)] * 400))  # 40 MB, which compress to nothing
     pool = pa.default_memory_pool()
@@ -245,9 +246,7 @@ def test_memory_is_bounded_by_batches_not_by_the_segment(monkeypatch: pytest.Mon
 
 
 def flipped(data: bytes) -> bytes:
-    body = bytearray(data)
-    body[4:40] = b"\xff" * 36
-    return bytes(body)
+    return data[:4] + b"\xff" * 200 + data[204:]
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -288,17 +287,33 @@ def test_a_column_that_is_not_there() -> None:
         read(storage, segment(1), 100, 101)
 
 
+@pytest.mark.parametrize(("size", "how"), [(1, "get"), (1_000_000, "open")])
 @pytest.mark.parametrize("error", [StoragePermissionError("denied"), ObjectNotFoundError("gone")])
-def test_an_error_of_the_store_is_not_taken_for_damage(error: Exception) -> None:
+def test_an_error_of_the_store_is_not_taken_for_damage(error: Exception, size: int, how: str) -> None:
+    """A small segment is got whole, a larger one opened."""
+
     def hook(method: str, path: str, phase: str) -> None:
-        if method == "open":
+        if method == how:
             raise error
 
     storage = FaultyStorage(stored(records(b"a")), quiet)
     storage.hook = hook
     wanted = CorruptSegmentError if isinstance(error, ObjectNotFoundError) else type(error)
     with pytest.raises(wanted):
-        read(storage, segment(1), 100, 101)
+        read(storage, segment(1, size=size), 100, 101)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_positions_become_offsets_by_a_base(ordered: bool) -> None:
+    storage = stored(records(*(b"%d" % i for i in range(6))), group=3)
+    batches = list(read_segment(storage, "t", segment(6, proven=ordered), 101, 105, ["value"], base=100))
+    assert [p for b in batches for p in b.column("position").to_pylist()] == [101, 102, 103, 104]
+    assert [v for b in batches for v in b.column("value").to_pylist()] == [b"1", b"2", b"3", b"4"]
+
+
+def test_positions_alone() -> None:
+    batches = read_segment(stored(records(b"a", b"b")), "t", segment(2), 101, 102, [])
+    assert [b.to_pydict() for b in batches] == [{"position": [1]}]
 
 
 def test_a_path_of_the_log_is_url_encoded() -> None:

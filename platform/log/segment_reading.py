@@ -1,0 +1,166 @@
+"""Reading segments: the records of a range, without reading or decoding the rest."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelog.log import schema
+from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError
+from tidelog.log.segments import ROW_GROUP_RECORDS
+from tidelog.log.state import Segment
+from tidelog.log.storage.port import Storage
+
+# Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
+BATCH_BYTES = 16 * 1024 * 1024
+# A file up to this size is got whole: one request, where opening it and finding its way takes three.
+_SMALL_BYTES = 64 * 1024
+_AS_KEPT = {"coerce_int96_timestamp_unit": "us"}
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    """A row group to read. `first`: its first position where each next record has the next one, else None."""
+
+    number: int
+    records: int
+    size: int
+    first: int | None
+
+
+def read_segment(
+    storage: Storage,
+    folder: str,
+    segment: Segment,
+    start: int,
+    end: int,
+    columns: Iterable[str],
+    batch_records: int = ROW_GROUP_RECORDS,
+    batch_bytes: int | None = None,
+    *,
+    base: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
+
+    `base` is added to each position: the segment's own makes offsets of them.
+    Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
+    large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
+    Raises `CorruptSegmentError` naming the segment when it is missing, truncated or not a segment.
+    """
+    path = f"{folder}/{unquote(segment.path)}"
+    low, high = start - segment.base_offset, end - segment.base_offset
+    wanted = ("position", *(c for c in columns if c != "position"))
+    most_bytes = batch_bytes or BATCH_BYTES
+    try:
+        with (
+            _source(storage, path, segment) as source,
+            pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file,
+        ):
+            _check(file, segment)
+            for group in _row_groups(file.metadata, low, high, ordered=segment.proven):
+                records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
+                for batch in _decoded(file, group, wanted, records, base):
+                    cut = _cut(batch, low + base, high + base, ordered=segment.proven)
+                    if cut.num_rows:
+                        yield cut
+    except ObjectNotFoundError as e:
+        raise _corrupt(segment, folder, "is missing") from e
+    except (pa.ArrowException, KeyError, OSError) as e:
+        raise _corrupt(segment, folder, f"can't be read ({e})") from e
+
+
+def _source(storage: Storage, path: str, segment: Segment) -> Any:
+    return pa.BufferReader(storage.get(path)) if segment.size <= _SMALL_BYTES else storage.open(path)
+
+
+def _check(file: pq.ParquetFile, segment: Segment) -> None:
+    """Whether it is the file that the log entry speaks of; raises OSError."""
+    expected, found = segment.stats.records, file.metadata.num_rows
+    if expected is not None and expected != found:
+        raise OSError(f"it has {found} records, its log entry says {expected}")
+
+
+def _row_groups(metadata: Any, low: int, high: int, *, ordered: bool) -> Iterator[_RowGroup]:
+    """Those that may have positions in [low, high). `ordered` says that positions rise, so that ends tell of gaps."""
+    at = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "position"), None)
+    if at is None:
+        raise KeyError("it has no column 'position'")
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        records, statistics, first = group.num_rows, group.column(at).statistics, None
+        if statistics is not None and statistics.has_min_max:
+            smallest, largest = statistics.min, statistics.max
+            if largest < low or smallest >= high:
+                continue
+            if ordered and largest - smallest == records - 1:  # as in every segment that was never compacted
+                first = smallest
+        yield _RowGroup(number, records, group.total_byte_size, first)
+
+
+def _decoded(
+    file: pq.ParquetFile, group: _RowGroup, wanted: tuple[str, ...], most: int, base: int
+) -> Iterator[pa.RecordBatch]:
+    """The row group in batches of at most `most` records. Positions that are known need no decoding."""
+    known = group.first is not None and len(wanted) > 1
+    names = wanted[1:] if known else wanted
+    position = base + (group.first or 0)
+    for batch in _batches(file, group, list(names), most):
+        kept = _as_kept(batch, names)
+        if known:
+            columns = [pa.array(np.arange(position, position + kept.num_rows)), *kept.columns]
+            position += kept.num_rows
+        else:
+            columns = [pc.add(kept.column(0), base), *kept.columns[1:]]
+        yield pa.RecordBatch.from_arrays(columns, schema=_kept(wanted))
+
+
+def _batches(file: pq.ParquetFile, group: _RowGroup, names: list[str], most: int) -> Iterator[pa.RecordBatch]:
+    if group.records > most:
+        yield from file.iter_batches(most, row_groups=[group.number], columns=names, use_threads=False)
+    else:  # in one go, which starts faster
+        yield from file.read_row_group(group.number, columns=names, use_threads=False).to_batches()
+
+
+def _as_kept(batch: pa.RecordBatch, wanted: tuple[str, ...]) -> pa.RecordBatch:
+    """The batch with the columns and types of a segment: other engines have their own for the same columns."""
+    kept = _kept(wanted)
+    if batch.schema.equals(kept):
+        return batch
+    names = batch.schema.names
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise KeyError(f"it has no column '{missing[0]}'")
+    batch = batch.select(list(wanted))
+    return batch if batch.schema.types == kept.types else batch.cast(kept)
+
+
+@cache
+def _kept(wanted: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([schema.SEGMENT.field(name) for name in wanted])
+
+
+def _cut(batch: pa.RecordBatch, low: int, high: int, *, ordered: bool) -> pa.RecordBatch:
+    """The records at positions [low, high), which are those of the batch."""
+    positions = batch.column(0)
+    count = len(positions)
+    if count == 0:
+        return batch
+    first, last = positions[0].as_py(), positions[count - 1].as_py()
+    if ordered and last - first == count - 1:
+        begin = max(0, low - first)
+        return batch.slice(begin, max(0, min(count, high - first) - begin))
+    return batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))
+
+
+def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:
+    return CorruptSegmentError(
+        f"Segment {folder}/{segment.path} (partition {segment.partition}, offsets {segment.base_offset} to"
+        f" {segment.end}) {what}. Its records can't be served: restore the file from a copy, or give them up with"
+        f" delete_records before offset {segment.end}. 'tidelog check --deep' finds every such file.",
+    )
