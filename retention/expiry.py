@@ -1,7 +1,7 @@
 """Expiry by time and by size (`cleanup.policy=delete`): a pure plan, and the pure decision that carries it out.
 
-Source: Kafka's `UnifiedLog.deleteOldSegments`. Whole segments go, oldest first, up to the first that must stay; an
-expired newest one goes too, as Kafka rolls and then drops it.
+Source: Kafka's `UnifiedLog.deleteOldSegments`. Whole segments go, oldest first, up to the first that must stay: first
+by size, then by time. An expired newest one goes too, as Kafka rolls and then drops it, unless it is empty.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from tidelog.log.config import TopicConfig
 from tidelog.log.decisions import Outcome, move_starts, require_topic
 from tidelog.log.state import Segment, TopicState
+
+# What the topic's history calls it.
+OPERATION = "RETENTION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +33,56 @@ def plan_expiry(state: TopicState, config: TopicConfig, now_ms: int) -> Expiry:
     starts = {}
     for partition in range(state.partitions):
         live = state.live(partition)
-        gone = max(_too_old(live, config.retention_ms, now_ms), _too_many(live, config.retention_bytes))
+        gone = _too_many(live, config.retention_bytes)
+        gone += _too_old(live[gone:], config.retention_ms, now_ms)
+        if gone == len(live) and gone and live[-1].stats.records == 0:
+            gone -= 1
         if gone:
             starts[partition] = live[gone - 1].end
     return Expiry(state.topic_id, starts)
 
 
-def decide_expiry(state: TopicState, topic: str, expiry: Expiry, *, now_ms: int) -> Outcome[Mapping[int, int]]:
+def decide_expiry(
+    state: TopicState, topic: str, expiry: Expiry, *, now_ms: int, parameters: Mapping[str, str] | None = None
+) -> Outcome[Mapping[int, int]]:
     """Carry a plan out: the log starts move up and the segments below leave, in one entry.
 
-    The response is {partition: log start offset}. What an earlier entry has already done is passed over; a topic
-    that is gone or has another id is refused (`UnknownTopicError`, `TopicChangedError`).
+    The response is {partition: log start offset}; `parameters` go into the topic's history. What an earlier entry has
+    already done is passed over; a topic that is gone or has another id is refused (`UnknownTopicError`,
+    `TopicChangedError`).
     """
     require_topic(state, topic, expiry.topic_id)
     starts = {p: max(start, state.start(p)) for p, start in sorted(expiry.starts.items())}
-    return Outcome(move_starts(state, starts, now_ms), starts, "DELETE", parameters={"expired": str(starts)})
+    said = {**(parameters or {}), "expired": str(starts)}
+    return Outcome(move_starts(state, starts, now_ms), starts, OPERATION, parameters=said)
+
+
+def kept_by_the_future(state: TopicState, config: TopicConfig, now_ms: int) -> dict[int, int]:
+    """{partition: ms} where the oldest segment has a timestamp after `now_ms`, which keeps all from expiring by time.
+
+    Kafka warns of it ("contains future timestamp(s), making it ineligible to be deleted").
+    """
+    if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+        return {}
+    oldest = {p: newest_ms(live[0]) for p in range(state.partitions) if (live := state.live(p))}
+    return {p: ms for p, ms in oldest.items() if ms > now_ms}
+
+
+def newest_ms(segment: Segment) -> int:
+    """The timestamp that a segment expires by: its newest record's, else when it was committed.
+
+    Kafka's `LogSegment.largestTimestamp`: what has no timestamp (-1), or no record, goes by the file's time.
+    """
+    found = segment.stats.max_timestamp_ms
+    return segment.modification_ms if found is None or found < 0 else found
 
 
 def _too_old(live: Sequence[Segment], retention_ms: int, now_ms: int) -> int:
-    """How many of the oldest segments have a newest record older than `retention_ms`; -1 keeps all."""
+    """How many of the oldest segments have a newest record older than `retention_ms`; negative keeps all."""
     if retention_ms < 0:
         return 0
     for count, segment in enumerate(live):
-        newest_ms = segment.stats.max_timestamp_ms
-        if now_ms - (segment.modification_ms if newest_ms is None else newest_ms) <= retention_ms:
+        if now_ms - newest_ms(segment) <= retention_ms:
             return count
     return len(live)
 

@@ -1,5 +1,7 @@
 """Expiry by time and size, as tables over segment metadata; and carried out through the door."""
 
+from dataclasses import replace
+
 import pytest
 from support.logs import add, apply_all, created, end_txn, entry, memory_lake, read, values
 
@@ -8,6 +10,7 @@ from tidelog.log.errors import TopicChangedError
 from tidelog.log.segments import stats_json
 from tidelog.log.state import TopicState
 from tidelog.retention import Expiry, decide_expiry, plan_expiry
+from tidelog.retention.expiry import kept_by_the_future
 
 NOW_MS = 10_000
 
@@ -47,6 +50,17 @@ def state_of(*segments: tuple[int | None, int]) -> TopicState:
         ("nothing may stay", [(9_999, 5), (9_999, 5)], {"retention.bytes": "0"}, {0: 20}),
         ("the stricter limit wins", [(1, 5), (9_999, 5)], {"retention.ms": "9000", "retention.bytes": "5"}, {0: 10}),
         ("a compacted topic keeps all", [(1, 1)], {"retention.ms": "1", "cleanup.policy": "compact"}, {}),
+        (
+            "size first, then time",
+            [(99_000, 5), (1, 5), (9_999, 5)],
+            {"retention.ms": "1000", "retention.bytes": "10"},
+            {0: 20},
+        ),
+        ("no policy keeps all", [(1, 1)], {"retention.ms": "1", "cleanup.policy": ""}, {}),
+        ("no timestamp: the file's time counts", [(-1, 1)], {"retention.ms": "4999"}, {0: 10}),
+        ("no size limit", [(9_999, 5)], {"retention.bytes": "-1"}, {}),
+        ("a negative size limit is none", [(9_999, 5)], {"retention.bytes": "-7"}, {}),
+        ("no time at all", [(9_999, 5), (10_000, 5)], {"retention.ms": "0"}, {0: 10}),
         ("both policies expire too", [(1, 1)], {"retention.ms": "1", "cleanup.policy": "compact,delete"}, {0: 10}),
         ("an empty partition has nothing to lose", [], {"retention.ms": "0", "retention.bytes": "0"}, {}),
     ],
@@ -56,6 +70,31 @@ def test_what_expires(
 ) -> None:
     plan = plan_expiry(state_of(*segments), TopicConfig.parse(config), NOW_MS)
     assert plan == Expiry("id-1", starts), why
+
+
+@pytest.mark.parametrize(("records", "starts"), [(0, {0: 10}), (10, {0: 20})])
+def test_an_empty_newest_segment_stays_and_goes_by_its_file_before(records: int, starts: dict[int, int]) -> None:
+    old = [add(0, 0, 10, stats=stats_json(0, 0, 0, 0)), add(0, 10, 20, stats=stats_json(records, 9, 1, 1))]
+    old = [replace(a, modification_ms=5_000) for a in old]
+    state = apply_all(TopicState(), [created(partitions=1), entry(1, *old, end_txn(0, 20))])
+    assert plan_expiry(state, TopicConfig.parse({"retention.ms": "4999"}), NOW_MS).starts == starts
+    assert plan_expiry(state, TopicConfig.parse({"retention.ms": "5000"}), NOW_MS).starts == {}
+
+
+@pytest.mark.parametrize(
+    ("segments", "config", "kept"),
+    [
+        ([(99_000, 1), (1, 1)], {}, {0: 99_000}),
+        ([(1, 1), (99_000, 1)], {}, {}),
+        ([(99_000, 1)], {"retention.ms": "-1"}, {}),
+        ([(99_000, 1)], {"cleanup.policy": "compact"}, {}),
+        ([], {}, {}),
+    ],
+)
+def test_a_timestamp_in_the_future_that_keeps_all_is_told(
+    segments: list[tuple[int | None, int]], config: dict[str, str], kept: dict[int, int]
+) -> None:
+    assert kept_by_the_future(state_of(*segments), TopicConfig.parse(config), NOW_MS) == kept
 
 
 def test_a_plan_carried_out_moves_the_start_once() -> None:

@@ -1,0 +1,133 @@
+"""Merging: many small segments become segments of about `segment.bytes`, in offset order. A pure plan.
+
+Bytes are written again only when what came after them has grown as large: a topic that is fed for ever and merged
+every few minutes is written a few times in all, not once a run.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tidelog.log.config import TopicConfig
+from tidelog.log.state import Segment, TopicState
+from tidelog.retention.rewrites import Unit, rewrite_codec, runs, unit_of
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a topic's segments lie: their number and bytes, and the fewest files of `segment.bytes` that hold them."""
+
+    files: int
+    bytes: int
+    fewest_files: int
+
+    @property
+    def read_amplification(self) -> float:
+        """How many files a reader of all opens for each one that it would have to; 1.0 for an empty topic."""
+        return self.files / self.fewest_files if self.fewest_files else 1.0
+
+
+def shape_of(state: TopicState, config: TopicConfig) -> Shape:
+    """The shape of a topic's live segments."""
+    files, size, fewest = 0, 0, 0
+    for partition in range(state.partitions):
+        live = state.live(partition)
+        held = sum(s.size for s in live)
+        files += len(live)
+        size += held
+        fewest += max(1, -(-held // config.segment_bytes)) if live else 0
+    return Shape(files, size, fewest)
+
+
+def plan_merges(state: TopicState, topic: str, config: TopicConfig) -> list[Unit]:
+    """The units of a merge, by partition and offset; none where nothing is worth it.
+
+    - A segment of half `segment.bytes` or more stays as it is.
+    - Neighbours are gathered from the oldest on until they make `segment.bytes`. Of what is left at the end and makes
+      less, those stay that are larger than all after them.
+    - Where records expire by time, a merged segment spans `segment.ms` at most, or `retention.ms` when that is
+      shorter (Kafka rolls a segment by the first): it expires with its newest record, and would never if it always
+      took in the newest ones.
+    - In a compacted topic the newest segment is active and stays, and so does the border of what is compacted.
+    """
+    codec = rewrite_codec(config)
+    return [
+        unit_of(state, topic, inputs, config, codec)
+        for partition in range(state.partitions)
+        for run in runs(state, partition)
+        for part in _parts(run, state, config)
+        for inputs in _gathered(part, config)
+    ]
+
+
+def _parts(run: Sequence[Segment], state: TopicState, config: TopicConfig) -> Iterator[Sequence[Segment]]:
+    """The run, cut where compaction needs its segments apart."""
+    if "compact" not in config.cleanup_policy:
+        yield run
+        return
+    partition = run[0].partition
+    clean = state.cleans.get(partition, 0)
+    newest = state.live(partition)[-1].path
+    yield [s for s in run if s.end <= clean]
+    yield [s for s in run if s.end > clean and s.path != newest]
+
+
+def _gathered(run: Sequence[Segment], config: TopicConfig) -> Iterator[list[Segment]]:
+    """Groups of two neighbours or more that are to become one segment."""
+    group = _Group()
+    for segment in run:
+        large = 2 * segment.size >= config.segment_bytes
+        if large or not group.has_room(segment, config):
+            yield from group.whole()
+            group = _Group()
+        if not large:
+            group.add(segment)
+    yield from group.tail()
+
+
+class _Group:
+    """Neighbours that may become one segment: their bytes, and their oldest and newest timestamp in ms."""
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+        self._size = 0
+        self._oldest_ms = 0
+        self._newest_ms = 0
+
+    def add(self, segment: Segment) -> None:
+        """Take the next one."""
+        self._oldest_ms, self._newest_ms = self._times_with(segment)
+        self._segments.append(segment)
+        self._size += segment.size
+
+    def has_room(self, segment: Segment, config: TopicConfig) -> bool:
+        """Whether the segment still fits, by its bytes and by its times."""
+        if self._size + segment.size > config.segment_bytes:
+            return False
+        if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+            return True
+        oldest_ms, newest_ms = self._times_with(segment)
+        return newest_ms - oldest_ms <= min(config.segment_ms, config.retention_ms)
+
+    def whole(self) -> Iterator[list[Segment]]:
+        """All of it: nothing more will ever fit."""
+        if len(self._segments) > 1:
+            yield self._segments
+
+    def tail(self) -> Iterator[list[Segment]]:
+        """From the oldest one on that is no larger than all after it: the group goes on growing."""
+        first, size = len(self._segments), self._size
+        for number, segment in enumerate(self._segments):
+            size -= segment.size
+            if segment.size <= size:
+                first = number
+                break
+        if len(self._segments) - first > 1:
+            yield self._segments[first:]
+
+    def _times_with(self, segment: Segment) -> tuple[int, int]:
+        low, high = segment.stats.min_timestamp_ms, segment.stats.max_timestamp_ms
+        low_ms = segment.modification_ms if low is None else low
+        high_ms = segment.modification_ms if high is None else high
+        if not self._segments:
+            return low_ms, high_ms
+        return min(self._oldest_ms, low_ms), max(self._newest_ms, high_ms)
