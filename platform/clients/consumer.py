@@ -32,7 +32,7 @@ class Consumer(ConsumerCore):
     """Reads topics of a lake. `conf` (or keywords): Kafka's dotted keys, see `ConsumerSettings`.
 
     Use it as a context manager, or close it at the end. Its methods may be called from many threads; callbacks run
-    inside `poll`, `consume`, `unsubscribe` and `close`. Two threads of its own read ahead and keep it in its group.
+    inside `poll`, `consume`, `unsubscribe` and `close`. Threads of its own read ahead and keep it in its group.
     Iterating over it polls for ever: it yields messages and raises a partition's errors. Source of the shape:
     `confluent_kafka.Consumer`; a closed one raises RuntimeError.
     """

@@ -58,9 +58,8 @@ class Buffer:
         self.bytes = 0
         self.records = 0
 
-    def add(self, owned: Owned, cursor: Cursor, batch: pa.RecordBatch) -> None:
-        """Append records."""
-        nbytes = batch.nbytes
+    def add(self, owned: Owned, cursor: Cursor, batch: pa.RecordBatch, nbytes: int) -> None:
+        """Append records, of about `nbytes`."""
         self._entries.append(Records(owned, cursor, batch, nbytes))
         self.bytes += nbytes
         self.records += batch.num_rows

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from tidelog.clients.constants import OFFSET_INVALID
@@ -19,6 +20,8 @@ from tidelog.log.lake import Lake
 
 # Between looks for where to start, while a topic is not there or the store does not answer.
 _RETRY_S = 1.0
+# Threads that decode segments, started when there is much to read.
+_HELPERS = 2
 
 
 class Fetcher:
@@ -43,7 +46,8 @@ class Fetcher:
         self._assignment = assignment
         self._buffer = buffer
         self._offsets = offsets
-        self._engine = FetchEngine(lake)
+        self._helpers = ThreadPoolExecutor(_HELPERS, thread_name_prefix="tidelog-decode")
+        self._engine = FetchEngine(lake, helpers=self._helpers)
         self._session = self._engine.session(headers=True, ends=settings.enable_partition_eof)
         self._limits = FetchLimits(
             settings.fetch_min_bytes,
@@ -77,6 +81,7 @@ class Fetcher:
             self._thread.join()
         self._session.close()
         self._engine.close()
+        self._helpers.shutdown()
 
     def changed(self) -> None:
         """The assignment is another, or a partition of it was moved, paused or resumed."""
@@ -189,7 +194,7 @@ class Fetcher:
                 return
             if isinstance(event, Fetched):
                 owned.log_start, owned.log_end = event.log_start, event.log_end
-                self._buffer.add(owned, cursor, event.records)
+                self._buffer.add(owned, cursor, event.records, event.nbytes)
                 self._lock.notify_all()
             elif isinstance(event, Failed):
                 self._failed(owned, event)

@@ -7,6 +7,7 @@ sessions at once, looks at those that may have grown, and names the fetches that
 import heapq
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -36,11 +37,15 @@ class _Followers:
 
 
 class FetchEngine:
-    """Fetches of one lake. `run_once` is for one thread at a time, the other methods for any."""
+    """Fetches of one lake. `run_once` is for one thread at a time, the other methods for any.
 
-    def __init__(self, lake: Lake, clock: Clock | None = None) -> None:
+    `helpers` decode segments beside the threads that read sessions; they are the caller's, and outlive the engine.
+    """
+
+    def __init__(self, lake: Lake, clock: Clock | None = None, helpers: Executor | None = None) -> None:
         self._lake = lake
         self._clock = clock or lake.clock
+        self._helpers = helpers
         self._tailing = Tailing(lake.storage, self._clock)
         self._lock = threading.Lock()
         self._topics: dict[str, _Followers] = {}
@@ -68,6 +73,7 @@ class FetchEngine:
             self._follow,
             self._unfollow,
             self._stir,
+            self._helpers,
             headers=headers,
             ends=ends,
         )

@@ -1,6 +1,8 @@
 """What a fetch session knows of one partition: how far it is read, the segment that is open, and what to tell."""
 
 from collections.abc import Iterator
+from concurrent.futures import Executor, Future, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -15,6 +17,8 @@ from tidelog.log.topic import Topic
 LAST_RETRY_S = 10.0
 # Decoded at once of a segment: what a fetch takes of it less is a slice. Small segments are decoded whole.
 DECODED_BYTES = 4 * 1024 * 1024
+# Less than this, as stored, is decoded sooner than a helper wakes up.
+_WORTH_HELP_BYTES = 16 * 1024
 
 
 class FollowedLog:
@@ -54,6 +58,14 @@ class FollowedLog:
         return self._told is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Records that were read, and about how many bytes they have."""
+
+    records: pa.RecordBatch
+    nbytes: int
+
+
 @dataclass(eq=False, slots=True)
 class Cursor:
     """How far a session has read a partition. `position`: the next offset; `given_bytes`: since its turn began.
@@ -74,14 +86,19 @@ class Cursor:
     _plan: fetch.FetchPlan | None = None
     _batches: Iterator[pa.RecordBatch] | None = None
     _rest: pa.RecordBatch | None = field(default=None, repr=False)
+    _rest_bytes: int = 0
+    _coming: Future[pa.RecordBatch | None] | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether a segment is open, or records of one wait."""
-        return self._batches is not None or self._rest is not None
+        return self._batches is not None or self._rest is not None or self._coming is not None
 
     def close(self) -> None:
         """Close the segment that is open; a later read opens it where this one stopped."""
+        coming, self._coming = self._coming, None
+        if coming is not None and not coming.cancel():
+            wait([coming])
         if self._batches is not None:
             self._batches.close()  # type: ignore[attr-defined]
         self._batches = self._rest = self._plan = None
@@ -96,7 +113,7 @@ class Cursor:
                 break
         return total
 
-    def read(self, lake: Lake, topic: Topic, *, headers: bool, most_bytes: int) -> pa.RecordBatch | None:
+    def read(self, lake: Lake, topic: Topic, *, headers: bool, most_bytes: int) -> Taken | None:
         """The next records, `most_bytes` of them or one record; None at the end of the partition as it is known.
 
         Raises what the log and its segments raise; then nothing is open and the position is as before.
@@ -104,20 +121,38 @@ class Cursor:
         if not self.topic_id:
             self.topic_id = topic.id
         try:
-            batch = self._rest if self._rest is not None else self._next(lake, topic, headers, most_bytes)
+            if self._rest is None:
+                coming, self._coming = self._coming, None
+                self._rest = self._next(lake, topic, headers, most_bytes) if coming is None else coming.result()
+                self._rest_bytes = 0 if self._rest is None else self._rest.nbytes
         except BaseException:
             self.close()
             raise
+        batch, nbytes = self._rest, self._rest_bytes
         if batch is None:
             return None
         rows = batch.num_rows
-        if batch.nbytes > most_bytes and rows > 1:
-            rows = max(1, rows * most_bytes // batch.nbytes)
+        if nbytes > most_bytes and rows > 1:
+            rows = max(1, rows * most_bytes // nbytes)
+            nbytes = nbytes * rows // batch.num_rows
         self._rest = batch.slice(rows) if rows < batch.num_rows else None
+        self._rest_bytes -= nbytes
         batch = batch.slice(0, rows)
         self.position = batch.column("offset")[-1].as_py() + 1
-        self.given_bytes += batch.nbytes
-        return batch
+        self.given_bytes += nbytes
+        return Taken(batch, nbytes)
+
+    def begin(self, helpers: Executor, lake: Lake, log: FollowedLog, *, headers: bool, most_bytes: int) -> None:
+        """Have a helper decode what the next read hands out, unless it is there, or little."""
+        topic, state = log.topic, log.state
+        if self._rest is not None or self._coming is not None or topic is None or state is None:
+            return
+        if self.problem(log) is not None or self.available(state, _WORTH_HELP_BYTES) < _WORTH_HELP_BYTES:
+            return
+        if not self.topic_id:
+            self.topic_id = topic.id
+        with suppress(RuntimeError):  # they take no more work: then it is done without them
+            self._coming = helpers.submit(self._next, lake, topic, headers, most_bytes)
 
     def _next(self, lake: Lake, topic: Topic, headers: bool, most_bytes: int) -> pa.RecordBatch | None:
         while True:

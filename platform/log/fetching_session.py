@@ -3,18 +3,22 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 
 from tidelog.log.clock import Clock
 from tidelog.log.errors import CorruptSegmentError, TidelogError
-from tidelog.log.fetching_cursor import Cursor, FollowedLog
+from tidelog.log.fetching_cursor import Cursor, FollowedLog, Taken
 from tidelog.log.lake import Lake
 
 # How many partitions have a segment open at once; the others wait for their turn, which ends after so many bytes.
 MOST_OPEN = 16
 TURN_BYTES = 32 * 1024 * 1024
+# So many partitions are decoded by helpers ahead of their turns.
+_AHEAD = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,14 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Records of a partition; `next_offset` is where its next read begins.
+    """Records of a partition, of about `nbytes`; `next_offset` is where its next read begins.
 
     `log_start` and `log_end`: the partition's offsets as last seen.
     """
 
     cursor: Cursor
     records: pa.RecordBatch
+    nbytes: int
     next_offset: int
     log_start: int
     log_end: int
@@ -71,7 +76,8 @@ _Partition = tuple[str, int]
 class FetchSession:
     """From `FetchEngine.session`. `read` is for one thread at a time, the other methods for any.
 
-    `headers`: hand out headers. `ends`: tell of each end that is reached.
+    `headers`: hand out headers. `ends`: tell of each end that is reached. `helpers` decode ahead of the reader, a few
+    megabytes of a few partitions.
     """
 
     def __init__(
@@ -82,6 +88,7 @@ class FetchSession:
         follow: Callable[[str, "FetchSession"], FollowedLog],
         unfollow: Callable[[str, "FetchSession"], None],
         stirred: Callable[["FetchSession"], None],
+        helpers: Executor | None,
         *,
         headers: bool,
         ends: bool,
@@ -92,6 +99,7 @@ class FetchSession:
         self._follow = follow
         self._unfollow = unfollow
         self._stirred = stirred
+        self._helpers = helpers
         self._headers = headers
         self._ends = ends
         self._logs: dict[str, FollowedLog] = {}
@@ -192,6 +200,7 @@ class FetchSession:
         The next call goes on with the partition after the last one served.
         """
         total = 0
+        self._begin_next(limits)
         for _ in range(len(self._turns)):
             with self._lock:
                 if not self._turns:
@@ -200,32 +209,42 @@ class FetchSession:
                 log = self._logs.get(cursor.topic)
             event = None if log is None or not self.holds(cursor) else self._turn(cursor, log, limits)
             self._next_turn(cursor, log)
+            self._begin_next(limits)
             if event is None:
                 continue
             yield event
             if isinstance(event, Fetched):
-                total += event.records.nbytes
+                total += event.nbytes
                 if total >= limits.max_bytes:
                     return
 
+    def _begin_next(self, limits: FetchLimits) -> None:
+        """Have the next ones decoded, where there are helpers, while the caller is busy with others."""
+        if self._helpers is None or not self._turns:
+            return
+        with self._lock:
+            next_ones = [(c, self._logs[c.topic]) for c in islice(self._turns, _AHEAD) if self.holds(c)]
+        for cursor, log in next_ones:
+            cursor.begin(self._helpers, self._lake, log, headers=self._headers, most_bytes=limits.partition_max_bytes)
+
     def _turn(self, cursor: Cursor, log: FollowedLog, limits: FetchLimits) -> FetchEvent | None:
         try:
-            records = self._records(cursor, log, limits)
+            taken = self._taken(cursor, log, limits)
         except TidelogError as e:
             told = cursor.failed(e, self._clock.elapsed_s(), limits.retry_s)
             self._failing.add(cursor)
             return Failed(cursor, cursor.position, e) if told else None
         cursor.succeeded()
-        if records is not None:
+        if taken is not None:
             state, partition = log.state, cursor.partition
             known = (0, cursor.position) if state is None else (state.start(partition), state.end(partition))
-            return Fetched(cursor, records, cursor.position, *known)
+            return Fetched(cursor, taken.records, taken.nbytes, cursor.position, *known)
         if self._ends and cursor.ends_told != cursor.position:
             cursor.ends_told = cursor.position
             return Reached(cursor, cursor.position)
         return None
 
-    def _records(self, cursor: Cursor, log: FollowedLog, limits: FetchLimits) -> pa.RecordBatch | None:
+    def _taken(self, cursor: Cursor, log: FollowedLog, limits: FetchLimits) -> Taken | None:
         problem = cursor.problem(log)
         if problem is not None:
             raise problem

@@ -143,10 +143,12 @@ class TestReading:
         lake.create_topic("t", partitions=1)
         lake.topic("t").append(pa.table({"value": [bytes([i % 251]) * 1000 for i in range(20_000)]}))
         opened: list[str] = []
-        faulty = FaultyStorage(
-            LocalStorage(tmp_path),
-            lambda m, path, phase: opened.append(path) if (m, phase) == ("open", "before") else None,
-        )
+
+        def hook(method: str, path: str, phase: str) -> None:
+            if path.endswith(".parquet") and phase == "before":
+                opened.append(method)
+
+        faulty = FaultyStorage(LocalStorage(tmp_path), hook)
         with Lake(str(tmp_path), storage=faulty) as view, FetchEngine(view) as other:
             session = other.session()
             session.put("t", 0, 0)
