@@ -2,20 +2,30 @@
 
 LOG_FOLDER = "_delta_log"
 FLOOR_FOLDER = "_tidelog/floor"
+# What running jobs hold.
+HOLDS_FOLDER = "_tidelog/holds"
 # What `tidelog check --repair` took out of the log.
 ASIDE_FOLDER = "_tidelog/torn"
+# Of a table of rows: its files.
+ROWS_FOLDER = "rows"
 LAKE_FILE = "__lake.json"
 # The first table of consumer groups' offsets; the i-th further one is `__consumer_offsets-<i>`.
 OFFSETS_TABLE = "__consumer_offsets"
+# What becomes of transactions.
+TRANSACTIONS_TABLE = "__transaction_state"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
 TXN_PREFIX = "tidelog/"
 END_PREFIX = "tidelog/end/"
 START_PREFIX = "tidelog/start/"
 CLEAN_PREFIX = "tidelog/clean/"
+TOMBSTONES_PREFIX = "tidelog/tombstones/"
+TOMBSTONES_SINCE_PREFIX = "tidelog/tombstones-since/"
 PRODUCER_PREFIX = "tidelog/producer/"
 SINK_PREFIX = "tidelog/sink/"
 TIMESTAMP_PREFIX = "tidelog/timestamp/"
+TRANSACTION_PREFIX = "tidelog/transaction/"
+TRANSACTION_FLOOR = "tidelog/transaction-floor"
 PURGE_TXN = "tidelog/purge"
 
 END_TAG = "tidelog.end"
@@ -54,7 +64,7 @@ def segment_path(partition: int, known_version: int, unique: str) -> str:
 
 def rows_path(known_version: int, unique: str) -> str:
     """A new file's path in a table of rows; `known_version` as in `segment_path`."""
-    return f"rows/{known_version}-{unique}.parquet"
+    return f"{ROWS_FOLDER}/{known_version}-{unique}.parquet"
 
 
 def segment_known_version(path: str) -> int | None:

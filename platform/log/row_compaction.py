@@ -3,7 +3,7 @@
 Rows keep their place in the log, so that the order never changes, and the log goes on meanwhile.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -72,7 +72,13 @@ def compact(kind: RowKind[F], plan: CompactionPlan, rows: Sequence[tuple[int, Ro
 
 
 def decide_compaction(
-    state: RowState[F], plan: CompactionPlan, kept: Sequence[tuple[int, Row]], path: str, data: bytes, now_ms: int
+    state: RowState[F],
+    plan: CompactionPlan,
+    kept: Sequence[tuple[int, Row]],
+    path: str,
+    data: bytes,
+    now_ms: int,
+    parameters: Mapping[str, str] | None = None,
 ) -> Outcome[bool]:
     """Put one file, `data` at `path`, with the rows `kept` in place of the plan's files.
 
@@ -93,4 +99,4 @@ def decide_compaction(
         last.end,
     )
     removes = (Remove(f.path, NO_PARTITION, f.base_offset, f.size, now_ms, False) for f in plan.files)
-    return Outcome((*removes, add), True, "OPTIMIZE", files={path: data})
+    return Outcome((*removes, add), True, "OPTIMIZE", parameters=parameters, files={path: data})

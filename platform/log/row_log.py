@@ -222,6 +222,7 @@ class _Attempt(Generic[F]):
         self._kind = kind
         self._lake = lake
         self._rows: list[Row] = []
+        self._known = -1
         self._path = ""
         self._data = b""
 
@@ -229,8 +230,9 @@ class _Attempt(Generic[F]):
         """The entry of these answers."""
         if not answers.rows:
             return Outcome((), answers)
-        if answers.rows != self._rows:
-            self._rows = answers.rows
+        old = self._known < (state.txn(layout.PURGE_TXN) or 0)  # its file may be taken for an orphan
+        if answers.rows != self._rows or old:
+            self._rows, self._known = answers.rows, state.version
             self._path = layout.rows_path(state.version, self._lake.ids.new())
             self._data = row_file(self._kind, self._rows)
         return append_rows(state, self._rows, self._path, self._data, answers, self._lake.clock.now_ms())

@@ -1,15 +1,15 @@
 """Upkeep of a table of rows besides checkpoints and trimming: compaction, and deleting the files that it replaced."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 from tidelog.log import layout
-from tidelog.log.checkpoints import removed_files, whole_checkpoints
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.decisions import Outcome
 from tidelog.log.door import Door
-from tidelog.log.row_compaction import FEWEST_FILES, compact, decide_compaction, plan_compaction
+from tidelog.log.purging import over, read_gone
+from tidelog.log.row_compaction import FEWEST_FILES, CompactionPlan, compact, decide_compaction, plan_compaction
 from tidelog.log.row_state import Fold, RowKind, RowState
 
 F = TypeVar("F", bound=Fold)
@@ -36,11 +36,19 @@ class RowUpkeep(Generic[F]):
         self._delete_delay_ms = delete_delay_ms
         self._purged = -1
 
-    def compact(self, fewest: int = FEWEST_FILES) -> bool:
-        """Compact the table if it is worth it, `fewest` files or more at once; whether it was done."""
+    def plan(self, fewest: int = FEWEST_FILES) -> CompactionPlan | None:
+        """What `compact` would compact, as of the last look at the log; None when it isn't worth it."""
         with self._door.lock:
             state = self._door.state
-            plan = plan_compaction(state.files, len(state.fold), fewest)
+            return plan_compaction(state.files, len(state.fold), fewest)
+
+    def compact(self, fewest: int = FEWEST_FILES, parameters: Mapping[str, str] | None = None) -> bool:
+        """Compact the table if it is worth it, `fewest` files or more at once; whether it was done.
+
+        `parameters` go into the table's history.
+        """
+        with self._door.lock:
+            state, plan = self._door.state, self.plan(fewest)
             version = state.version
         if plan is None:
             return False
@@ -51,27 +59,31 @@ class RowUpkeep(Generic[F]):
         path = layout.rows_path(version, self._ids.new())
 
         def decide(state: RowState[F]) -> Outcome[bool]:
-            return decide_compaction(state, plan, kept, path, data, self._clock.now_ms())
+            if version < (state.txn(layout.PURGE_TXN) or 0):  # a repeat finds the file taken for an orphan
+                return Outcome((), False)
+            return decide_compaction(state, plan, kept, path, data, self._clock.now_ms(), parameters)
 
         return self._door.commit(decide).response
 
     def purge(self) -> int:
         """Delete files that compaction replaced before all that is kept of the log; how many.
 
-        The entries that the newest floor passed are older than `log.min.age.ms`, and whoever opens the table starts
-        past it. The checkpoint there still names what was removed up to it.
+        What committers do beside their work; maintenance (`tidelog.retention.purging`) also looks for orphans.
         """
         storage, folder = self._door.storage, self._door.folder
         floor = self._door.oldest_version() - 1
         if floor <= self._purged:
             return 0
-        listed = whole_checkpoints(storage.list_after(self._door.path(layout.LOG_FOLDER)))
-        checkpoint = next((c for c in listed if c.version == floor + 1), None)
-        if checkpoint is None:
+        listing = list(storage.list_after(self._door.path(layout.LOG_FOLDER)))
+        gone = read_gone(storage, folder, floor, listing)
+        if not gone:
             return 0
-        before_ms = self._clock.now_ms() - self._delete_delay_ms()
-        old = [p for p, removed_ms in removed_files(storage, folder, checkpoint) if removed_ms <= before_ms]
+        files = storage.list_after(self._door.path(layout.ROWS_FOLDER))
+        made_ms = {o.path.removeprefix(f"{folder}/"): o.modified_ms for o in files}
+        live = {unquote(file.path) for file in self._door.state.files}
+        store_now_ms = max(o.modified_ms for o in listing)
+        old = over(gone, made_ms, live, store_now_ms, self._delete_delay_ms())
         for path in old:
-            storage.delete(self._door.path(unquote(path)))
+            storage.delete(self._door.path(path))
         self._purged = floor
         return len(old)

@@ -4,11 +4,12 @@ A writer that slept while entries were deleted must find the floor before it ack
 order is: floor, then deletions, and every run sweeps again below the floor for strays of such writers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpoint, read_checkpoint, whole_checkpoints
+from tidelog.log.holds import forgotten, held_version, read_holds
 from tidelog.log.storage.port import ObjectInfo, Storage
 
 # A gap between two entries counts at most for this part of the least age.
@@ -23,22 +24,38 @@ class TrimPlan:
     paths: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a patient trimmer has seen: at `store_ms` of the store's clock entry `version` was the newest.
+
+    Whoever gives it has waited since then, on a clock that never jumps, for the smallest `log.min.age.ms` there is
+    (`tidelog.log.door.SMALLEST_MIN_AGE_S`): a writer that has not seen these entries looks at the floors before it
+    acknowledges anything. So their age may be told by the store's clock alone, as far as time travel is concerned.
+    """
+
+    version: int
+    store_ms: int
+
+
 def plan_trim(
     listing: Sequence[ObjectInfo],
     checkpoints: Sequence[Checkpoint],
     floor: int,
     store_now_ms: int,
     min_age_ms: int,
+    rest: Rest | None = None,
+    held: int | None = None,
 ) -> TrimPlan:
     """Decide the floor and the deletions. All times are the store's own clock, ms since the epoch.
 
-    What the floor passes is old by `counted_ages_ms`, and below it the order of deletions matters to nobody.
+    What the floor passes is old by `ages_ms`, and below it the order of deletions matters to nobody.
     The newest checkpoint older than `min_age_ms` stays, with every entry from it on: whoever reads the table
-    as it was within that age finds what it needs. `floor` is the newest one published so far.
+    as it was within that age finds what it needs. So does a running job that needs versions from `held` on.
+    `floor` is the newest one published so far.
     """
-    ages = counted_ages_ms(listing, floor, min_age_ms // GAPS_IN_AN_AGE)
+    ages = ages_ms(listing, floor, min_age_ms, rest)
     old = [c.version for c in checkpoints if ages.get(c.version, -1) >= min_age_ms]
-    new_floor = max(floor, max(old, default=0) - 1)
+    new_floor = max(floor, max((v for v in old if held is None or v <= held), default=0) - 1)
     paths = tuple(
         o.path
         for o in listing
@@ -47,6 +64,23 @@ def plan_trim(
         and o.modified_ms <= store_now_ms - min_age_ms
     )
     return TrimPlan(new_floor, paths)
+
+
+def ages_ms(listing: Sequence[ObjectInfo], floor: int, min_age_ms: int, rest: Rest | None = None) -> dict[int, int]:
+    """{version: age} of the entries past the floor, in ms: up to the newest entry, or up to now for a log at rest."""
+    ages = counted_ages_ms(listing, floor, min_age_ms // GAPS_IN_AN_AGE)
+    if rest is None or rest.version not in ages:
+        return ages
+    seen = [o for o in listing if (layout.version_of(o.path) or 0) <= rest.version]
+    reached_ms = max(o.modified_ms for o in seen if o.path.endswith(".json"))
+    silent_ms = max(0, rest.store_ms - reached_ms)
+    at_rest = counted_ages_ms(seen, floor, min_age_ms // GAPS_IN_AN_AGE)
+    return {version: max(age, at_rest.get(version, -silent_ms) + silent_ms) for version, age in ages.items()}
+
+
+def old_version(ages: Mapping[int, int], min_age_ms: int) -> int:
+    """The newest version that is `min_age_ms` old; -1 when none is."""
+    return max((version for version, age in ages.items() if age >= min_age_ms), default=-1)
 
 
 def counted_ages_ms(listing: Sequence[ObjectInfo], floor: int, longest_gap_ms: int) -> dict[int, int]:
@@ -70,17 +104,20 @@ def counted_ages_ms(listing: Sequence[ObjectInfo], floor: int, longest_gap_ms: i
     return {version: counted - at for version, at in counted_at.items()}
 
 
-def trim(storage: Storage, folder: str, min_age_ms: int) -> TrimPlan:
+def trim(storage: Storage, folder: str, min_age_ms: int, rest: Rest | None = None) -> TrimPlan:
     """Carry a trim out; safe to run twice at once and to kill anywhere. Returns what was done.
 
-    The newest object of the log folder stands for the store's clock.
+    The newest object of the log folder, or of the holds, stands for the store's clock.
     """
     floors = [o.path for o in storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}")]
     floor = max((layout.version_of(p) or 0 for p in floors), default=-1)
     listing = list(storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))
-    store_now_ms = max((o.modified_ms for o in listing), default=0)
+    holds = read_holds(storage, folder)  # after the entries: a job that has not seen one of them holds by then
+    store_now_ms = max([*(o.modified_ms for o in listing), *(h.renewed_ms for h in holds)], default=0)
     checkpoints = whole_checkpoints(listing)
-    plan = plan_trim(listing, checkpoints, floor, store_now_ms, min_age_ms)
+    until_ms = store_now_ms if rest is None else max(store_now_ms, rest.store_ms)
+    held = held_version(holds, store_now_ms)
+    plan = plan_trim(listing, checkpoints, floor, until_ms, min_age_ms, rest, held)
     if plan.floor > floor:
         kept = next(c for c in checkpoints if c.version > plan.floor)
         # What is deleted can only be had from this checkpoint, so it must be readable, and outlast a power loss.
@@ -88,6 +125,8 @@ def trim(storage: Storage, folder: str, min_age_ms: int) -> TrimPlan:
         read_checkpoint(storage, folder, kept)
         storage.put_if_absent(f"{folder}/{layout.floor_path(plan.floor)}", b"")
     for path in plan.paths:
+        storage.delete(path)
+    for path in forgotten(holds, store_now_ms):
         storage.delete(path)
     for path in floors:
         if (layout.version_of(path) or 0) < plan.floor:
