@@ -4,16 +4,18 @@ A group's generation, members and offsets share one log, so that one decision fe
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import TypeVar
 
 import mmh3
 
 from tidelog.groups.coordination import check_group_id
-from tidelog.groups.coordination_offsets import decide_commit, delete_group, delete_offsets
+from tidelog.groups.coordination_offsets import decide_commit, delete_group, delete_offsets, settle
 from tidelog.groups.group_log_checks import check_values, of_this_life, placed
 from tidelog.groups.group_log_expiry import expire
-from tidelog.groups.group_log_rows import KIND, GroupsFold, changes, dated
+from tidelog.groups.group_log_pending import Patience, Verdicts, resolve, unstable
+from tidelog.groups.group_log_rows import KIND, GroupsFold, changes
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, TopicPartition
 from tidelog.log import layout
 from tidelog.log.errors import GroupSubscribedError
@@ -21,6 +23,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_rules import RowOutcome
 from tidelog.log.state import TABLES
+from tidelog.transactions.model import TransactionKey, Verdict
+from tidelog.transactions.transaction_log import TransactionLog
 
 R = TypeVar("R")
 
@@ -35,6 +39,8 @@ class GroupLog:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._known_tables = 0
+        self._transactions = TransactionLog(lake)
+        self._patience = Patience(self._transactions, lake.clock)
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -46,20 +52,45 @@ class GroupLog:
         """The group's committed offsets, by (topic, partition)."""
         return self.view(group_id).offsets
 
+    def stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """The group's committed offsets when none waits for a transaction, else `UnstableOffsetError`: ask again.
+
+        A transaction that is open for longer than its time-out, as seen from here, is aborted on the way.
+        """
+        view, verdicts = self._resolved(lambda: self._written(group_id))
+        if view.pending and self._patience.aborts({key for key, _ in view.pending}):
+            view, verdicts = self._resolved(lambda: self._written(group_id))
+        for key, verdict in verdicts.items():
+            if verdict is not Verdict.OPEN:  # the next reader need not ask again
+                self.decide(group_id, _settled(key, verdict is Verdict.COMMITTED))
+        if view.pending:
+            raise unstable(group_id, view)
+        return of_this_life(view.offsets, self._lake.peek)
+
     def view(self, group_id: str) -> GroupView:
-        """The group and its offsets, those of topics deleted since left out. Raises `InvalidGroupError`."""
-        view = self._written(group_id)
-        return GroupView(view.group, of_this_life(view.offsets, self._lake.peek))
+        """The group and its offsets, those of topics deleted since left out. Raises `InvalidGroupError`.
+
+        Offsets of transactions that are committed count; those that wait for open ones are `pending`.
+        """
+        view, _ = self._resolved(lambda: self._written(group_id))
+        return replace(view, offsets=of_this_life(view.offsets, self._lake.peek))
+
+    def _resolved(self, look: Callable[[], GroupView]) -> tuple[GroupView, Verdicts]:
+        return resolve(look, self._transactions.verdicts)
 
     def groups(self) -> list[str]:
         """The ids of all groups that have members, a generation or offsets; sorted."""
-        return sorted(group_id for log in self._logs() for group_id in log.look(GroupsFold.group_ids))
+        return sorted(group_id for log in self.tables() for group_id in log.look(GroupsFold.group_ids))
 
     def views(self) -> dict[str, GroupView]:
         """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic."""
         look = cache(self._lake.peek)
-        written = self._all_written().items()
-        return {group_id: GroupView(view.group, of_this_life(view.offsets, look)) for group_id, view in written}
+        found = {}
+        for group_id, view in self._all_written().items():
+            if view.pending:
+                view, _ = self._resolved(partial(self._written, group_id))
+            found[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
+        return found
 
     def positions(self) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
         """{group id: offsets} of all groups that have offsets."""
@@ -73,7 +104,7 @@ class GroupLog:
 
     def _all_written(self) -> dict[str, GroupView]:
         found: dict[str, GroupView] = {}
-        for log in self._logs():
+        for log in self.tables():
             found |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
         return dict(sorted(found.items()))
 
@@ -131,8 +162,7 @@ class GroupLog:
         def decide(fold: GroupsFold) -> RowOutcome[R]:
             view = fold.view(group_id)
             decision = rule(view)
-            rows = changes(view, group_id, decision.group, dated(decision.offsets, now_ms))
-            return RowOutcome(rows, decision.response)
+            return RowOutcome(changes(view, group_id, decision, now_ms), decision.response)
 
         return decide
 
@@ -151,13 +181,17 @@ class GroupLog:
         `IllegalGenerationError`, `RebalanceInProgressError`.
         """
         check_values(offsets)
-        wanted = placed(offsets, self._lake.peek)
+        wanted = self.placed(offsets)
         self.decide(
             group_id,
             lambda view: decide_commit(
                 view, group_id, wanted, member_id=member_id, generation=generation, instance_id=instance_id
             ),
         )
+
+    def placed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets with the ids of their topics. Raises as `group_log_checks.placed`."""
+        return placed(offsets, self._lake.peek)
 
     def delete_group(self, group_id: str) -> None:
         """Delete a group and its offsets. Raises `GroupNotFoundError`, `GroupNotEmptyError`."""
@@ -178,17 +212,24 @@ class GroupLog:
         gone = frozenset(topics)
 
         def rule(view: GroupView) -> Decision[None]:
-            return Decision(response=None, offsets=dict.fromkeys(place for place in view.offsets if place[0] in gone))
+            return Decision(
+                response=None,
+                offsets=dict.fromkeys(place for place in view.offsets if place[0] in gone),
+                pending=dict.fromkeys(waiting for waiting in view.pending if waiting[1][0] in gone),
+            )
 
-        holders = [group for group, view in self._all_written().items() if any(t in gone for t, _ in view.offsets)]
+        def holds(view: GroupView) -> bool:
+            return any(topic in gone for topic, _ in (*view.offsets, *(place for _, place in view.pending)))
+
+        holders = [group for group, view in self._all_written().items() if holds(view)]
         for answer in self.decide_all([(group_id, rule) for group_id in holders]):
             if answer is not None:
                 raise answer
 
-    def expire_offsets(self, now_ms: int) -> dict[str, list[TopicPartition]]:
+    def expire_offsets(self, now_ms: int, *, dry_run: bool = False) -> dict[str, list[TopicPartition]]:
         """Delete what `offsets.retention.minutes` has passed for, and groups of which nothing is left by that.
 
-        `now_ms`: ms since the epoch. Returns {group id: partitions whose offset went}.
+        `now_ms`: ms since the epoch. Returns {group id: partitions whose offset went}; `dry_run`: would go.
         """
         retention_ms = self._lake.config().offsets_retention_minutes * 60_000
 
@@ -199,7 +240,7 @@ class GroupLog:
         for group_id in self.groups():
             seen = rule(self._written(group_id))
             if seen.group is not None or seen.offsets:
-                expired[group_id] = self.decide(group_id, rule)
+                expired[group_id] = seen.response if dry_run else self.decide(group_id, rule)
         return expired
 
     # --- tables --------------------------------------------------------------------------------------------
@@ -210,7 +251,8 @@ class GroupLog:
             self._known_tables = int(self._first().fact(TABLES) or "0")
         return self._known_tables
 
-    def _logs(self) -> list[RowLog[GroupsFold]]:
+    def tables(self) -> list[RowLog[GroupsFold]]:
+        """The tables that hold the groups; none before the first write."""
         tables = self._tables()
         return [self._table(number, tables) for number in range(tables)]
 
@@ -224,3 +266,7 @@ class GroupLog:
     def _table(self, number: int, tables: int) -> RowLog[GroupsFold]:
         name = layout.OFFSETS_TABLE if number == 0 else f"{layout.OFFSETS_TABLE}-{number}"
         return self._lake.row_log(name, KIND, {TABLES: str(tables)})
+
+
+def _settled(key: TransactionKey, committed: bool) -> Callable[[GroupView], Decision[None]]:
+    return lambda view: settle(view, key, committed=committed)

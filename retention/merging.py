@@ -4,7 +4,7 @@ Bytes are written again only when what came after them has grown as large: a top
 every few minutes is written a few times in all, not once a run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelog.log.config import TopicConfig
@@ -14,28 +14,40 @@ from tidelog.retention.rewrites import Unit, rewrite_codec, runs, unit_of
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a topic's segments lie: their number and bytes, and the fewest files of `segment.bytes` that hold them."""
+    """How a topic's segments lie: {partition: (files, bytes)}, and the bytes that a segment should have."""
 
-    files: int
-    bytes: int
-    fewest_files: int
+    partitions: Mapping[int, tuple[int, int]]
+    segment_bytes: int
+
+    @property
+    def files(self) -> int:
+        """How many segments there are."""
+        return sum(files for files, _ in self.partitions.values())
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all segments."""
+        return sum(size for _, size in self.partitions.values())
 
     @property
     def read_amplification(self) -> float:
         """How many files a reader of all opens for each one that it would have to; 1.0 for an empty topic."""
-        return self.files / self.fewest_files if self.fewest_files else 1.0
+        fewest = sum(max(1, -(-size // self.segment_bytes)) for files, size in self.partitions.values() if files)
+        return self.files / fewest if fewest else 1.0
+
+    def replaced(self, units: Iterable[tuple[Unit, int, int]]) -> "Shape":
+        """The shape after units: (unit, the number of its outputs, their bytes)."""
+        partitions = dict(self.partitions)
+        for unit, outputs, output_bytes in units:
+            files, size = partitions[unit.partition]
+            partitions[unit.partition] = (files - len(unit.inputs) + outputs, size - unit.size + output_bytes)
+        return Shape(partitions, self.segment_bytes)
 
 
 def shape_of(state: TopicState, config: TopicConfig) -> Shape:
     """The shape of a topic's live segments."""
-    files, size, fewest = 0, 0, 0
-    for partition in range(state.partitions):
-        live = state.live(partition)
-        held = sum(s.size for s in live)
-        files += len(live)
-        size += held
-        fewest += max(1, -(-held // config.segment_bytes)) if live else 0
-    return Shape(files, size, fewest)
+    lives = {partition: state.live(partition) for partition in range(state.partitions)}
+    return Shape({p: (len(live), sum(s.size for s in live)) for p, live in lives.items()}, config.segment_bytes)
 
 
 def plan_merges(state: TopicState, topic: str, config: TopicConfig) -> list[Unit]:

@@ -84,9 +84,13 @@ def test_the_newest_segment_of_a_compacted_topic_and_the_border_of_what_is_compa
 
 def test_read_amplification_is_files_for_each_that_is_needed() -> None:
     config = TopicConfig.parse({"segment.bytes": "100"})
-    assert shape_of(state_of([10] * 40), config) == Shape(40, 400, 4)
-    assert shape_of(state_of([10] * 40), config).read_amplification == 10.0
+    before = shape_of(state_of([10] * 40), config)
+    assert before == Shape({0: (40, 400), 1: (0, 0)}, 100)
+    assert (before.files, before.bytes, before.read_amplification) == (40, 400, 10.0)
     assert shape_of(state_of([]), config).read_amplification == 1.0
+    units = plan_merges(state_of([10] * 40), "t", config)
+    after = before.replaced((unit, 1, 90) for unit in units)
+    assert (after.files, after.bytes, after.read_amplification) == (4, 360, 1.0)
 
 
 @settings(deadline=None)

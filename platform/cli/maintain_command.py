@@ -1,0 +1,41 @@
+"""`tidelog maintain`: retention, compaction, merging and purging of a lake, in this process."""
+
+import typer
+
+from tidelog.cli.maintain_options import (
+    DryRunOption,
+    EveryOption,
+    NowOption,
+    OnlyOption,
+    PatternOption,
+    TopicsOption,
+    wanted,
+)
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+
+
+def maintain(
+    context: typer.Context,
+    only: OnlyOption = None,
+    topics: TopicsOption = None,
+    pattern: PatternOption = None,
+    now: NowOption = None,
+    dry_run: DryRunOption = False,
+    every: EveryOption = None,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Keep a lake small and fast: drop what has expired, compact, merge small segments, delete files nobody needs.
+
+    Safe to run twice at once and to kill anywhere. What fails is named, the rest goes on, and the exit code is 1; that
+    another run was faster is told, and is no failure. It works in this process, for small lakes; large ones take the
+    jobs of the same name on Spark.
+    """
+    call = session(context, lake, output, debug)
+    asked = wanted(only, topics, pattern, now, dry_run, every)
+    with call.open_lake() as opened:
+        # Arrow, the groups and the scheduler: heavy, and not needed for --help.
+        from tidelog.cli.maintaining import carry_out
+
+        carry_out(call, opened, asked)

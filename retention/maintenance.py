@@ -1,0 +1,253 @@
+"""Maintenance: what keeps a lake small and fast, for all its topics or some, in one run.
+
+For each topic: expiry, compaction, merging; then purging, and the tables of groups. Plans are pure, an executor carries
+them out, the door takes what comes of it. A run may be killed anywhere and run again, and two at once are safe: one of
+them loses what both did, says so, and is done.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tidelog.log.config import TopicConfig
+from tidelog.log.errors import InvalidConfigError, TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.holds import Holder
+from tidelog.log.lake import Lake
+from tidelog.log.positions import GroupUpkeep
+from tidelog.log.state import TopicState
+from tidelog.retention.clocks import clock_problem
+from tidelog.retention.compacting import CompactionReport, Compactor, LocalCompactor, compact
+from tidelog.retention.executors import Executor, LocalExecutor, Task
+from tidelog.retention.expiry import OPERATION as RETENTION
+from tidelog.retention.expiry import decide_expiry, kept_by_the_future, plan_expiry
+from tidelog.retention.merging import plan_merges, shape_of
+from tidelog.retention.purging import Purged, Purger, purgeable
+from tidelog.retention.report import Failure, Merged, OffsetsReport, Report, Retained, TopicReport
+from tidelog.retention.rewrites import Unit, plan_cuts
+from tidelog.retention.rewriting import Rewriting, rewrite
+
+R = TypeVar("R")
+
+RETAIN, COMPACT, MERGE, PURGE, OFFSETS = PARTS = ("retention", "compact", "merge", "purge", "offsets")
+# What a topic's history calls a merge.
+OPTIMIZE = "OPTIMIZE"
+# So many files of a table of rows are worth making one of, when a job looks after it.
+_FEWEST_ROW_FILES = 2
+
+
+def maintain(
+    lake: Lake,
+    *,
+    only: Collection[str] = PARTS,
+    topics: Sequence[str] | None = None,
+    pattern: str | None = None,
+    now_ms: int | None = None,
+    dry_run: bool = False,
+    executor: Executor | None = None,
+    compactor: Compactor | None = None,
+    groups: GroupUpkeep | None = None,
+) -> Report:
+    """Do the parts `only` of maintenance on the topics named, on those whose whole name `pattern` matches, or on all.
+
+    `now_ms` is the time that the plans see (ms since the epoch), by default the lake's clock's. `dry_run` plans, each
+    part on what is there now, and changes nothing but the run's own holds. `groups` are looked after when no topics
+    are chosen. What fails is named in the report, and the rest goes on.
+    Raises `re.error` for a pattern that is none, `StorageError` when the lake can't be listed.
+    """
+    run_id = lake.ids.new()
+    at_ms = lake.clock.now_ms() if now_ms is None else now_ms
+    report = Report(run_id, lake.uri, at_ms, dry_run)
+    with Holder(lake.storage, lake.clock, lake.ids, f"maintenance run {run_id}") as holder:
+        run = _Run(
+            lake,
+            run_id,
+            at_ms,
+            dry_run,
+            frozenset(only),
+            holder,
+            Purger(lake, holder, run_id),
+            executor or LocalExecutor(lake.storage, lake.ids),
+            compactor or LocalCompactor(lake.storage, lake.ids),
+        )
+        if run.only & {RETAIN, COMPACT, MERGE, PURGE}:
+            report.topics.extend(run.maintain_topics(_chosen(lake, topics, pattern, deleted=PURGE in run.only)))
+        if OFFSETS in run.only and groups is not None and topics is None and pattern is None:
+            report.offsets = run.maintain_offsets(groups)
+    return report
+
+
+def _chosen(lake: Lake, topics: Sequence[str] | None, pattern: str | None, *, deleted: bool) -> list[str]:
+    """The names of the topics to look after; with `deleted`, of those whose files may still be there, too."""
+    if topics is not None:
+        return list(dict.fromkeys(topics))
+    names = sorted({*lake.topics(), *(purgeable(lake) if deleted else ())})
+    matches = re.compile(pattern).fullmatch if pattern is not None else bool
+    return [name for name in names if matches(name)]
+
+
+@dataclass
+class _Run:
+    """One run. `now_ms` is what plans see; what entries say of the time is the clock's."""
+
+    lake: Lake
+    run_id: str
+    now_ms: int
+    dry_run: bool
+    only: frozenset[str]
+    holder: Holder
+    purger: Purger
+    executor: Executor
+    compactor: Compactor
+    _spared: dict[str, set[int]] = field(default_factory=dict)
+
+    def maintain_topics(self, names: Iterable[str]) -> list[TopicReport]:
+        """Each topic in turn; purges come last, so that what they wait for has waited."""
+        reports = [TopicReport(name) for name in names]
+        ready = [report for report in reports if self._part(report, "", self._is_ready) is True]
+        for report in ready:
+            if self.lake.peek(report.topic) is not None:
+                self._maintain(report)
+        for report in ready:
+            if PURGE in self.only and not report.gone:
+                report.purge = self._part(report, PURGE, self._purge)
+        return reports
+
+    def _maintain(self, report: TopicReport) -> None:
+        if RETAIN in self.only:
+            report.retention = self._part(report, RETAIN, self._retain)
+        if COMPACT in self.only:
+            report.compact = self._part(report, COMPACT, self._compact)
+        if MERGE in self.only:
+            report.merge = self._part(report, MERGE, self._merge)
+
+    def _part(self, report: TopicReport, part: str, do: Callable[[TopicReport], R]) -> R | None:
+        """Do a part; None when it fails, and the report then says why, or when the topic is deleted meanwhile."""
+        if report.gone:
+            return None
+        try:
+            return do(report)
+        except (TopicChangedError, UnknownTopicError) as e:
+            if part:
+                report.gone = True
+            else:
+                report.failures.append(Failure("topic", str(e)))
+        except TidelogError as e:
+            report.failures.append(Failure(part or "topic", str(e)))
+        return None
+
+    def _is_ready(self, report: TopicReport) -> bool:
+        """Whether the topic can be looked after: it is one, and neither its policy nor the clock is wrong."""
+        lake, name = self.lake, report.topic
+        known = lake.peek(name)
+        if known is None and not (PURGE in self.only and lake.log(name).door.state.version >= 0):
+            lake.topic_config(name)  # says what is wrong
+        if known is not None:
+            self._config(name, known)
+        self.purger.look(name)
+        newest_ms = 0 if known is None else known.last_modification_ms
+        problem = clock_problem(lake.clock.now_ms(), self.holder.store_ms(name), newest_ms)
+        if problem is not None:
+            report.failures.append(Failure("clock", f"Topic '{name}': {problem}"))
+        return problem is None
+
+    def _config(self, name: str, state: TopicState) -> TopicConfig:
+        """The topic's configuration. Raises `InvalidConfigError` for one that contradicts itself."""
+        try:
+            return TopicConfig.parse(state.overrides, defaults=self.lake.config())
+        except InvalidConfigError as e:
+            raise InvalidConfigError(
+                f"Topic '{name}' is left as it is: {e} (Set it with lake.alter_topic or 'tidelog topic alter', the"
+                " lake's defaults with 'tidelog lake alter'.)"
+            ) from e
+
+    def _look(self, name: str) -> tuple[TopicState, TopicConfig]:
+        state = self.lake.topic(name).state()
+        return state, self._config(name, state)
+
+    # --- the parts -----------------------------------------------------------------------------------------
+
+    def _retain(self, report: TopicReport) -> Retained:
+        name = report.topic
+        state, config = self._look(name)
+        plan = plan_expiry(state, config, self.now_ms)
+        gone = [s for p, start in plan.starts.items() for s in state.live(p) if s.end <= start]
+        future = kept_by_the_future(state, config, self.now_ms)
+        if plan.starts and not self.dry_run:
+            self.lake.commit(
+                name,
+                lambda now: decide_expiry(
+                    now, name, plan, now_ms=self.lake.clock.now_ms(), parameters={"run": self.run_id}
+                ),
+            )
+        units = plan_cuts(self.lake.topic(name).state(), name, config)
+        cut = self._rewrite(report, RETAIN, RETENTION, units)
+        return Retained(
+            dict(plan.starts),
+            len(gone),
+            sum(s.size for s in gone),
+            len(units) if self.dry_run else len(cut.landed),
+            len(cut.lost),
+            future,
+        )
+
+    def _compact(self, report: TopicReport) -> CompactionReport | None:
+        if "compact" not in self._look(report.topic)[1].cleanup_policy:
+            return None
+        compacted = compact(
+            self.lake,
+            report.topic,
+            now_ms=self.now_ms,
+            compactor=self.compactor,
+            run_id=self.run_id,
+            dry_run=self.dry_run,
+        )
+        self._fail(report, COMPACT, compacted.failures)
+        return compacted
+
+    def _merge(self, report: TopicReport) -> Merged:
+        name = report.topic
+        state, config = self._look(name)
+        before = shape_of(state, config)
+        units = plan_merges(state, name, config)
+        if self.dry_run:
+            return Merged(len(units), 0, before, before.replaced((unit, 1, unit.size) for unit in units))
+        done = self._rewrite(report, MERGE, OPTIMIZE, units)
+        after = before.replaced((d.unit, len(d.outputs), d.bytes_out) for d in done.landed)
+        return Merged(len(units), len(done.lost), before, after)
+
+    def _purge(self, report: TopicReport) -> Purged:
+        spare = self._spared.get(report.topic, ())
+        return self.purger.purge(report.topic, now_ms=self.now_ms, dry_run=self.dry_run, spare=spare)
+
+    def _rewrite(self, report: TopicReport, part: str, operation: str, units: Sequence[Unit]) -> Rewriting:
+        """Carry units out, but not those of partitions that failed before."""
+        spared = self._spared.get(report.topic, ())
+        tasks = [Task(unit) for unit in units if unit.partition not in spared]
+        if self.dry_run or not tasks:
+            return Rewriting()
+        done = rewrite(
+            self.lake, report.topic, tasks, self.executor, operation=operation, parameters={"run": self.run_id}
+        )
+        self._fail(report, part, done.failures)
+        return done
+
+    def _fail(self, report: TopicReport, part: str, failures: Mapping[int, str]) -> None:
+        report.failures.extend(Failure(part, message, partition) for partition, message in sorted(failures.items()))
+        self._spared.setdefault(report.topic, set()).update(failures)
+
+    def maintain_offsets(self, groups: GroupUpkeep) -> OffsetsReport:
+        """Expire groups' offsets, then compact and purge the tables that hold them."""
+        report = OffsetsReport()
+        try:
+            expired = groups.expire_offsets(self.now_ms, dry_run=self.dry_run)
+            report.expired = {group: list(gone) for group, gone in expired.items()}
+            for table in groups.tables():
+                if table.chores.plan(_FEWEST_ROW_FILES) is not None:
+                    if not self.dry_run and not table.chores.compact(_FEWEST_ROW_FILES, {"run": self.run_id}):
+                        continue  # somebody else was faster
+                    report.compacted.append(table.name)
+                report.purged.append(self.purger.purge_rows(table, now_ms=self.now_ms, dry_run=self.dry_run))
+        except TidelogError as e:
+            report.failures.append(Failure(OFFSETS, str(e)))
+        return report

@@ -1,0 +1,228 @@
+"""What a maintenance run did, topic by topic, or would do; as JSON and as rows of a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.retention.compacting import CompactionReport
+from tidelog.retention.merging import Shape
+from tidelog.retention.purging import Purged
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A part that did not get done: of one partition, or of the topic (`partition` None), and why."""
+
+    part: str
+    message: str
+    partition: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The failure as JSON has it."""
+        return {"part": self.part, "partition": self.partition, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What expiry let go: `starts` {partition: new log start offset}, `segments` and `bytes` that left.
+
+    `cut`: segments that were rewritten without the records below the log start, `lost` those that somebody else had
+    changed. `future`: {partition: ms} where a timestamp later than now keeps all from expiring by time.
+    """
+
+    starts: dict[int, int]
+    segments: int
+    bytes: int
+    cut: int = 0
+    lost: int = 0
+    future: dict[int, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON has them."""
+        return {
+            "starts": {str(p): start for p, start in sorted(self.starts.items())},
+            "segments": self.segments,
+            "bytes": self.bytes,
+            "cut": self.cut,
+            "lost": self.lost,
+            "future_timestamps": {str(p): ms for p, ms in sorted(self.future.items())},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What merging did: `units` of which `lost` had been changed by somebody else; the topic's shape around it."""
+
+    units: int
+    lost: int
+    before: Shape
+    after: Shape
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON has them."""
+        before, after = self.before, self.after
+        return {
+            "units": self.units,
+            "lost": self.lost,
+            "files": {"before": before.files, "after": after.files},
+            "bytes": {"before": before.bytes, "after": after.bytes},
+            "read_amplification": {
+                "before": round(before.read_amplification, 2),
+                "after": round(after.read_amplification, 2),
+            },
+        }
+
+
+@dataclass(slots=True)
+class TopicReport:
+    """What became of one topic; a part that was not asked for, or failed, is None."""
+
+    topic: str
+    retention: Retained | None = None
+    compact: CompactionReport | None = None
+    merge: Merged | None = None
+    purge: Purged | None = None
+    failures: list[Failure] = field(default_factory=list)
+    gone: bool = False
+
+    @property
+    def lost(self) -> int:
+        """Units that somebody else was faster with."""
+        return sum(part.lost for part in (self.retention, self.compact, self.merge) if part is not None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report of the topic as JSON has it."""
+        parts = {"retention": self.retention, "compact": self.compact, "merge": self.merge, "purge": self.purge}
+        return {
+            "topic": self.topic,
+            **{name: part.to_json() for name, part in parts.items() if part is not None},
+            "deleted_meanwhile": self.gone,
+            "failures": [failure.to_json() for failure in self.failures],
+        }
+
+
+@dataclass(slots=True)
+class OffsetsReport:
+    """What became of the tables of groups: {group: (topic, partition) whose offset expired}, tables compacted."""
+
+    expired: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+    compacted: list[str] = field(default_factory=list)
+    purged: list[Purged] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        return {
+            "expired": {
+                group: [{"topic": topic, "partition": p} for topic, p in gone]
+                for group, gone in sorted(self.expired.items())
+            },
+            "compacted": self.compacted,
+            "purge": {purged.topic: purged.to_json() for purged in self.purged},
+            "failures": [failure.to_json() for failure in self.failures],
+        }
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run did. `now_ms`: the time that its plans saw (ms since the epoch)."""
+
+    run_id: str
+    lake: str
+    now_ms: int
+    dry_run: bool
+    topics: list[TopicReport] = field(default_factory=list)
+    offsets: OffsetsReport | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a part failed. That somebody else was faster is no failure."""
+        return bool(self.failures())
+
+    def failures(self) -> list[tuple[str, Failure]]:
+        """(topic, failure) of all that failed."""
+        found = [(topic.topic, failure) for topic in self.topics for failure in topic.failures]
+        return found + [("__consumer_offsets", f) for f in (self.offsets.failures if self.offsets else [])]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as one JSON document."""
+        return {
+            "run": self.run_id,
+            "lake": self.lake,
+            "now_ms": self.now_ms,
+            "dry_run": self.dry_run,
+            "failed": self.failed,
+            "topics": [topic.to_json() for topic in self.topics],
+            **({} if self.offsets is None else {"offsets": self.offsets.to_json()}),
+        }
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(topic, part, what was done) for a table: a row for each part of each topic."""
+        found: list[tuple[str, str, str]] = []
+        for topic in self.topics:
+            found.extend((topic.topic, part, text) for part, text in _parts(topic))
+            if topic.gone:
+                found.append((topic.topic, "", "deleted meanwhile"))
+            found.extend((topic.topic, f.part, _failed(f)) for f in topic.failures)
+        if self.offsets is not None:
+            found.extend(("__consumer_offsets", part, text) for part, text in _offsets(self.offsets))
+            found.extend(("__consumer_offsets", f.part, _failed(f)) for f in self.offsets.failures)
+        return found
+
+
+def _parts(topic: TopicReport) -> list[tuple[str, str]]:
+    found = []
+    if (retained := topic.retention) is not None:
+        cut = f", {retained.cut} cut" if retained.cut else ""
+        text = f"{_many(retained.segments, 'segment')} of {retained.bytes:,} bytes{cut}{_lost(retained.lost)}"
+        if retained.future:
+            text += f"; timestamps in the future keep partitions {_numbers(sorted(retained.future))}"
+        found.append(("retention", text))
+    if (compacted := topic.compact) is not None:
+        change = f"{compacted.records_in:,} -> {compacted.records_out:,} records"
+        bytes_ = f"{compacted.bytes_in:,} -> {compacted.bytes_out:,} bytes"
+        found.append(("compact", f"{_many(compacted.landed, 'unit')}: {change}, {bytes_}{_lost(compacted.lost)}"))
+    if (merged := topic.merge) is not None:
+        before, after = merged.before, merged.after
+        change = f"{before.files:,} -> {after.files:,} files, {before.bytes:,} -> {after.bytes:,} bytes"
+        amplified = f"read amplification {before.read_amplification:.1f} -> {after.read_amplification:.1f}"
+        found.append(("merge", f"{change}, {amplified}{_lost(merged.lost)}"))
+    if (purged := topic.purge) is not None:
+        found.append(("purge", _purged(purged)))
+    return found
+
+
+def _offsets(offsets: OffsetsReport) -> list[tuple[str, str]]:
+    expired = sum(len(gone) for gone in offsets.expired.values())
+    tables = ", ".join(offsets.compacted) or "none"
+    found = [
+        (
+            "offsets",
+            f"{_many(expired, 'offset')} of {_many(len(offsets.expired), 'group')} expired; compacted: {tables}",
+        )
+    ]
+    return [*found, *(("purge", f"{purged.topic}: {_purged(purged)}") for purged in offsets.purged)]
+
+
+def _purged(purged: Purged) -> str:
+    size = sum(file.size for file in purged.deleted)
+    waiting = f", {len(purged.waiting)} wait" if purged.waiting else ""
+    entries = f", {_many(purged.entries, 'log object')}" if purged.entries else ""
+    return f"{_many(len(purged.deleted), 'file')} of {size:,} bytes{entries}{waiting}"
+
+
+def _failed(failure: Failure) -> str:
+    where = "" if failure.partition is None else f"partition {failure.partition}: "
+    return f"FAILED {where}{failure.message}"
+
+
+def _lost(lost: int) -> str:
+    return f"; {_many(lost, 'unit')} lost to another job" if lost else ""
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return ", ".join(str(n) for n in numbers)
