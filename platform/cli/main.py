@@ -12,6 +12,7 @@ from tidelog.cli.demo_command import demo
 from tidelog.cli.failures import EXIT_CODES, CommandGroup, exit_code_of
 from tidelog.cli.group_commands import groups
 from tidelog.cli.lake_commands import lakes
+from tidelog.cli.maintain_command import maintain
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
 from tidelog.cli.produce_command import produce
 from tidelog.cli.terminal import prose
@@ -34,6 +35,7 @@ for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),
     ("check", check, "tidelog check --deep"),
+    ("maintain", maintain, "tidelog maintain --every 5m"),
     ("demo", demo, "tidelog demo"),
 ):
     app.command(_name, help=prose(_command.__doc__ or ""), epilog=f"Example: {_example}")(_command)
