@@ -2,23 +2,24 @@
 
 import gc
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidelog.clients.consumer_assignment import Owned
 from tidelog.clients.errors import KafkaError
-from tidelog.clients.message import Headers, Message
+from tidelog.clients.message import TIMESTAMP_NOT_AVAILABLE, Headers, Message
 from tidelog.log.fetching_cursor import Cursor
 from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
 
 # Records of a batch that become messages at a time: enough to make each cheap, few enough to wait for.
 _AT_ONCE = 4096
+# Fewer values than this are worked out sooner one by one.
+_FEW = 16
 
 
 @dataclass(eq=False, slots=True)
@@ -168,25 +169,35 @@ def to_messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
 
 
 def _messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
-    times = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000) if batch.num_rows else batch.column("timestamp")
-    kinds = pc.add(batch.column("timestampType"), 1)  # confluent-kafka counts from TIMESTAMP_NOT_AVAILABLE = 0
+    key, value, _, _, offset, timestamp, timestamp_type, headers = batch.columns
     return list(
         map(
             Message,
             repeat(owned.topic),
             repeat(owned.partition),
-            batch.column("offset").to_pylist(),
-            batch.column("key").to_pylist(),
-            batch.column("value").to_pylist(),
-            _headers(batch),
+            offset.to_pylist(),
+            key.to_pylist(),
+            value.to_pylist(),
+            _headers(headers),
             repeat(None),
-            zip(kinds.to_pylist(), times.to_pylist(), strict=True),
+            _timestamps(timestamp, timestamp_type),
         )
     )
 
 
-def _headers(batch: pa.RecordBatch) -> Any:
-    column = batch.column("headers")
+def _timestamps(timestamp: pa.Array, timestamp_type: pa.Array) -> Iterable[tuple[int, int]]:
+    times, kinds = timestamp.view(pa.int64()), timestamp_type
+    if len(times) < _FEW or times.null_count or kinds.null_count:
+        return [_timestamp(*one) for one in zip(kinds.to_pylist(), times.to_pylist(), strict=True)]
+    return zip((kinds.to_numpy() + 1).tolist(), (times.to_numpy() // 1000).tolist(), strict=True)
+
+
+def _timestamp(kind: int | None, time_us: int | None) -> tuple[int, int]:
+    """As messages have it: confluent-kafka counts types from TIMESTAMP_NOT_AVAILABLE = 0."""
+    return (TIMESTAMP_NOT_AVAILABLE, -1) if kind is None or time_us is None else (kind + 1, time_us // 1000)
+
+
+def _headers(column: pa.Array) -> Any:
     if column.null_count == len(column):
         return repeat(None)
     return [_header_list(row) for row in column.to_pylist()]

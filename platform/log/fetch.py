@@ -125,12 +125,13 @@ class _Output:
         self._headers = include_headers
         self._topic = topic
         self._partition = partition
-        self._topics, self._partitions = pa.array([], pa.string()), pa.array([], pa.int32())
+        self._topics: pa.Array | None = None
+        self._partitions: pa.Array | None = None
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Columns offset, key, value, timestamp, type of the timestamp, and headers where they are asked for."""
         count = batch.num_rows
-        if count > len(self._topics):
+        if self._topics is None or self._partitions is None or count > len(self._topics):
             self._topics = pa.array([self._topic] * count) if count < _FEW else pa.repeat(self._topic, count)
             self._partitions = pa.array(np.full(count, self._partition, np.int32))
         offset, key, value, timestamp, timestamp_type, *headers = batch.columns

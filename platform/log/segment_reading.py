@@ -63,7 +63,7 @@ def read_segment(
             pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file,
         ):
             _check(file, segment)
-            for group in _row_groups(file.metadata, low, high, ordered=segment.proven):
+            for group in _row_groups(file.metadata, segment, low, high):
                 records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
                 for batch in _decoded(file, group, wanted, records, base):
                     cut = _cut(batch, low + base, high + base, ordered=segment.proven)
@@ -86,21 +86,35 @@ def _check(file: pq.ParquetFile, segment: Segment) -> None:
         raise OSError(f"it has {found} records, its log entry says {expected}")
 
 
-def _row_groups(metadata: Any, low: int, high: int, *, ordered: bool) -> Iterator[_RowGroup]:
-    """Those that may have positions in [low, high). `ordered` says that positions rise, so that ends tell of gaps."""
-    at = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "position"), None)
-    if at is None:
-        raise KeyError("it has no column 'position'")
+def _row_groups(metadata: Any, segment: Segment, low: int, high: int) -> Iterator[_RowGroup]:
+    """Those that may have positions in [low, high)."""
+    # As many records as offsets, as in every segment that was never compacted: each position is known.
+    whole = segment.proven and segment.stats.records == segment.end - segment.base_offset
+    column = None if whole else _position_column(metadata)
+    begun = 0
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
-        records, statistics, first = group.num_rows, group.column(at).statistics, None
-        if statistics is not None and statistics.has_min_max:
-            smallest, largest = statistics.min, statistics.max
-            if largest < low or smallest >= high:
-                continue
-            if ordered and largest - smallest == records - 1:  # as in every segment that was never compacted
-                first = smallest
-        yield _RowGroup(number, records, group.total_byte_size, first)
+        records = group.num_rows
+        bounds = _bounds(group.column(column)) if column is not None else (begun, begun + records - 1)
+        begun += records
+        if bounds is None:
+            yield _RowGroup(number, records, group.total_byte_size, None)
+        elif bounds[1] >= low and bounds[0] < high:
+            dense = segment.proven and bounds[1] - bounds[0] == records - 1
+            yield _RowGroup(number, records, group.total_byte_size, bounds[0] if dense else None)
+
+
+def _position_column(metadata: Any) -> int:
+    for number in range(metadata.num_columns):
+        if metadata.schema.column(number).path == "position":
+            return number
+    raise KeyError("it has no column 'position'")
+
+
+def _bounds(column: Any) -> tuple[int, int] | None:
+    """The smallest and the largest position of a row group; None where its statistics don't say."""
+    statistics = column.statistics
+    return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
 
 
 def _decoded(
@@ -146,7 +160,7 @@ def _kept(wanted: tuple[str, ...]) -> pa.Schema:
 
 
 def _cut(batch: pa.RecordBatch, low: int, high: int, *, ordered: bool) -> pa.RecordBatch:
-    """The records at positions [low, high), which are those of the batch."""
+    """The records at positions [low, high). `ordered` says that positions rise, so that their ends tell of gaps."""
     positions = batch.column(0)
     count = len(positions)
     if count == 0:
