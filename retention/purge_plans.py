@@ -10,7 +10,7 @@ from tidelog.log.decisions import Outcome
 from tidelog.log.purging import Gone, Kept, over
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import ObjectInfo
-from tidelog.log.trim import Rest, ages_ms, old_version
+from tidelog.log.trim import Seen, ages_ms, old_version
 
 # A file that nobody names belongs to a writer at work for so long: 'tidelog check' calls it an orphan after that.
 ORPHAN_AGE_MS = 3_600_000
@@ -50,7 +50,7 @@ def plan_log(
     checkpoints: Collection[int],
     removed: Collection[int],
     floor: int,
-    rest: Rest,
+    seen: Seen,
     held: int | None,
     min_age_ms: int,
     most_entries: int,
@@ -63,7 +63,7 @@ def plan_log(
 
     Example: entries 0 to 9 are old, 7 removed a file, there is no checkpoint: one of 9, and the floor goes to 8.
     """
-    ages = ages_ms(listing, floor, min_age_ms, rest)
+    ages = ages_ms(listing, floor, min_age_ms, seen)
     old = old_version(ages, min_age_ms)
     if held is not None:
         old = min(old, held)
@@ -77,14 +77,15 @@ def plan_log(
 class Facts:
     """What a plan of deletions goes by. Paths below the topic's folder, as they are in storage.
 
-    `files`: what lies there. `live`: what the head of the log names. `kept`: what the kept log says of removed files.
-    `entry_ms`: when entries were stored. `spare`: partitions of which nothing may go. `holds`: the (version, by whom)
-    of standing holds.
+    `files`: what lies there. `live`: what the head of the log, entry `head`, names. `kept`: what the kept log says of
+    removed files. `entry_ms`: when entries were stored. `spare`: partitions of which nothing may go. `holds`: the
+    (version, by whom) of other jobs' standing holds.
     """
 
     files: Mapping[str, ObjectInfo]
     live: Collection[str]
     kept: Kept
+    head: int
     entry_ms: Mapping[int, int]
     times: Times
     spare: Collection[int] = frozenset()
@@ -150,8 +151,10 @@ def _is_orphan(path: str, info: ObjectInfo, facts: Facts) -> bool:
     known, times = known_version(path), facts.times
     age_ms = max(ORPHAN_AGE_MS, times.patience_ms)
     old = info.modified_ms <= times.now_ms - age_ms and info.modified_ms <= times.seen_ms
-    held = min((version for version, _ in facts.holds), default=None)
-    return known is not None and old and (held is None or known < held) and not _spared(path, facts.spare)
+    if known is None or not old or _spared(path, facts.spare):
+        return False
+    # One that knew more than the log says now is of a log that was taken back to an earlier copy.
+    return known <= facts.head and all(known < version for version, _ in facts.holds)
 
 
 def _spared(path: str, spare: Collection[int]) -> bool:

@@ -16,14 +16,14 @@ from tidelog.log.check_files import TopicFiles, list_files, old_temporary_files
 from tidelog.log.checkpoints import whole_checkpoints
 from tidelog.log.config import TopicConfig
 from tidelog.log.door import SMALLEST_MIN_AGE_S, Door
-from tidelog.log.errors import LogTrimmedError, NotATopicError, UnknownTopicError
+from tidelog.log.errors import CorruptLogError, LogTrimmedError, NotATopicError, ObjectNotFoundError, UnknownTopicError
 from tidelog.log.holds import Hold, Holder, held_version, read_holds
 from tidelog.log.lake import Lake
 from tidelog.log.purging import Kept, newest_floor, read_kept
 from tidelog.log.row_log import RowLog
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo
 from tidelog.log.topic_log import stored_config
-from tidelog.log.trim import Rest, trim
+from tidelog.log.trim import Seen, trim
 from tidelog.log.upkeep import Upkeep
 from tidelog.retention.purge_plans import (
     Facts,
@@ -133,8 +133,8 @@ def purgeable(lake: Lake) -> list[str]:
 class Purger:
     """Purges logs of a lake, in one run of a job.
 
-    `holder`: the job's holds, which limit its own purges as those of others. A log that is at rest is told from one
-    that is not by looking twice, 10 s apart: so look at every log when the run begins, and purge at its end.
+    `holder`: the job's holds, which limit its own purges as those of others. Between a look at a log and the purge that
+    rests on it 10 s must pass: so look at every log when the run begins, and purge at its end.
     """
 
     lake: Lake
@@ -196,19 +196,19 @@ class Purger:
 
     def _purge(self, target: _Target, now_ms: int | None, dry_run: bool, spare: Collection[int]) -> Purged:
         look = self._look(target.name, target.door)
-        head = target.door.refresh().version
         shift_ms = 0 if now_ms is None else now_ms - self.lake.clock.now_ms()
         rules = target.rules
         times = Times(look.store_ms + shift_ms, look.store_ms, rules.log_min_age_ms, rules.file_delete_delay_ms)
         log = self._list(target.name)
+        head = self._head(target, log)
         kept = read_kept(self.lake.storage, target.name, log.floor, head)
-        rest = Rest(look.version, times.now_ms)
+        seen = Seen(look.version, times.now_ms)
         plan = plan_log(
             log.listing,
             [c.version for c in whole_checkpoints(log.listing)],
             kept.removed.values(),
             log.floor,
-            rest,
+            seen,
             held_version(log.holds, look.store_ms),
             rules.log_min_age_ms,
             max(1, rules.log_checkpoint_interval // 5),
@@ -217,9 +217,10 @@ class Purger:
         if not dry_run and plan.floor > log.floor:
             self._wait(look)
             if plan.checkpoint is not None:
-                with suppress(LogTrimmedError):  # by somebody else who trims now
+                # Somebody else trims now: then his floor counts.
+                with suppress(LogTrimmedError, ObjectNotFoundError):
                     target.upkeep.checkpoint(plan.checkpoint)
-            trimmed = trim(self.lake.storage, target.name, rules.log_min_age_ms, rest)
+            trimmed = trim(self.lake.storage, target.name, rules.log_min_age_ms, seen)
             floor, entries = trimmed.floor, len(trimmed.paths)
         kept = kept_after(kept, floor, log.entry_ms)
         files = list_files(self.lake.storage, target.name)
@@ -248,6 +249,20 @@ class Purger:
         listing = list(storage.list_after(f"{name}/{layout.LOG_FOLDER}"))
         return _Log(floor, listing, read_holds(storage, name))
 
+    def _head(self, target: _Target, log: _Log) -> int:
+        """The version of the log's head, which no entry lies behind.
+
+        Where one does, the entry before it was removed, and what the later ones name must not be taken for orphans.
+        """
+        head = target.door.refresh().version
+        if max(log.entry_ms, default=-1) > head:
+            raise CorruptLogError(
+                f"The log in {target.name} lacks entry {head + 1}, although later ones are there: it was removed by"
+                " somebody else's tool. Restore it from a copy; nothing is deleted here until then.",
+                version=head + 1,
+            )
+        return head
+
     def _wait(self, look: _Look) -> None:
         """Let the look become so old that every writer who has not seen that head looks at the floors."""
         left_s = look.seen_s + SMALLEST_MIN_AGE_S - self.lake.clock.elapsed_s()
@@ -262,10 +277,15 @@ class Purger:
             files.data,
             frozenset(unquote(s.path) for s in state.all_segments()),
             kept,
+            state.version,
             log.entry_ms,
             times,
-            spare=spare,
-            holds=[(h.version, h.by) for h in log.holds if h.stands(times.seen_ms)],
+            spare,
+            [
+                (h.version, h.by)
+                for h in log.holds
+                if h.stands(times.seen_ms) and h.path != self.holder.path(target.name)
+            ],
         )
 
     def _delete(self, target: _Target, plan: PurgePlan, head: int) -> tuple[Leaving, ...]:

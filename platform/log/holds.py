@@ -144,6 +144,11 @@ class Holder:
                 " and entries may be trimmed meanwhile. Try again when it answers faster."
             )
 
+    def path(self, folder: str) -> str | None:
+        """The object that holds a log; None without one."""
+        held = self._held.get(folder)
+        return None if held is None else held.path
+
     def store_ms(self, folder: str) -> int | None:
         """When the hold on a log was last renewed, by the store's clock (ms since the epoch); None without one."""
         held = self._held.get(folder)

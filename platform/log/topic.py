@@ -196,7 +196,7 @@ class Topic:
                 raise
             try:
                 committed = self._commit(staged, level, marker, None, metadata)
-            except ConfigurationChangedError:
+            except (ConfigurationChangedError, SegmentTooOldError):
                 stager.abort()
             except OutcomeUnknownError:
                 raise
@@ -259,6 +259,8 @@ class Topic:
             except LogAppendTimeError as e:
                 staged = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms))
             except SegmentTooOldError:
+                if metadata is not None:  # the caller has the records; their file may be gone
+                    raise
                 staged = self._restage(staged, None)
 
     def commit_once(

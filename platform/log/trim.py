@@ -25,8 +25,8 @@ class TrimPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
-    """What a patient trimmer has seen: at `store_ms` of the store's clock entry `version` was the newest.
+class Seen:
+    """What a patient trimmer has seen: at `store_ms` of the store's clock the log had come to entry `version`.
 
     Whoever gives it has waited since then, on a clock that never jumps, for the smallest `log.min.age.ms` there is
     (`tidelog.log.door.SMALLEST_MIN_AGE_S`): a writer that has not seen these entries looks at the floors before it
@@ -43,7 +43,7 @@ def plan_trim(
     floor: int,
     store_now_ms: int,
     min_age_ms: int,
-    rest: Rest | None = None,
+    seen: Seen | None = None,
     held: int | None = None,
 ) -> TrimPlan:
     """Decide the floor and the deletions. All times are the store's own clock, ms since the epoch.
@@ -53,7 +53,7 @@ def plan_trim(
     as it was within that age finds what it needs. So does a running job that needs versions from `held` on.
     `floor` is the newest one published so far.
     """
-    ages = ages_ms(listing, floor, min_age_ms, rest)
+    ages = ages_ms(listing, floor, min_age_ms, seen)
     old = [c.version for c in checkpoints if ages.get(c.version, -1) >= min_age_ms]
     new_floor = max(floor, max((v for v in old if held is None or v <= held), default=0) - 1)
     paths = tuple(
@@ -66,16 +66,20 @@ def plan_trim(
     return TrimPlan(new_floor, paths)
 
 
-def ages_ms(listing: Sequence[ObjectInfo], floor: int, min_age_ms: int, rest: Rest | None = None) -> dict[int, int]:
-    """{version: age} of the entries past the floor, in ms: up to the newest entry, or up to now for a log at rest."""
+def ages_ms(listing: Sequence[ObjectInfo], floor: int, min_age_ms: int, seen: Seen | None = None) -> dict[int, int]:
+    """{version: age} of the entries past the floor, in ms: as their times prove it, or as a patient trimmer has seen.
+
+    To the patient one an entry is as old as the store's clock says, and no older than the entries before it.
+    """
     ages = counted_ages_ms(listing, floor, min_age_ms // GAPS_IN_AN_AGE)
-    if rest is None or rest.version not in ages:
+    if seen is None:
         return ages
-    seen = [o for o in listing if (layout.version_of(o.path) or 0) <= rest.version]
-    reached_ms = max(o.modified_ms for o in seen if o.path.endswith(".json"))
-    silent_ms = max(0, rest.store_ms - reached_ms)
-    at_rest = counted_ages_ms(seen, floor, min_age_ms // GAPS_IN_AN_AGE)
-    return {version: max(age, at_rest.get(version, -silent_ms) + silent_ms) for version, age in ages.items()}
+    modified = {layout.version_of(o.path) or 0: o.modified_ms for o in listing if o.path.endswith(".json")}
+    reached = 0
+    for version in sorted(v for v in ages if v <= seen.version):
+        reached = max(reached, modified[version])
+        ages[version] = max(ages[version], seen.store_ms - reached)
+    return ages
 
 
 def old_version(ages: Mapping[int, int], min_age_ms: int) -> int:
@@ -104,7 +108,7 @@ def counted_ages_ms(listing: Sequence[ObjectInfo], floor: int, longest_gap_ms: i
     return {version: counted - at for version, at in counted_at.items()}
 
 
-def trim(storage: Storage, folder: str, min_age_ms: int, rest: Rest | None = None) -> TrimPlan:
+def trim(storage: Storage, folder: str, min_age_ms: int, seen: Seen | None = None) -> TrimPlan:
     """Carry a trim out; safe to run twice at once and to kill anywhere. Returns what was done.
 
     The newest object of the log folder, or of the holds, stands for the store's clock.
@@ -115,9 +119,9 @@ def trim(storage: Storage, folder: str, min_age_ms: int, rest: Rest | None = Non
     holds = read_holds(storage, folder)  # after the entries: a job that has not seen one of them holds by then
     store_now_ms = max([*(o.modified_ms for o in listing), *(h.renewed_ms for h in holds)], default=0)
     checkpoints = whole_checkpoints(listing)
-    until_ms = store_now_ms if rest is None else max(store_now_ms, rest.store_ms)
+    until_ms = store_now_ms if seen is None else max(store_now_ms, seen.store_ms)
     held = held_version(holds, store_now_ms)
-    plan = plan_trim(listing, checkpoints, floor, until_ms, min_age_ms, rest, held)
+    plan = plan_trim(listing, checkpoints, floor, until_ms, min_age_ms, seen, held)
     if plan.floor > floor:
         kept = next(c for c in checkpoints if c.version > plan.floor)
         # What is deleted can only be had from this checkpoint, so it must be readable, and outlast a power loss.

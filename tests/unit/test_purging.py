@@ -1,0 +1,435 @@
+"""Purging, carried out: in an order that loses nothing, by anybody, at any time."""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from support.faults import FaultyStorage
+from support.logs import Calls, FakeClock, memory_lake, open_lake, quiet, read, stage, values
+from support.purges import (
+    FOREIGN,
+    HOUR_S,
+    MIN_AGE_MS,
+    data_files,
+    missing_files,
+    purge_once,
+    readable_states,
+    resting_topic,
+)
+
+from tidelog.log import layout
+from tidelog.log.actions import Txn, decode_entry
+from tidelog.log.clock import Clock
+from tidelog.log.errors import CorruptLogError, ObjectNotFoundError, SegmentTooOldError, UnknownTopicError
+from tidelog.log.holds import Holder
+from tidelog.log.lake import Lake
+from tidelog.log.purging import newest_floor
+from tidelog.retention.purging import Purger, purgeable
+
+LEFT = ["2", "3", "4", "5"]
+
+
+def live(lake: Lake) -> set[str]:
+    return {s.path for s in lake.log("t").door.refresh().all_segments()}
+
+
+# --- what goes ---------------------------------------------------------------------------------------------
+
+
+def test_what_nobody_needs_goes() -> None:
+    lake, storage, _ = resting_topic()
+    before = data_files(storage)
+    assert len(before) == 9  # six appended, one merged, an orphan, another engine's
+    done = purge_once(lake)
+    assert data_files(storage) == live(lake) | {FOREIGN}
+    assert {d.path for d in done.deleted} == before - data_files(storage)
+    assert sorted(d.why for d in done.deleted) == ["orphan"] + ["removed"] * 6
+    assert (done.waiting, done.oldest, done.checkpoint, done.entries) == ((), 8, 8, 8)
+    assert read(open_lake(storage, lake.clock), "t") == LEFT  # type: ignore[arg-type]
+
+
+def test_a_purge_says_what_it_did_in_the_topics_history() -> None:
+    lake, storage, _ = resting_topic()
+    size = sum(d.size for d in purge_once(lake).deleted)
+    entry = decode_entry(9, storage.get(f"t/{layout.entry_path(9)}"), "")
+    assert entry.info.operation == "PURGE"
+    assert entry.info.parameters == {"run": "run-1", "files": "7", "bytes": str(size)}
+    assert entry.actions == (Txn(layout.PURGE_TXN, 7),)
+
+
+def test_a_second_purge_does_nothing() -> None:
+    lake, storage, _ = resting_topic()
+    purge_once(lake)
+    version = lake.log("t").door.refresh().version
+    calls = Calls()
+    storage.hook = calls
+    done = purge_once(lake)
+    assert (done.deleted, done.entries, done.checkpoint) == ((), 0, None)
+    assert lake.log("t").door.refresh().version == version
+    holds = f"t/{layout.HOLDS_FOLDER}"
+    assert not [p for m, p in calls.seen if m in ("put", "put_if_absent", "delete") and not p.startswith(holds)]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing() -> None:
+    lake, storage, clock = resting_topic()
+    inner = storage.inner
+    before = dict(inner._objects)  # type: ignore[attr-defined]
+    dry = purge_once(lake, dry_run=True)
+    assert dict(inner._objects) == before  # type: ignore[attr-defined]
+    done = purge_once(open_lake(storage, clock))
+    assert (dry.deleted, dry.waiting, dry.oldest) == (done.deleted, done.waiting, done.oldest)
+
+
+def test_first_the_floor_of_the_log_then_the_purge_floor_then_files() -> None:
+    lake, storage, _ = resting_topic()
+    calls = Calls()
+    storage.hook = calls
+    purge_once(lake)
+    changes = [p for m, p in calls.seen if m in ("put_if_absent", "delete") and layout.HOLDS_FOLDER not in p]
+    floor = changes.index(f"t/{layout.floor_path(7)}")
+    entries = [i for i, p in enumerate(changes) if layout.LOG_FOLDER in p and layout.version_of(p) != 9]
+    purge_floor = changes.index(f"t/{layout.entry_path(9)}")
+    files = [i for i, p in enumerate(changes) if "/partition=" in p]
+    assert floor < min(entries) < max(entries) < purge_floor < min(files)
+
+
+def test_what_time_travel_needs_waits() -> None:
+    lake, storage, clock = resting_topic()
+    lake.delete_records("t", {0: 6})
+    clock.pass_s(11)
+    lake.topic("t").append(values("young"))
+    done = purge_once(open_lake(storage, clock))
+    assert done.waiting == ()
+    lake.delete_records("t", {0: 7})
+    clock.pass_s(5)
+    again = purge_once(open_lake(storage, clock))
+    assert [(w.why, w.until_ms) for w in again.waiting] == [("time travel (log.min.age.ms)", clock.ms - 5000 + 10_000)]
+    assert missing_files(storage) == set()
+    clock.pass_s(15)
+    assert [d.why for d in purge_once(open_lake(storage, clock)).deleted] == ["removed"]
+
+
+def test_file_delete_delay_ms_is_waited_for() -> None:
+    lake, storage, clock = resting_topic()
+    lake.alter_topic("t", config={"file.delete.delay.ms": str(3 * 3_600_000)})
+    clock.pass_s(20)
+    done = purge_once(lake)
+    assert done.deleted == ()
+    assert done.oldest == 9
+    assert {w.why for w in done.waiting} == {"file.delete.delay.ms"}
+    clock.pass_s(HOUR_S)
+    assert len(purge_once(open_lake(storage, clock)).deleted) == 7
+
+
+def test_what_a_killed_writer_left_unfinished_is_discarded_too(tmp_path: Path) -> None:
+    with Lake(tmp_path) as lake:
+        lake.create_topic("t", 1)
+        lake.topic("t").append(values("0"))
+        names = [tmp_path / "t" / "partition=0" / f".x-{i}.tmp" for i in range(2)]
+        for file in names:
+            file.write_bytes(b"half")
+        os.utime(names[0], (os.path.getmtime(names[1]) - HOUR_S - 10,) * 2)
+        lake.clock = _Patient(lake.clock)
+        assert purge_once(lake).unfinished == 1
+    assert [file.exists() for file in names] == [False, True]
+
+
+class _Patient:
+    """A clock that does not really sleep."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.now_ms, self.elapsed_s = clock.now_ms, clock.elapsed_s
+
+    def sleep(self, seconds: float) -> None:
+        """Not now."""
+
+
+def test_what_never_was_a_topic() -> None:
+    lake, storage, _ = resting_topic()
+    with pytest.raises(UnknownTopicError):
+        purge_once(lake, "nothing")
+    assert storage.list_folders("nothing") == []
+
+
+def test_a_log_that_lacks_an_entry_stops_the_purge() -> None:
+    lake, storage, _ = resting_topic()
+    storage.inner.delete(f"t/{layout.entry_path(4)}")
+    before = data_files(storage)
+    with pytest.raises(CorruptLogError, match="lacks entry 4"):
+        purge_once(lake)
+    assert data_files(storage) == before
+
+
+# --- deleted topics ----------------------------------------------------------------------------------------
+
+
+def test_a_deleted_topics_files_go_and_its_log_goes_on() -> None:
+    lake, storage, clock = resting_topic()
+    lake.delete_topic("t")
+    clock.pass_s(20)
+    version = lake.log("t").door.refresh().version
+    lake = open_lake(storage, clock)
+    assert purgeable(lake) == ["t"]
+    assert lake.topics() == []
+    done = purge_once(lake)
+    assert data_files(storage) == {FOREIGN}
+    assert len(done.deleted) == 8
+    assert newest_floor(storage, "t") == version - 1
+    assert lake.log("t").door.refresh().version == version
+    lake.create_topic("t")
+    lake.topic("t").append(values("again"))
+    assert lake.log("t").door.refresh().version == version + 2
+    assert read(open_lake(storage, clock), "t") == ["again"]
+    clock.pass_s(2 * HOUR_S)
+    purge_once(open_lake(storage, clock))
+    assert read(open_lake(storage, clock), "t") == ["again"]
+
+
+# --- killed, and several at once ---------------------------------------------------------------------------
+
+
+def calls_of_a_purge() -> int:
+    lake, storage, _ = resting_topic()
+    calls = Calls()
+    storage.hook = calls
+    purge_once(lake)
+    return len(calls.seen)
+
+
+@pytest.mark.parametrize("phase", ["before", "after"])
+@pytest.mark.parametrize("killed_at", range(1, calls_of_a_purge() + 1, 2))
+def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: int, phase: str) -> None:
+    lake, storage, clock = resting_topic()
+    calls = [0]
+
+    def hook(method: str, path: str, now: str) -> None:
+        if now == phase:
+            calls[0] += 1
+            if calls[0] == killed_at:
+                storage.hook = dead
+                raise KeyboardInterrupt
+
+    def dead(method: str, path: str, now: str) -> None:
+        raise KeyboardInterrupt  # not even its hold is given back
+
+    storage.hook = hook
+    with suppress(KeyboardInterrupt):
+        purge_once(lake)
+    storage.hook = quiet
+    assert missing_files(storage) == set()
+    assert read(open_lake(storage, clock), "t") == LEFT
+    clock.pass_s(600)  # a dead job's hold counts for nothing
+    again = open_lake(storage, clock)
+    purge_once(again)
+    assert data_files(storage) == live(again) | {FOREIGN}
+    assert missing_files(storage) == set()
+    assert read(open_lake(storage, clock), "t") == LEFT
+
+
+@pytest.mark.parametrize("overtaken_at", range(1, calls_of_a_purge() + 1, 2))
+def test_two_at_once(overtaken_at: int) -> None:
+    """One is overtaken by another, whole, at any of its calls."""
+    lake, storage, clock = resting_topic()
+    other = open_lake(storage, clock)
+    calls = [0]
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if phase == "before":
+            calls[0] += 1
+            if calls[0] == overtaken_at:
+                storage.hook = quiet
+                purge_once(other)
+                storage.hook = hook
+
+    storage.hook = hook
+    purge_once(lake)
+    storage.hook = quiet
+    purge_once(open_lake(storage, clock))
+    assert data_files(storage) == live(lake) | {FOREIGN}
+    assert missing_files(storage) == set()
+    assert read(open_lake(storage, clock), "t") == LEFT
+
+
+# --- writers -----------------------------------------------------------------------------------------------
+
+
+def frozen_before_its_commit(storage: FaultyStorage, clock: FakeClock, meanwhile: Callable[[], object]) -> list[str]:
+    """An append whose writer sleeps for hours just before it creates its entry."""
+    writer = open_lake(storage, clock)
+    slept = []
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put_if_absent", "before") and layout.LOG_FOLDER in path and not slept:
+            slept.append(path)
+            storage.hook = quiet
+            clock.pass_s(3 * HOUR_S)
+            meanwhile()
+            storage.hook = hook
+
+    topic = writer.topic("t")
+    storage.hook = hook
+    topic.append(values("late"))
+    storage.hook = quiet
+    assert slept
+    return read(open_lake(storage, clock), "t")
+
+
+def test_a_writer_whose_file_was_taken_for_an_orphan_writes_it_again() -> None:
+    lake, storage, clock = resting_topic()
+    deleted = []
+    records = frozen_before_its_commit(storage, clock, lambda: deleted.extend(purge_once(lake).deleted))
+    assert [d.why for d in deleted].count("orphan") == 2
+    assert records == [*LEFT, "late"]
+    assert missing_files(storage) == set()
+
+
+def test_a_writer_whose_commit_comes_first_keeps_its_file() -> None:
+    """The orphans are listed, then one of them is committed: the purge floor's entry sees it."""
+    lake, storage, clock = resting_topic()
+    writer = open_lake(storage, clock)
+    staged = stage(writer.topic("t"), "slow")
+    clock.pass_s(2 * HOUR_S)
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put_if_absent", "before") and path == f"t/{layout.entry_path(9)}":
+            storage.hook = quiet
+            writer.topic("t").commit(staged)
+
+    storage.hook = hook
+    done = purge_once(lake)
+    assert staged[0].path not in {d.path for d in done.deleted}
+    assert staged[0].path in data_files(storage)
+    assert read(open_lake(storage, clock), "t") == [*LEFT, "slow"]
+
+
+def test_a_file_that_was_committed_and_removed_meanwhile_waits() -> None:
+    """A version in between names it."""
+    lake, storage, clock = resting_topic()
+    writer = open_lake(storage, clock)
+    staged = stage(writer.topic("t"), "slow")
+    clock.pass_s(2 * HOUR_S)
+
+    def hook(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put_if_absent", "before") and path == f"t/{layout.entry_path(9)}":
+            storage.hook = quiet
+            writer.topic("t").commit(staged)
+            writer.delete_records("t", {0: -1})
+
+    storage.hook = hook
+    purge_once(lake)
+    assert staged[0].path in data_files(storage)
+    assert missing_files(storage) == set()
+
+
+def test_a_staged_file_that_is_too_old_is_refused_and_named() -> None:
+    lake, storage, clock = resting_topic()
+    writer = open_lake(storage, clock)
+    staged = stage(writer.topic("t"), "slow")
+    metadata = writer.topic("t").known.metadata
+    clock.pass_s(2 * HOUR_S)
+    purge_once(lake)
+    with pytest.raises(SegmentTooOldError, match="Write the records again"):
+        writer.topic("t").commit_once(staged, metadata)
+    with pytest.raises(ObjectNotFoundError):  # who has only the file has nothing to write again
+        writer.topic("t").commit(staged)
+    assert read(open_lake(storage, clock), "t") == LEFT
+
+
+def test_a_writer_at_work_is_not_refused() -> None:
+    """Its file is young, and what it knows is the head."""
+    lake, storage, clock = resting_topic()
+    writer = open_lake(storage, clock)
+    writer.topic("t").append(values("new"))
+    staged = stage(writer.topic("t"), "newer")
+    purge_once(lake)
+    metadata = writer.topic("t").known.metadata
+    writer.topic("t").commit_once(staged, metadata)
+    assert read(open_lake(storage, clock), "t") == [*LEFT, "new", "newer"]
+
+
+# --- holds, intents, partitions that failed ----------------------------------------------------------------
+
+
+def test_a_running_job_keeps_what_its_version_names_and_what_it_staged() -> None:
+    lake, storage, clock = resting_topic()
+    job = Holder(storage, clock, lake.ids, "export")
+    job.hold("t", lambda: 5)
+    done = purge_once(lake)
+    assert {w.why for w in done.waiting} == {"a running job (export)"}
+    assert done.deleted == ()
+    assert set(readable_states(storage)) >= {5, 6, 7, 8}
+    assert missing_files(storage) == set()
+    job.release()
+    clock.pass_s(20)
+    assert purge_once(open_lake(storage, clock)).waiting == ()
+
+
+def test_a_job_that_is_gone_keeps_nothing() -> None:
+    lake, storage, clock = resting_topic()
+    Holder(storage, clock, lake.ids, "export").hold("t", lambda: 5)
+    clock.pass_s(600)
+    assert purge_once(lake).waiting == ()
+
+
+def test_files_of_undone_decisions_stay() -> None:
+    lake, storage, _ = resting_topic()
+    (orphan,) = (d.path for d in purge_once(lake, dry_run=True).deleted if d.why == "orphan")
+    asked = []
+
+    def needed(topic: str, floor: int) -> set[str]:
+        asked.append((topic, floor, newest_purge_floor(lake)))
+        return {orphan}
+
+    holder = Holder(storage, lake.clock, lake.ids, "purge")
+    Purger(lake, holder, needed=needed).purge("t")
+    assert orphan in data_files(storage)
+    assert asked == [("t", 7, None)]  # before the topic refuses anything
+
+
+def newest_purge_floor(lake: Lake) -> int | None:
+    return lake.log("t").door.refresh().txn(layout.PURGE_TXN)
+
+
+def test_nothing_of_a_partition_that_failed_goes() -> None:
+    lake, storage, _ = resting_topic()
+    before = data_files(storage)
+    done = purge_once(lake, spare={0})
+    assert done.deleted == ()
+    assert data_files(storage) == before
+    assert {w.why for w in done.waiting} == {"its partition could not be maintained"}
+
+
+# --- another now -------------------------------------------------------------------------------------------
+
+
+def test_another_now_moves_the_window_and_not_what_writers_rely_on() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t", 1, config={"log.min.age.ms": "3600000"})
+    for i in range(3):
+        lake.topic("t").append(values(f"{i}"))
+    lake.delete_records("t", {0: 2})
+    assert purge_once(lake).deleted == ()
+    began_s = clock.elapsed_s()
+    done = purge_once(open_lake(storage, clock), now_ms=clock.ms + 2 * 3_600_000)
+    assert [d.why for d in done.deleted] == ["removed", "removed"]
+    assert clock.elapsed_s() - began_s >= MIN_AGE_MS / 1000
+    assert read(open_lake(storage, clock), "t") == ["2"]
+    assert missing_files(storage) == set()
+
+
+def test_a_now_in_the_past_lets_nothing_go() -> None:
+    lake, _, clock = resting_topic()
+    assert purge_once(lake, now_ms=clock.ms - 3 * 3_600_000).deleted == ()
+
+
+def test_logs_that_were_looked_at_early_are_not_waited_for() -> None:
+    lake, storage, clock = resting_topic()
+    holder = Holder(storage, clock, lake.ids, "purge")
+    purger = Purger(lake, holder)
+    purger.look("t")
+    clock.pass_s(11)
+    began_s = clock.elapsed_s()
+    assert len(purger.purge("t").deleted) == 7
+    assert clock.elapsed_s() == began_s
