@@ -21,6 +21,7 @@ from tidelog.retention.compaction_units import (
     PartitionWork,
     compact_unit,
     decide_compaction,
+    even_share,
     work_of,
 )
 from tidelog.retention.newest_keys import Offsets
@@ -82,7 +83,8 @@ def compact(
     """
     state, config = lake.topic(topic).state(), lake.topic_config(topic)
     plan = plan_compaction(state, config, now_ms)
-    work = work_of(state, topic, config, plan)
+    size = sum(segment.size for one in plan.partitions for segment in one.segments)
+    work = work_of(state, topic, config, plan, compactor.unit_bytes(size))
     report = CompactionReport(topic, tuple(sorted(w.plan.partition for w in work)), sum(len(w.units) for w in work))
     if dry_run or not work:
         return report
@@ -150,6 +152,10 @@ class LocalCompactor:
         self._ids = ids
         self._map_bytes = map_bytes
         self._threads = threads
+
+    def unit_bytes(self, size: int) -> int:
+        """How large units of work on segments of `size` bytes in all should be."""
+        return even_share(size, self._threads)
 
     def run(self, work: Sequence[PartitionWork]) -> Iterator[Compacted]:
         """What became of each unit, as it ends."""

@@ -6,7 +6,7 @@ Which records are their keys' newest is found in this process (`tidelog.retentio
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,8 @@ from tidelog.retention.carrying import KeepOffsets, Mask, carry_out
 from tidelog.retention.compaction import CompactionPlan, PartitionCompaction, completed, tombstone_mark
 from tidelog.retention.newest_keys import Offsets
 from tidelog.retention.rewrites import Landing, Rewritten, Unit, decide_rewrite
+
+_LEAST_UNIT_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +56,30 @@ class Compacted:
 class Compactor(Protocol):
     """Carries compactions out."""
 
+    def unit_bytes(self, size: int) -> int:
+        """How large units of work on segments of `size` bytes in all should be."""
+        ...
+
     def run(self, work: Sequence[PartitionWork]) -> Iterator[Compacted]:
         """What became of each unit, as it ends. What can't be read stops its partition alone, and is named."""
         ...
 
 
+def even_share(size: int, workers: int) -> int:
+    """How large units should be so that `workers` all have some; not so small that many files come of it."""
+    return max(_LEAST_UNIT_BYTES, -(-size // (2 * workers)))
+
+
 def work_of(
-    state: TopicState, topic: str, config: TopicConfig, plan: CompactionPlan, unit_bytes: int | None = None
+    state: TopicState, topic: str, config: TopicConfig, plan: CompactionPlan, unit_bytes: int
 ) -> tuple[PartitionWork, ...]:
     """The plan's partitions with their units: runs of segments of `unit_bytes` at most, or of one segment.
 
-    `unit_bytes` is `segment.bytes` by default, as Kafka groups segments. What another engine rewrote is compared, and
+    Nor are they larger than `segment.bytes`, as Kafka groups segments. What another engine rewrote is compared, and
     stays as it is.
     """
-    return tuple(
-        PartitionWork(one, tuple(_units(state, topic, config, one, unit_bytes or config.segment_bytes)))
-        for one in plan.partitions
-    )
+    most = min(unit_bytes, config.segment_bytes)
+    return tuple(PartitionWork(one, tuple(_units(state, topic, config, one, most))) for one in plan.partitions)
 
 
 def _units(
@@ -81,7 +90,7 @@ def _units(
         if run and not (
             segment.proven
             and segment.base_offset == run[-1].end
-            and sum(s.size for s in run) + segment.size <= min(unit_bytes, config.segment_bytes)
+            and sum(s.size for s in run) + segment.size <= unit_bytes
         ):
             yield _unit(state, topic, config, plan, run)
             run = []

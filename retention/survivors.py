@@ -7,9 +7,11 @@ Source: Kafka's `Cleaner.buildOffsetMap` and `shouldRetainRecord`.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain, groupby, islice
 from typing import IO, Final
 
 import numpy as np
@@ -26,11 +28,15 @@ from tidelog.retention.newest_keys import NewestKeys, Offsets
 MAP_BYTES: Final = 128 * 1024 * 1024
 # Kept offsets that stay in memory; more wait in a temporary file.
 _SPOOLED_BYTES: Final = 32 * 1024 * 1024
+# Small segments are read so many at once: on an object store each costs a round trip.
+_SMALL_BYTES: Final = 64 * 1024
+_AT_ONCE: Final = 64
+_READERS: Final = 8
 
 
 @dataclass(slots=True)
 class _Round:
-    """One fill of the map: the newest offsets of the keys of dirty records below `end`."""
+    """One fill of the map: the newest offsets of the keys of dirty records in [start, end)."""
 
     newest: NewestKeys
     start: int
@@ -42,7 +48,7 @@ class _Kept:
     """The kept offsets of each segment, by its place in the plan; None: not looked at yet, so all of them."""
 
     file: IO[bytes]
-    places: list[tuple[int, int] | None] = field(default_factory=list)
+    places: list[tuple[int, int] | None]
 
     def put(self, number: int, offsets: Offsets) -> None:
         """Note what is kept of a segment."""
@@ -69,64 +75,96 @@ def survivors(
     `CorruptSegmentError`.
     """
     with closing(tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)) as file:
+        reader = _Reader(storage, folder, plan)
         kept = _Kept(file, [None] * len(plan.segments))
         start = plan.dirty
         while start < plan.end:
-            found = _fill(storage, folder, plan, start, map_bytes)
-            _drop(storage, folder, plan, found, kept, map_bytes)
+            found = _fill(reader, start, map_bytes)
+            _drop(reader, found, kept, map_bytes)
             start = found.end
         for number, segment in enumerate(plan.segments):
             offsets = kept.get(number)
             yield segment, np.zeros(0, np.int64) if offsets is None else offsets
 
 
-def _fill(storage: Storage, folder: str, plan: PartitionCompaction, start: int, map_bytes: int) -> _Round:
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Some records of the plan's segment `number`."""
+
+    number: int
+    keys: pa.Array
+    offsets: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the keys of a plan's segments, small segments several at once."""
+
+    storage: Storage
+    folder: str
+    plan: PartitionCompaction
+
+    def read(self, start: int, end: int) -> Iterator[_Keys]:
+        """The records with keys in [start, end), in offset order."""
+        numbers = [n for n, s in enumerate(self.plan.segments) if s.end > start and s.base_offset < end]
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="tidelog-keys") as pool:
+            for large, group in groupby(numbers, key=lambda n: self.plan.segments[n].size > _SMALL_BYTES):
+                if large:
+                    yield from (keys for number in group for keys in self._segment(number, start, end))
+                    continue
+                while some := list(islice(group, _AT_ONCE)):
+                    for found in pool.map(lambda number: list(self._segment(number, start, end)), some):
+                        yield from found
+
+    def _segment(self, number: int, start: int, end: int) -> Iterator[_Keys]:
+        segment = self.plan.segments[number]
+        for batch in read_segment(self.storage, self.folder, segment, start, end, ["key"]):
+            keys, offsets = batch.column("key"), batch.column("position").to_numpy() + segment.base_offset
+            if keys.null_count:
+                there = keys.is_valid()
+                keys, offsets = keys.filter(there), offsets[there.to_numpy(zero_copy_only=False)]
+            yield _Keys(number, keys, offsets)
+
+
+def _fill(reader: _Reader, start: int, map_bytes: int) -> _Round:
     """Fill a map with dirty keys from `start` on, until it is full or there are no more."""
     newest = NewestKeys()
-    for segment in plan.segments:
-        if segment.end <= start:
-            continue
-        for keys, offsets in _blocks(storage, folder, segment, start, plan.end, map_bytes):
-            newest.add(keys, offsets)
-            if newest.size >= map_bytes:
-                return _Round(newest, start, int(offsets[-1]) + 1)
-    return _Round(newest, start, plan.end)
+    for some in reader.read(start, reader.plan.end):
+        newest.add(some.keys, some.offsets)
+        if newest.size >= map_bytes and len(some.offsets):
+            return _Round(newest, start, int(some.offsets.max()) + 1)
+    return _Round(newest, start, reader.plan.end)
 
 
-def _drop(storage: Storage, folder: str, plan: PartitionCompaction, found: _Round, kept: _Kept, map_bytes: int) -> None:
+def _drop(reader: _Reader, found: _Round, kept: _Kept, map_bytes: int) -> None:
     """Leave out, of all records below the round's end, those that the round knows a newer one of."""
-    for number, segment in enumerate(plan.segments):
-        if segment.base_offset >= found.end:
-            break
-        before = kept.get(number)
-        parts = []
-        for keys, offsets in _blocks(storage, folder, segment, plan.start, plan.end, map_bytes):
-            stays = (offsets >= found.newest.newest(keys)) | (offsets >= found.end)
-            parts.append(offsets[stays])
-        stay = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-        kept.put(number, stay if before is None else np.intersect1d(before, stay, assume_unique=True))
-
-
-def _blocks(
-    storage: Storage, folder: str, segment: Segment, start: int, end: int, map_bytes: int
-) -> Iterator[tuple[pa.Array, Offsets]]:
-    """A segment's keys and offsets in [start, end), without null keys, as many at once as pay for a look-up."""
-    waiting: list[pa.RecordBatch] = []
+    stay: dict[int, list[Offsets]] = {n: [] for n, s in enumerate(reader.plan.segments) if s.base_offset < found.end}
+    waiting: list[_Keys] = []
     size = 0
-    for batch in read_segment(storage, folder, segment, start, end, ["key"]):
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= map_bytes // 4:
-            yield _block(waiting, segment)
+    for some in chain(reader.read(reader.plan.start, found.end), [None]):
+        if some is not None:
+            waiting.append(some)
+            size += some.keys.nbytes + some.offsets.nbytes
+        if waiting and (some is None or size >= map_bytes // 4):
+            # One look-up hashes the whole map, so it is for many records.
+            newest = found.newest.newest(pa.concat_arrays([one.keys for one in waiting]))
+            ends = np.cumsum([len(one.offsets) for one in waiting])
+            for one, known in zip(waiting, np.split(newest, ends[:-1]), strict=True):
+                stay[one.number].append(one.offsets[one.offsets >= known])
+            _note(stay, kept, found.start, waiting[-1].number)
             waiting, size = [], 0
-    if waiting:
-        yield _block(waiting, segment)
+    _note(stay, kept, found.start, len(reader.plan.segments))
 
 
-def _block(batches: Sequence[pa.RecordBatch], segment: Segment) -> tuple[pa.Array, Offsets]:
-    keys = pa.concat_arrays([batch.column("key") for batch in batches])
-    positions = np.concatenate([batch.column("position").to_numpy() for batch in batches])
-    if keys.null_count:
-        there = keys.is_valid()
-        keys, positions = keys.filter(there), positions[there.to_numpy(zero_copy_only=False)]
-    return keys, positions + segment.base_offset
+def _note(stay: dict[int, list[Offsets]], kept: _Kept, start: int, below: int) -> None:
+    """Note what stays of the segments with numbers below one, of which there is no more to come.
+
+    Records below `start` were there in earlier rounds: they stay if they stayed then.
+    """
+    for number in [n for n in stay if n < below]:
+        offsets = np.concatenate([np.zeros(0, np.int64), *stay.pop(number)])
+        before = kept.get(number)
+        if before is not None:
+            old = np.intersect1d(before, offsets, assume_unique=True)
+            offsets = np.concatenate([old, offsets[offsets >= start]])
+        kept.put(number, offsets)
