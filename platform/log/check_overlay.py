@@ -38,9 +38,9 @@ class Overlay:
         """A file to read."""
         return pa.BufferReader(self.get(path)) if path in self._changed else self._below.open(path)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | memoryview) -> None:
         """Store in memory."""
-        self._changed[path] = data
+        self._changed[path] = bytes(data)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Store in memory unless an object is there, here or below."""

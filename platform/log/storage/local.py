@@ -26,6 +26,7 @@ from tidelog.log.storage.local_errors import (
     not_found,
     outcome_unknown,
 )
+from tidelog.log.storage.local_files import NewFile, send_off, write_all
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
 from tidelog.log.storage.port import ObjectInfo
 
@@ -206,7 +207,7 @@ class LocalStorage:
             raise outcome_unknown("create", location, error) from error
         return True
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the file; durable only after `sync`."""
         check_path(path)
         location = f"{self._root}/{path}"
@@ -219,7 +220,7 @@ class LocalStorage:
         check_path(path)
         location = f"{self._root}/{path}"
         fd, temporary = self._open_temporary(location[: location.rindex("/")], location)
-        raw = _NewFile(fd, location)
+        raw = NewFile(fd, location)
         try:
             file = io.BufferedWriter(raw)
             yield cast(BinaryIO, file)
@@ -242,16 +243,16 @@ class LocalStorage:
         except OSError as error:
             raise failed_or_done("delete", location, error) from error
 
-    def _write(self, folder: str, location: str, data: bytes, *, durable: bool) -> str:
+    def _write(self, folder: str, location: str, data: bytes | memoryview, *, durable: bool) -> str:
         """A temporary file that holds `data`; its path. An error leaves none behind."""
         fd, temporary = self._open_temporary(folder, location)
         try:
             try:
-                written = os.write(fd, data)
-                while written < len(data):
-                    written += os.write(fd, memoryview(data)[written:])
+                write_all(fd, data)
                 if durable:
                     os.fsync(fd)
+                else:
+                    send_off(fd, len(data))
             finally:
                 os.close(fd)
         except BaseException as error:
@@ -371,27 +372,3 @@ class LocalStorage:
                 break
             folder = above
         self._lasting.update(done)
-
-
-class _NewFile(io.FileIO):
-    """The file behind `create`: a write stores everything or raises the port's error."""
-
-    def __init__(self, fd: int, location: str) -> None:
-        super().__init__(fd, "w")
-        self._location = location
-
-    def write(self, data: Any, /) -> int:
-        view = memoryview(data).cast("B")
-        written = 0
-        try:
-            while written < len(view):
-                written += os.write(self.fileno(), view[written:])
-        except OSError as error:
-            raise failed("write", self._location, error) from error
-        return written
-
-    def close(self) -> None:
-        try:
-            super().close()
-        except OSError as error:
-            raise failed("write", self._location, error) from error

@@ -75,7 +75,7 @@ class MemoryStorage:
             self._make_durable(path)
         return True
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the object; a power loss undoes that until `sync`."""
         check_path(path)
         with self._lock:
@@ -139,7 +139,7 @@ class MemoryStorage:
             self._paths = sorted(self._objects)
             self._deleted.clear()
 
-    def _store(self, path: str, data: bytes) -> None:
+    def _store(self, path: str, data: bytes | memoryview) -> None:
         if path not in self._objects:
             insort(self._paths, path)
             self._deleted.discard(path)

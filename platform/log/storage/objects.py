@@ -181,7 +181,7 @@ class ObjectStorage:
         except RAISED:
             raise no_object_to_see(self._location(path)) from None
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the object, durably."""
         check_path(path)
         try:

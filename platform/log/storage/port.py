@@ -55,8 +55,11 @@ class Storage(Protocol):
         """
         ...
 
-    def put(self, path: str, data: bytes) -> None:
-        """Create or replace the object. On a local disk it survives a power loss only after `sync`."""
+    def put(self, path: str, data: bytes | memoryview) -> None:
+        """Create or replace the object. On a local disk it survives a power loss only after `sync`.
+
+        A memoryview is of bytes ("B"), and may change once the call is over.
+        """
         ...
 
     def create(self, path: str) -> AbstractContextManager[BinaryIO]:

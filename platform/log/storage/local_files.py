@@ -1,0 +1,61 @@
+"""Writing files of a local disk: all of the data or an error, and early on its way to the disk."""
+
+import ctypes
+import io
+import os
+from typing import Any, Final
+
+from tidelog.log.storage.local_errors import failed
+
+# So much is worth a call that sends it on its way; less waits for the sync.
+_WORTH_SENDING: Final = 1024 * 1024
+# From <fcntl.h>: begin to write the dirty pages, and wait for none.
+_SYNC_FILE_RANGE_WRITE: Final = 2
+# Linux only; there is no such call in the module `os`.
+_SYNC_FILE_RANGE: Final = getattr(ctypes.CDLL(None), "sync_file_range", None)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write everything. Raises OSError."""
+    written = os.write(fd, data)
+    while written < len(data):
+        written += os.write(fd, memoryview(data)[written:])
+
+
+def send_off(fd: int, size: int) -> None:
+    """Have the kernel begin to write what is in the file, `size` bytes of it new: a later sync waits less.
+
+    It waits for nothing and promises nothing. Nor does it take an error that fsync would tell of: the kernel tells of
+    each lost page once, and to this call never.
+    """
+    if size >= _WORTH_SENDING and _SYNC_FILE_RANGE is not None:
+        _SYNC_FILE_RANGE(fd, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE)
+
+
+class NewFile(io.FileIO):
+    """A file that is written front to back: a write stores everything or raises the port's error."""
+
+    def __init__(self, fd: int, location: str) -> None:
+        super().__init__(fd, "w")
+        self._location = location
+        self._unsent = 0
+
+    def write(self, data: Any, /) -> int:
+        """Write all of it. Raises `StorageError`."""
+        view = memoryview(data).cast("B")
+        try:
+            write_all(self.fileno(), view)
+        except OSError as error:
+            raise failed("write", self._location, error) from error
+        self._unsent += len(view)
+        if self._unsent >= _WORTH_SENDING:
+            send_off(self.fileno(), self._unsent)
+            self._unsent = 0
+        return len(view)
+
+    def close(self) -> None:
+        """Close it. Raises `StorageError`."""
+        try:
+            super().close()
+        except OSError as error:
+            raise failed("write", self._location, error) from error
