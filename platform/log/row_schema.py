@@ -73,13 +73,18 @@ class RowSchema:
     # --- Parquet -------------------------------------------------------------------------------------------
 
     def to_file(self, rows: Sequence[tuple[int, Row]]) -> bytes:
-        """The Parquet file of (position, row)s, in their order."""
+        """The Parquet file of (position, row)s, in their order, without the columns that no row has a value of.
+
+        To write the rows that most entries hold takes a third of the time so.
+        """
         values = [r for _, r in rows]
+        valued = {name for v in values for name, value in v.items() if value is not None}
+        fields = [field for field in self.file if field.name in valued]
         columns = [pa.array([position for position, _ in rows], pa.int64())]
-        columns.extend(_column([v.get(name) for v in values], kind) for name, kind in self._kinds.items())
+        columns.extend(_column([v.get(field.name) for v in values], field.type) for field in fields)
         sink = pa.BufferOutputStream()
         pq.write_table(
-            pa.Table.from_arrays(columns, schema=self.file),
+            pa.Table.from_arrays(columns, schema=pa.schema([self.file.field(POSITION), *fields])),
             sink,
             compression="none" if len(rows) < _WORTH_COMPRESSING else "zstd",
             use_dictionary=len(rows) >= _WORTH_COMPRESSING,
@@ -89,19 +94,27 @@ class RowSchema:
         return bytes(sink.getvalue().to_pybytes())
 
     def from_file(self, source: Any) -> list[tuple[int, Row]]:
-        """The (position, row)s of a Parquet file. Raises pyarrow's errors, and KeyError for a column that is gone."""
+        """The (position, row)s of a Parquet file. Raises pyarrow's errors, and KeyError when it has no positions.
+
+        Another column that it does not have is one that no row has a value of.
+        """
         with pq.ParquetFile(source) as file:
+            there = set(file.schema_arrow.names)
+            if POSITION not in there:
+                raise KeyError(f"it has no column '{POSITION}'")
+            fields = [field for field in self.file if field.name in there]
             threads = file.metadata.num_rows >= _WORTH_THREADS
-            table = file.read(columns=self.file.names, use_threads=threads)
-        if table.schema != self.file:  # another writer's variants of the same types
-            table = table.cast(self.file)
+            table = file.read(columns=[field.name for field in fields], use_threads=threads)
+        expected = pa.schema(fields)
+        if table.schema != expected:  # another writer's variants of the same types
+            table = table.cast(expected)
         rows: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
-        for name, kind in self._kinds.items():
-            column = table.column(name)
+        for field in fields[1:]:
+            column = table.column(field.name)
             if column.null_count < len(rows):
-                for row, value in zip(rows, _values(column, kind), strict=True):
+                for row, value in zip(rows, _values(column, field.type), strict=True):
                     if value is not None:
-                        row[name] = value
+                        row[field.name] = value
         return list(zip(table.column(POSITION).to_pylist(), rows, strict=True))
 
 
@@ -180,7 +193,7 @@ _LIMITS: Mapping[pa.DataType, int] = {pa.int32(): 2**31, pa.int64(): 2**63, TIME
 
 def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
     if kind == TIMESTAMP:
-        return pa.array([None if v is None else v * 1000 for v in values], pa.int64()).cast(TIMESTAMP)
+        return pa.array([None if v is None else v * 1000 for v in values], TIMESTAMP)
     return pa.array(values, kind)
 
 

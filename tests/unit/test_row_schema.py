@@ -93,8 +93,22 @@ def test_deltas_schema_names_every_column_and_partitions_by_the_base_offset() ->
     assert SCHEMA.shape.partition_columns == ("base_offset",)
 
 
-def test_a_file_without_a_column_is_refused() -> None:
+def test_a_file_has_the_columns_that_a_row_has_a_value_of() -> None:
+    data = SCHEMA.to_file([(0, {"text": "a"}), (2, {"items": []})])
+    assert pq.read_schema(io.BytesIO(data)).names == ["position", "text", "items"]
+
+
+def file_of(**columns: list[Any]) -> io.BytesIO:
     sink = io.BytesIO()
-    pq.write_table(pa.table({"position": [0]}), sink)
+    pq.write_table(pa.table(columns), sink)
+    return io.BytesIO(sink.getvalue())
+
+
+def test_a_column_that_a_file_does_not_have_has_no_values() -> None:
+    assert SCHEMA.from_file(file_of(position=[0, 2], text=["a", None])) == [(0, {"text": "a"}), (2, {})]
+
+
+@pytest.mark.parametrize("columns", [{"text": ["a"]}, {"position": [0], "large": ["a"]}])
+def test_a_file_without_positions_or_with_other_types_is_refused(columns: dict[str, list[Any]]) -> None:
     with pytest.raises((KeyError, pa.ArrowException, ValueError)):
-        SCHEMA.from_file(io.BytesIO(sink.getvalue()))
+        SCHEMA.from_file(file_of(**columns))
