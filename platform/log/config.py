@@ -29,10 +29,14 @@ _LIBRARY_LEVEL: Final = {"gzip": -1, "lz4": 9}
 
 
 class Codec(NamedTuple):
-    """How a segment is compressed: one of none, gzip, snappy, lz4, zstd, and a level, None for the codec's own."""
+    """How a segment is compressed: one of none, gzip, snappy, lz4, zstd, and a level, None for the codec's own.
+
+    `asked`: somebody wants this one. Else a segment that it gains nothing for does without.
+    """
 
     name: str
     level: int | None
+    asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -232,7 +236,7 @@ class TopicConfig(Settings):
         level: int = self.get(key.name, key.default)
         if not (named or self._is_set(key.name)):
             if producer_level is None or codec != producer:
-                return Codec(codec, None)
+                return Codec(codec, None, asked=codec == producer or named is not None)
             level = producer_level
         if level == _LIBRARY_LEVEL.get(codec):
             return Codec(codec, None)

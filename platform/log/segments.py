@@ -4,6 +4,7 @@ A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the l
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ _FEWEST_SAMPLED_KEYS = 64
 # time. Not so timestamps, which come in bursts and in whole milliseconds.
 _UNCOMPRESSED = ("position", "timestamp_type")
 _COMPRESSED = ("key", "value", "headers.list.element.key", "headers.list.element.value", "timestamp")
+# Less than a disk's block takes a block however it is compressed, and to start the codec takes as long as to write it.
+_WORTH_COMPRESSING_BYTES = 4_096
+_PLAIN = Codec("none", None)
 # Timestamps outside years 1 to 9999 get no statistics: no engine's text form holds them.
 _STATS_LOW_MS = -62_135_596_800_000
 _STATS_HIGH_MS = 253_402_300_799_999
@@ -107,17 +111,8 @@ class SegmentWriter:
     def _begun(self, records: pa.Table) -> pq.ParquetWriter:
         """The Parquet writer; how it writes is chosen by the first records."""
         if self._writer is None:
-            level = self._codec.level
-            self._writer = pq.ParquetWriter(
-                self._sink,
-                schema.SEGMENT,
-                compression={**dict.fromkeys(_COMPRESSED, self._codec.name), **dict.fromkeys(_UNCOMPRESSED, "none")},
-                compression_level=None if level is None else dict.fromkeys(_COMPRESSED, level),
-                use_dictionary=["timestamp_type", *(["key"] if _keys_repeat(records) else [])],
-                column_encoding={"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
-                write_statistics=["position", "timestamp"],
-                store_schema=False,
-            )
+            options = _options(self._codec, _keys_repeat(records))
+            self._writer = pq.ParquetWriter(self._sink, schema.SEGMENT, **options)
         return self._writer
 
     def write(self, records: pa.Table, positions: npt.NDArray[np.int64] | None = None) -> None:
@@ -140,7 +135,7 @@ class SegmentWriter:
 
     def close(self) -> None:
         """Write the footer."""
-        self._begun(schema.SEGMENT.empty_table()).close()
+        (self._writer or self._begun(schema.SEGMENT.empty_table())).close()
         self.size = self._sink.tell()
 
     def abandon(self) -> None:
@@ -149,6 +144,19 @@ class SegmentWriter:
             self._sink.file = None
         if self._writer is not None:
             self._writer.close()
+
+
+@cache
+def _options(codec: Codec, keys_repeat: bool) -> dict[str, Any]:
+    """How Parquet is written."""
+    return {
+        "compression": {**dict.fromkeys(_COMPRESSED, codec.name), **dict.fromkeys(_UNCOMPRESSED, "none")},
+        "compression_level": None if codec.level is None else dict.fromkeys(_COMPRESSED, codec.level),
+        "use_dictionary": ["timestamp_type", *(["key"] if keys_repeat else [])],
+        "column_encoding": {"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+        "write_statistics": ["position", "timestamp"],
+        "store_schema": False,
+    }
 
 
 def _keys_repeat(records: pa.Table) -> bool:
@@ -171,9 +179,13 @@ def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
 
 
 def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, SegmentWriter]:
-    """A segment in memory: its bytes, which are not copied, and the writer that counted it."""
+    """A segment in memory: its bytes, which are not copied, and the writer that counted it.
+
+    One that is small indeed is compressed only for who asks for that.
+    """
     sink = pa.BufferOutputStream()
-    writer = SegmentWriter(sink, codec)
+    plain = not codec.asked and records.nbytes < _WORTH_COMPRESSING_BYTES
+    writer = SegmentWriter(sink, _PLAIN if plain else codec)
     writer.write(records)
     writer.close()
     return memoryview(sink.getvalue()).cast("B"), writer

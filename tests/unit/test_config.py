@@ -215,7 +215,8 @@ def test_merging_checks_names_and_values(changes: dict[str, str | None]) -> None
 def test_which_codec_and_level_segments_get(
     config: dict[str, str], producer: str | None, codec: str, level: int | None
 ) -> None:
-    assert TopicConfig.parse(config).codec(producer) == (codec, level)
+    asked = bool(producer or config)
+    assert TopicConfig.parse(config).codec(producer) == (codec, level, asked)
 
 
 def test_a_producers_unknown_codec_is_refused() -> None:

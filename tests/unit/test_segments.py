@@ -90,6 +90,14 @@ def test_a_file_is_as_the_format_says() -> None:
     assert file.read().column("position").to_pylist() == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("size", "asked", "told"), [(2_000, False, "UNCOMPRESSED"), (2_000, True, "ZSTD"), (5_000, False, "ZSTD")]
+)
+def test_less_than_a_block_is_compressed_for_who_asks(size: int, asked: bool, told: str) -> None:
+    data, _ = write_small_segment(records(b"x" * size), Codec("zstd", None, asked))
+    assert pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(2).compression == told
+
+
 def test_positions_go_on_from_row_group_to_row_group() -> None:
     storage = stored(records(*(b"%d" % i for i in range(10))), group=3)
     assert read(storage, segment(10), 100, 110) == [(100 + i, b"%d" % i) for i in range(10)]
