@@ -36,6 +36,8 @@ logger = logging.getLogger("tidelog.clients")
 # As long as any program runs: a delivery without time limit.
 _NO_LIMIT_S: Final = 1e9
 _NEVER: Final = 1 << 62
+# To have partitions chosen for fewer rows beside the committer takes as long as to choose them.
+_WORTH_AHEAD: Final = 16_384
 
 
 class PurgedError(Exception):
@@ -53,6 +55,15 @@ class Shared:
     helpers: Executor
 
 
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A part for which partitions are being chosen, among so many."""
+
+    part: Part
+    partitions: int
+    chosen: Future[I32]
+
+
 class TopicCommitter:
     """Owns a topic's queue and the thread that empties it. `start` it once; it ends when the account closes."""
 
@@ -67,6 +78,7 @@ class TopicCommitter:
         self._numbering = Numbering(shared.lake.ids) if settings.enable_idempotence else None
         self._turn = int(shared.lake.ids.fraction() * 2**31)
         self._handle: Topic | None = None
+        self._ahead: _Ahead | None = None
         limits = Limits(
             linger_s=0,
             retries=settings.retries,
@@ -173,10 +185,14 @@ class TopicCommitter:
         """All or none of it; after a part that failed the rest of the table is not sent."""
         fate = Fate.of(0, None)
         left: I64 = np.arange(0 if part.sending.failed else part.count)
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead.part is not part:
+            ahead = None
         try:
+            self._ahead = self._choose_ahead()
             table, explicit = part.columns(), part.explicit()
             while len(left) and not fate.errors and len(left := self._left_in_time(part, left, fate)):
-                left = self._attempt(table, explicit, left, fate)
+                left = self._attempt(table, explicit, left, fate, ahead)
         except Exception as e:
             fate.errors[0] = self._fault(e)
         self._settle_part(part, fate)
@@ -194,8 +210,10 @@ class TopicCommitter:
         self._deadline_s = float(chunk.stamps[left[0]]) + self._timeout_s if len(left) else 0.0
         return left
 
-    def _attempt(self, table: pa.Table, explicit: I32 | None, left: I64, fate: Fate) -> I64:
-        """Have rows committed; returns those that must be tried again."""
+    def _attempt(
+        self, table: pa.Table, explicit: I32 | None, left: I64, fate: Fate, ahead: "_Ahead | None" = None
+    ) -> I64:
+        """Have rows committed; returns those that must be tried again. `ahead`: partitions of all of them."""
         try:
             topic = self._handle or self._open()
             state = topic.known
@@ -204,7 +222,11 @@ class TopicCommitter:
                 if not len(left):
                     return left
             rows = table if len(left) == table.num_rows else table.take(pa.array(left))
-            chosen = self._choose(rows, None if explicit is None else explicit[left], state.partitions)
+            if ahead is not None and rows is table and ahead.partitions == state.partitions:
+                chosen = ahead.chosen.result()
+            else:
+                self._turn += 1
+                chosen = self._choose(rows, None if explicit is None else explicit[left], state.partitions, self._turn)
         except TidelogError as e:
             return _fail(fate, left, kafka_error(e))
         metadata = state.metadata
@@ -243,12 +265,22 @@ class TopicCommitter:
         known: I64 = left[~unknown]
         return known
 
-    def _choose(self, rows: pa.Table, explicit: I32 | None, count: int) -> I32:
+    def _choose_ahead(self) -> "_Ahead | None":
+        """Have the next part's partitions chosen by a helper, while this one is written."""
+        with self._shared.account.lock:
+            part = self.queue.items[0] if self.queue.items else None
+        if not isinstance(part, Part) or part.count < _WORTH_AHEAD or self._handle is None:
+            return None
         self._turn += 1
+        count = self._handle.known.partitions
+        chosen = self._shared.helpers.submit(self._choose, part.columns(), part.explicit(), count, self._turn)
+        return _Ahead(part, count, chosen)
+
+    def _choose(self, rows: pa.Table, explicit: I32 | None, count: int, turn: int) -> I32:
         names = rows.schema.names
         keys = rows.column("key") if "key" in names else pa.chunked_array([pa.nulls(rows.num_rows, pa.binary())])
         given = None if explicit is None else pa.array(explicit, mask=explicit == NO_PARTITION)
-        return assign(keys, given, count, partitioner=self._rule, sticky=self._turn)
+        return assign(keys, given, count, partitioner=self._rule, sticky=turn)
 
     def _commit(self, rows: pa.Table, chosen: I32) -> tuple[Landed, dict[int, int]]:
         counts = rows_by_partition(chosen)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.logs import quiet, read
@@ -12,6 +13,7 @@ from support.producers import Delivered, live_lake, producer
 
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.log.errors import StorageFullError, StorageUnavailableError
+from tidelog.log.partitioners import partition
 
 
 def failing(times: int, method: str, phase: str = "before", error: type[Exception] = StorageUnavailableError) -> Any:
@@ -322,6 +324,19 @@ def test_a_large_table_is_several_entries() -> None:
         assert p.flush() == 0
     assert future.result(0) == {0: (0, 600_000)}
     assert lake.topic("t").state().version >= 3
+
+
+def test_every_part_of_a_table_goes_by_its_keys() -> None:
+    lake, _ = live_lake()
+    lake.create_topic("t", 3)
+    keys = pa.array([b"%d" % (i % 100) for i in range(600_000)])
+    with producer(lake) as p:
+        p.produce_table("t", pa.table({"key": keys, "value": pa.array(range(600_000)).cast(pa.string())}))
+    chosen = partition(keys, 3)
+    for number in range(3):
+        batches = lake.topic("t").read(number)
+        found = np.concatenate([batch.column("value").cast(pa.string()).cast(pa.int64()) for batch in batches])
+        assert (found == np.flatnonzero(chosen == number)).all()
 
 
 def test_a_table_with_a_wrong_row_fails_from_its_part_on() -> None:
