@@ -246,7 +246,7 @@ class Door(Generic[S]):
                     if not outcome.actions:
                         return Committed(self._state.version, outcome.response, written=False)
                     if durable:
-                        self._sync(outcome.actions)
+                        self._sync(() if outcome.synced else outcome.actions)
                     pending = self._prepare(request, outcome, durable)
                 if self._attempt(request, pending, again, deadline):
                     return Committed(pending.entry.version, pending.response, written=True)
@@ -376,10 +376,10 @@ class Door(Generic[S]):
             self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
             self._most_unsynced = len(self._unsynced) + 16 * MANY_UNSYNCED
 
-    def unsynced(self) -> list[str]:
-        """The segments, by path below the log's folder, that may not survive a power loss yet."""
+    def unsynced(self, version: int) -> list[str]:
+        """The segments up to entry `version`, by path below the folder, that may not survive a power loss yet."""
         with self.lock:
-            return [path for _, path in self._unsynced]
+            return [path for v, path in self._unsynced if v <= version]
 
     def drop_synced(self, version: int) -> None:
         """Note that all segments up to entry `version` are synced: a checkpoint is written only after that."""

@@ -6,6 +6,7 @@ having to elect it; a committer that ends soon writes an overdue one before it d
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
@@ -27,11 +28,13 @@ LAG = 100
 # version that the checkpoint is pinned at.
 CHORES_LEAD = 2
 LEAST_CHECKPOINT_SPACING_S = 2.0
-# A checkpoint takes the longer the more segments there are: about this part of the time goes into them, unless the
-# log grows too long meanwhile.
+# A checkpoint takes the longer the more segments there are. It may take this part of the time, and as much again for
+# each interval by which the log has grown meanwhile: whoever opens it reads all that.
 CHECKPOINTS_SHARE = 0.1
-MOST_CHECKPOINT_SPACING_S = 60.0
 LEAST_TRIM_SPACING_S = 20.0
+# How a process remembers when the log grew, for half an hour.
+MARKS_APART_S = 0.5
+MARKS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +56,15 @@ def due_version(head: int, newest: int, rules: UpkeepRules) -> int | None:
     return pinned if pinned - newest >= rules.interval - rules.lag else None
 
 
-def spacing_s(took_s: float) -> float:
-    """How long after a checkpoint that took `took_s` the next one may come."""
-    return min(max(took_s / CHECKPOINTS_SHARE, LEAST_CHECKPOINT_SPACING_S), MOST_CHECKPOINT_SPACING_S)
+def spacing_s(took_s: float, intervals: float) -> float:
+    """How long after the beginning of a checkpoint that took `took_s` the next one may begin.
+
+    `intervals`: how far the head is from it by now.
+
+    >>> spacing_s(0.1, 1), spacing_s(1, 1), spacing_s(1, 2), spacing_s(1, 100)
+    (2.1, 11.0, 6.0, 3.0)
+    """
+    return took_s + max(took_s / min(CHECKPOINTS_SHARE * intervals, 1), LEAST_CHECKPOINT_SPACING_S)
 
 
 class Upkeep:
@@ -80,16 +89,19 @@ class Upkeep:
         self._executor = executor
         self._chores = tuple(chores)
         self._busy = threading.Lock()
-        self._newest = -1
-        self._newest_seen_s = float("-inf")
+        self._looked = self._committed = False
+        # (version, when) of some of this process's commits, oldest first.
+        self._marks: deque[tuple[int, float]] = deque(maxlen=MARKS)
         self._trimmed_s = float("-inf")
-        self._spacing_s = LEAST_CHECKPOINT_SPACING_S
+        self._took_s = 0.0
 
     def after_commit(self, version: int) -> Future[None] | None:
         """Start a checkpoint in the background if `version`, which this process committed, is due for one.
 
         Raises nothing: the caller's commit is done, whatever becomes of the upkeep.
         """
+        self._committed = True
+        self._mark(version)
         try:
             rules = self._rules()
             if version > 0 and version % rules.interval == 0:
@@ -102,7 +114,9 @@ class Upkeep:
             return None
 
     def catch_up(self) -> None:
-        """Write an overdue checkpoint now, as a committer does that is about to end."""
+        """Write an overdue checkpoint now, as a committer does that is about to end; who only read leaves it."""
+        if not self._committed:
+            return
         try:
             due = due_version(self._door.state.version, self._door.checkpoint_version, self._rules())
         except InvalidConfigError:  # set wrong by another engine
@@ -129,20 +143,34 @@ class Upkeep:
             trim(self._door.storage, self._door.folder, self._rules().min_age_ms)
             self._trimmed_s = self._clock.elapsed_s()
 
+    def _mark(self, version: int) -> None:
+        now_s = self._clock.elapsed_s()
+        if not self._marks or now_s - self._marks[-1][1] >= MARKS_APART_S:
+            self._marks.append((version, now_s))
+
+    def _since_s(self, version: int) -> float:
+        """For how long the log's head has been past `version` at least, as this process saw it."""
+        now_s = self._clock.elapsed_s()
+        return now_s - next((s for v, s in self._marks if v >= version), now_s)
+
     def _checkpoint(self, ending: bool) -> None:
-        door, now_s = self._door, self._clock.elapsed_s()
+        door, rules = self._door, self._rules()
         newest = newest_checkpoint_version(door.storage, door.folder)
-        if newest != self._newest:
-            spaced = self._newest < 0  # how long ago it was written can't be told, unless it came while we looked
-            self._newest, self._newest_seen_s = newest, now_s
-        else:
-            spaced = newest < 0 or now_s - self._newest_seen_s >= self._spacing_s
-        version = due_version(door.state.version, newest, self._rules())
+        version = due_version(door.state.version, newest, rules)
+        # Whoever wrote the newest one began when the head was there. How long before our first look, we can't tell.
+        spaced = (
+            not self._looked
+            or newest < 0
+            or self._since_s(newest + rules.lag)
+            >= spacing_s(self._took_s, (door.state.version - newest) / rules.interval)
+        )
+        self._looked = True
         if version is None or not (spaced or ending):
             return
+        door.drop_synced(newest)
+        began_s = self._clock.elapsed_s()
         self._write(version)
-        self._newest, self._newest_seen_s = version, self._clock.elapsed_s()
-        self._spacing_s = spacing_s(self._newest_seen_s - now_s)
+        self._took_s = self._clock.elapsed_s() - began_s
 
     def checkpoint(self, version: int) -> None:
         """Write a checkpoint of `version` now, whatever is due, as maintenance of a log at rest does."""
@@ -152,8 +180,7 @@ class Upkeep:
     def _write(self, version: int) -> None:
         door = self._door
         # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
-        unsynced = door.unsynced()
-        door.storage.sync(door.path(p) for p in unsynced)
+        door.storage.sync(door.path(p) for p in door.unsynced(version))
         # Never taken back, however long this takes: somebody else may have written the same one meanwhile, and a
         # floor may rest on it.
         self._checkpointer(door.folder, version, self._clock.now_ms())

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.log import layout, topic_log, upkeep
+from tidelog.log import lake, layout, topic_log, upkeep
 from tidelog.log.actions import Add, decode_entry
 from tidelog.log.door import Door
 from tidelog.log.errors import ObjectNotFoundError, OutcomeUnknownError, StorageUnavailableError
@@ -140,19 +140,15 @@ def believes_what_it_reads_after_a_long_sleep() -> Iterator[None]:
 def rests_the_floor_on_a_checkpoint_that_is_not_synced() -> Iterator[None]:
     """Nobody syncs checkpoints."""
     with ExitStack() as stack:
-        for module, name in ((upkeep, "trim"), (upkeep.Upkeep, "_checkpoint")):
+        for module, name in ((upkeep, "trim"), (lake, "write_checkpoint")):
             stack.enter_context(patch.object(module, name, _without_checkpoint_syncs(getattr(module, name))))
         yield
 
 
 def _without_checkpoint_syncs(function: Callable[..., Any]) -> Callable[..., Any]:
-    def changed(first: Any, *others: Any) -> Any:
-        real = first._door.storage if isinstance(first, upkeep.Upkeep) else first
+    def changed(real: Any, *others: Any) -> Any:
         proxy = _Proxy(real, sync=lambda paths: real.sync(p for p in paths if ".checkpoint." not in p))
-        if not isinstance(first, upkeep.Upkeep):
-            return function(proxy, *others)
-        with patch.object(first._door, "storage", proxy):
-            return function(first, *others)
+        return function(proxy, *others)
 
     return changed
 
@@ -160,7 +156,7 @@ def _without_checkpoint_syncs(function: Callable[..., Any]) -> Callable[..., Any
 @contextmanager
 def writes_checkpoints_over_unsynced_segments() -> Iterator[None]:
     """Whoever opens the log from the checkpoint no longer knows which segments were not synced."""
-    with patch.object(Door, "unsynced", lambda _: []):
+    with patch.object(Door, "unsynced", lambda *_: []):
         yield
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from concurrent.futures import Executor, Future
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tidelog.log.checkpoints import newest_checkpoint_version
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
-from tidelog.log.upkeep import CHECKPOINTS_SHARE, LEAST_CHECKPOINT_SPACING_S, UpkeepRules, due_version
+from tidelog.log.upkeep import LEAST_CHECKPOINT_SPACING_S, UpkeepRules, due_version
 
 RULES = UpkeepRules(interval=500, min_age_ms=300_000)
 
@@ -101,17 +102,64 @@ def test_at_full_speed_time_spaces_checkpoints_too() -> None:
     assert 1 < len(written.versions) <= 2 + 3 / LEAST_CHECKPOINT_SPACING_S
 
 
-def test_slow_checkpoints_are_spaced_by_what_they_take() -> None:
+@pytest.mark.parametrize(("took_s", "between"), [(0.1, 10), (3, 20), (15, 40)])
+def test_slow_checkpoints_are_spaced_by_what_they_take_and_how_long_the_log_grows(took_s: float, between: int) -> None:
+    """An entry a second, and one is due every 10."""
     _, written, storage, clock = lake_of()
 
     def slow(folder: str, version: int, now_ms: int) -> None:
         written(folder, version, now_ms)
-        clock.pass_s(3)
+        clock.pass_s(took_s)
 
     busy = open_lake(storage, clock, checkpointer=slow)
     busy.background = AtOnce()
-    append(busy, clock, 100)
-    assert 2 < len(written.versions) <= 1 + 100 / (3 / CHECKPOINTS_SHARE)
+    append(busy, clock, 400)
+    assert {later - earlier for earlier, later in pairwise(written.versions[2:])} == {between}
+
+
+def test_however_many_write_a_checkpoint_is_written_when_it_is_due() -> None:
+    """Each due version is another process's, and none of them wrote the checkpoint before."""
+    _, written, storage, clock = lake_of(interval=20)
+    others = [open_lake(storage, clock, checkpointer=written) for _ in range(7)]
+    for other in others:
+        other.background = AtOnce()
+    for i in range(300):
+        others[i % 7].topic("t").append(values("x"))
+        clock.pass_s(1)
+    assert written.versions == list(range(16, 300, 20))
+
+
+def test_whoever_only_reads_writes_no_checkpoint() -> None:
+    """However overdue one is: opening a topic to look at it must not take longer for that."""
+    lake, _, storage, clock = lake_of()
+    append(lake, clock, 9)
+    written = Written(storage)
+    lazy = open_lake(storage, clock, checkpointer=lambda *_: None)
+    lazy.background = AtOnce()
+    append(lazy, clock, 40)
+    with open_lake(storage, clock, checkpointer=written) as reader:
+        assert reader.topic("t").state().version == 49
+    assert written.versions == []
+    with open_lake(storage, clock, checkpointer=written) as writer:
+        writer.topic("t").append(values("x"))
+    assert written.versions == [48]
+
+
+def test_a_checkpoint_syncs_each_segment_once_and_none_after_its_version() -> None:
+    """With two writers that take turns, too: what the other's checkpoint synced is not synced again."""
+    first, storage, clock = memory_lake()
+    lakes = [first, open_lake(storage, clock)]
+    calls = Calls()
+    storage.hook = calls
+    for lake in lakes:
+        lake.background = AtOnce()
+    first.create_topic("t", config={"log.checkpoint.interval": "20"})
+    for i in range(100):
+        lakes[i // 3 % 2].topic("t").append(values("x"), acks=1)
+        clock.pass_s(1)
+    assert newest_checkpoint_version(storage, "t") == 96
+    synced = [path for method, path in calls.seen if method == "sync" and "partition=" in path]
+    assert len(synced) == len(set(synced)) == 96
 
 
 def test_a_change_of_configuration_may_be_what_is_due() -> None:
