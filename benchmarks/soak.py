@@ -22,6 +22,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from figures import Row, percentile, summary
 from lakes import small_batch
+from memory import memory_mb
 from plan import Plan
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -35,6 +36,7 @@ _WRITERS = 2
 _KEPT_MS = 300_000
 _READ_EVERY_S = 10.0
 _FLAT = 2.0
+_FLAT_MEMORY = 1.5
 _LOOKS = 9
 _BEHIND = 200
 _WARMUP = 5
@@ -50,6 +52,16 @@ class Watched:
     files: list[tuple[float, int]] = field(default_factory=list)
     reads: dict[str, list[tuple[float, float]]] = field(default_factory=lambda: {"Spark": [], "deltalake": []})
     gaps: dict[str, int] = field(default_factory=lambda: {"Spark": 0, "deltalake": 0})
+    # How many of the reads saw the newest entries; the others were `_BEHIND` versions behind.
+    at_head: dict[str, int] = field(default_factory=lambda: {"Spark": 0, "deltalake": 0})
+
+
+@dataclass
+class Written:
+    """What a writer saw, on the machine's clock: when each append began, and its ms; and its memory in MiB."""
+
+    appends: list[tuple[float, float]] = field(default_factory=list)
+    memory_mb: list[tuple[float, float]] = field(default_factory=list)
 
 
 def main() -> int:
@@ -83,37 +95,40 @@ def run(plan: Plan) -> list[Row]:
         stop.set()
         written = running.get(timeout=120)
     spark.stop()
-    return _rows([one for times in written for one in times], watched, began, seconds, kept_ms)
+    return _rows(written, watched, began, seconds, kept_ms)
 
 
-def _write(uri: str, stop: Event) -> list[tuple[float, float]]:
-    """Append until told to stop: when each append began, on the machine's clock, and its ms."""
+def _write(uri: str, stop: Event) -> Written:
+    """Append until told to stop."""
     batch = small_batch()
-    times: list[tuple[float, float]] = []
+    done = Written()
     with tidelog.Lake(uri, create=False) as lake:
         topic = lake.topic(_TOPIC)
-        while len(times) % 32 or not stop.is_set():
+        while len(done.appends) % 32 or not stop.is_set():
             began = time.monotonic()
             topic.append(batch, acks=1)
-            times.append((began, (time.monotonic() - began) * 1e3))
-    return times
+            done.appends.append((began, (time.monotonic() - began) * 1e3))
+            if len(done.appends) % 256 == 0:
+                done.memory_mb.append((began, memory_mb()))
+    return done
 
 
 def _watch(spark: SparkSession, uri: str, began: float, seconds: float) -> Watched:
     """Open, count and read in turn until the time is up."""
     seen = Watched()
     table = f"{uri}/{_TOPIC}"
-    engines: dict[str, Callable[[str], int]] = {
-        "Spark": lambda table: _spark_count(spark, table),
+    engines: dict[str, Callable[[str], tuple[int, bool]]] = {
+        "Spark": lambda table: (_spark_count(spark, table), True),
         "deltalake": _deltalake_count,
     }
     while (now := time.monotonic() - began) < seconds:
         seen.opens.append((now, _seconds(lambda: _open(uri))[0]))
         seen.files.append((now, len(os.listdir(f"{table}/_delta_log"))))
         for engine, count in engines.items():
-            took, gaps = _seconds(lambda count=count: _read(count, table))
+            took, (gaps, at_head) = _seconds(lambda count=count: _read(count, table))
             seen.reads[engine].append((now, took))
             seen.gaps[engine] += gaps
+            seen.at_head[engine] += at_head
         time.sleep(max(0.0, min(now + _READ_EVERY_S, seconds) - (time.monotonic() - began)))
     return seen
 
@@ -129,8 +144,8 @@ def _open(uri: str) -> None:
         lake.topic(_TOPIC).state()
 
 
-def _read(count: Callable[[str], int], table: str) -> int:
-    """Count the records as of now; returns how often the engine had to look again.
+def _read(count: Callable[[str], tuple[int, bool]], table: str) -> tuple[int, bool]:
+    """Count the records as of now; returns how often the engine had to look again, and whether it saw the head.
 
     A listing of a busy local folder is no snapshot: an engine may see entry N + 1 in it and not N, and refuses the gap.
     Deltalake then reads an entry a little behind the head.
@@ -138,9 +153,10 @@ def _read(count: Callable[[str], int], table: str) -> int:
     expected = _has_records(table)
     for gaps in range(_LOOKS):
         try:
-            if not count(table) and expected:
+            records, at_head = count(table)
+            if not records and expected:
                 raise RuntimeError(f"no record of {table} is seen")
-            return gaps
+            return gaps, at_head
         except (DeltaError, Py4JJavaError, PySparkException) as e:
             if "gap" not in str(e) and "DELTA_VERSIONS_NOT_CONTIGUOUS" not in str(e):
                 raise
@@ -151,25 +167,30 @@ def _spark_count(spark: SparkSession, table: str) -> int:
     return spark.read.format("delta").load(table).count()
 
 
-def _deltalake_count(table: str) -> int:
-    """Its listing takes long, as it looks at each file, so that under steady appends it is refused nearly always.
+def _deltalake_count(table: str) -> tuple[int, bool]:
+    """The records, and whether they are those at the head.
 
-    A little behind the head it reads all the same.
+    Its listing takes long, as it looks at each file, so that under steady appends it may be refused. A little behind
+    the head it reads all the same.
     """
     try:
-        return int(DeltaTable(table).count())
+        return int(DeltaTable(table).count()), True
     except DeltaError as e:
         if "gap" not in str(e):
             raise
         newest = max(int(name[:20]) for name in os.listdir(f"{table}/_delta_log") if name.endswith(".json"))
-        return int(DeltaTable(table, version=newest - _BEHIND).count())
+        return int(DeltaTable(table, version=newest - _BEHIND).count()), False
 
 
 def _has_records(table: str) -> bool:
     return len(os.listdir(f"{table}/_delta_log")) > 100
 
 
-def _rows(appends: list[tuple[float, float]], seen: Watched, began: float, seconds: float, kept_ms: int) -> list[Row]:
+def _rows(written: list[Written], seen: Watched, began: float, seconds: float, kept_ms: int) -> list[Row]:
+    appends = [one for writer in written for one in writer.appends]
+    peaks = [[(at - began, mb) for at, mb in writer.memory_mb] for writer in written]
+    early_mb = max(mb for one in peaks for at, mb in one if at <= seconds / 3 or (at, mb) == one[0])
+    peak_mb = max(mb for one in peaks for _, mb in one)
     minutes = _per_slice([(at - began, ms) for at, ms in appends], seconds)
     p99s = [percentile(ms, 99) for ms in minutes]
     opens = [s for _, s in seen.opens]
@@ -188,13 +209,14 @@ def _rows(appends: list[tuple[float, float]], seen: Watched, began: float, secon
         "log_min_age_ms": kept_ms,
         "reads_s": {engine: summary(taken) for engine, taken in reads.items()},
         "looked_again": seen.gaps,
+        "reads_at_head": seen.at_head,
+        "versions_behind_otherwise": _BEHIND,
+        "writers_memory_mb": [[(round(at), round(mb)) for at, mb in one[:: max(1, len(one) // 20)]] for one in peaks],
     }
     what = f"{seconds / 60:g} minutes of appends at full rate by {_WRITERS} processes ({rate:.0f}/s)"
     first, last = _median(p99s[: max(1, len(p99s) // 3)]), _median(p99s[-max(1, len(p99s) // 3) :])
     longest = max(max(taken) for taken in reads.values())
-    told = ", ".join(
-        f"{engine} {max(taken):.1f} s at most, {_median(taken):.1f} s p50" for engine, taken in reads.items()
-    )
+    told = ", ".join(_told(engine, taken, seen.at_head[engine]) for engine, taken in reads.items())
     return [
         Row(
             f"{what}: append p99",
@@ -219,6 +241,13 @@ def _rows(appends: list[tuple[float, float]], seen: Watched, began: float, secon
             {},
         ),
         Row(
+            "meanwhile: memory of a writer",
+            "flat",
+            f"{early_mb:.0f} MiB at most in the first third, {peak_mb:.0f} MiB in all",
+            peak_mb <= _FLAT_MEMORY * early_mb,
+            {},
+        ),
+        Row(
             f"meanwhile: Spark and deltalake read it ({last_rate:.0f} entries/s at last)",
             "each read ≤ 3 s",
             f"{told}; {sum(seen.gaps.values())} of {sum(map(len, reads.values()))} reads looked again",
@@ -226,6 +255,14 @@ def _rows(appends: list[tuple[float, float]], seen: Watched, began: float, secon
             {},
         ),
     ]
+
+
+def _told(engine: str, taken: list[float], at_head: int) -> str:
+    behind = len(taken) - at_head
+    where = f"{at_head} of {len(taken)} at the head" + (
+        f", {behind} pinned {_BEHIND} versions behind" if behind else ""
+    )
+    return f"{engine} {max(taken):.1f} s at most, {_median(taken):.1f} s p50 ({where})"
 
 
 def _folder_bound(rate: float, kept_ms: int) -> float:
