@@ -39,6 +39,9 @@ Partitions = frozenset[TopicPartition]
 # How often the group's log is looked at: calm, and while a rebalance is under way. Seconds.
 CALM_LOOK_S = 0.5
 BUSY_LOOK_S = 0.05
+# The same where somebody calls `wake` when the log has grown; woken over and over, it looks every BUSY_LOOK_S.
+WATCHED_CALM_LOOK_S = 4.0
+WATCHED_BUSY_LOOK_S = 0.5
 # A cooperative rebalance takes a second round. So long it waits, for all to see their shares and give up what moves,
 # and so long after a share members go on looking often.
 SECOND_ROUND_S = 0.15
@@ -60,7 +63,10 @@ _AT_REST = (_Stage.IDLE, _Stage.PAUSED, _Stage.FAILED)
 
 
 class Membership:
-    """One consumer in one group. See `MemberConfig` for its timings and the events for what it tells."""
+    """One consumer in one group. See `MemberConfig` for its timings and the events for what it tells.
+
+    `watched`: whoever steps it also calls `wake` as soon as the group's log has grown, so that it looks seldom.
+    """
 
     def __init__(
         self,
@@ -89,6 +95,8 @@ class Membership:
         self._refused = False  # the group can't take us, and the application was told
         self._polled_s = self._stepped_s = clock.elapsed_s()
         self._look_s = 0.0
+        self._looked_s = float("-inf")
+        self.watched = False
         self._trouble: TidelogError | None = None
 
     # --- what the client sees ------------------------------------------------------------------------------
@@ -145,8 +153,8 @@ class Membership:
             self._stage = _Stage.JOINING
 
     def wake(self) -> None:
-        """The group's log may have something new: the next step looks."""
-        self._look_s = 0.0
+        """The group's log may have something new: a step looks soon, at once if the last look was a while ago."""
+        self._look_s = min(self._look_s, self._looked_s + BUSY_LOOK_S)
 
     def due_s(self) -> float:
         """Seconds until `step` has something to do, 0 for now, infinity while there is nothing to wait for."""
@@ -164,8 +172,8 @@ class Membership:
         raised. An event that was told is not told again.
         """
         try:
-            self._step()
-            self._trouble = None
+            if self._step():
+                self._trouble = None
         except TidelogError as e:
             if not e.retriable:
                 raise
@@ -201,17 +209,20 @@ class Membership:
 
     # --- steps ---------------------------------------------------------------------------------------------
 
-    def _step(self) -> None:
+    def _step(self) -> bool:
+        """Do what is due; whether that tells that the store answers: a sign of life alone does not."""
         if self._stage in _AT_REST:
-            return
+            return True
         seat = self._seat
-        if self._clock.elapsed_s() >= self._look_s:
+        looks = self._clock.elapsed_s() >= self._look_s
+        if looks:
             self._look()
         if seat.known and self._clock.elapsed_s() >= seat.beat_due_s:
             seat.beat()
         self._pass_over_sleep()
         if seat.known and self._clock.elapsed_s() >= self._poll_limit_s():
             self._pause()
+        return looks
 
     def _pass_over_sleep(self) -> None:
         """A long gap since the last call is no time in which the application did not poll: it slept, too."""
@@ -223,6 +234,7 @@ class Membership:
     def _look(self) -> None:
         """See what the group is now, and do this member's part in it."""
         group = None
+        self._looked_s = self._clock.elapsed_s()
         try:
             if self._seat.known:
                 group = self._seat.look()
@@ -233,11 +245,17 @@ class Membership:
             self._drop_out(e)
             return
         now_s = self._clock.elapsed_s()
-        busy = now_s < self._busy_s or (self._stage in (_Stage.WAITING, _Stage.JOINING) and not self._refused)
-        pause_s = min(self.config.heartbeat_interval_ms / 1000, BUSY_LOOK_S if busy else CALM_LOOK_S)
-        self._look_s = now_s + pause_s
+        self._look_s = now_s + min(self.config.heartbeat_interval_ms / 1000, self._pause_s(now_s))
         if group is not None:
             self._look_s = min(self._look_s, self._seat.watch(group))
+
+    def _pause_s(self, now_s: float) -> float:
+        busy = now_s < self._busy_s or (self._stage in (_Stage.WAITING, _Stage.JOINING) and not self._refused)
+        if not self.watched:
+            return BUSY_LOOK_S if busy else CALM_LOOK_S
+        if self._rejoin and self._stage is _Stage.READY:
+            return max(BUSY_LOOK_S, self._rejoin_s - now_s)
+        return WATCHED_BUSY_LOOK_S if busy else WATCHED_CALM_LOOK_S
 
     def _follow(self, group: Group) -> None:
         if self._stage is _Stage.WAITING:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tidelog.clients.consumer_assignment import Place
 from tidelog.clients.consumer_commits import Committer, Offsets, as_partitions, commit_failed
+from tidelog.clients.consumer_group_bell import Bell
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.consumer_subscription import Subscription, Topics
 from tidelog.clients.errors import KafkaError, kafka_error
@@ -57,7 +58,7 @@ class GroupSide:
         self._membership: Membership | None = None
         self._topics: Topics | None = None
         self._commands: deque[Callable[[], None]] = deque()
-        self._signal = threading.Event()
+        self._bell = Bell(lake.storage, lake.clock)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._stopping = False
@@ -94,7 +95,7 @@ class GroupSide:
         self._polled = True
         if self._wants_poll:
             self._wants_poll = False
-            self._signal.set()
+            self._bell.ring()
 
     def subscribe(self, subscription: Subscription) -> None:
         """Be a member with this subscription. Raises tidelog's errors."""
@@ -144,6 +145,7 @@ class GroupSide:
 
         def go() -> None:
             membership, self._membership, self._topics = self._membership, None, None
+            self._bell.follow(None)
             try:
                 if membership is not None:
                     membership.leave()
@@ -168,22 +170,23 @@ class GroupSide:
     def halt(self) -> None:
         """Have the thread end, once it has done what it was told to."""
         self._stopping = True
-        self._signal.set()
+        self._bell.ring()
 
     def is_current(self) -> bool:
         """Whether the caller is the thread."""
         return threading.current_thread() is self._thread
 
     def join(self) -> None:
-        """Wait for the thread's end."""
+        """Wait for the thread's end and give back what it held."""
         if self._thread is not None:
             self._thread.join()
+        self._bell.close()
 
     # --- the thread ----------------------------------------------------------------------------------------
 
     def _do(self, command: Callable[[], None]) -> None:
         self._commands.append(command)
-        self._signal.set()
+        self._bell.ring()
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tidelog-group", daemon=True)
@@ -211,12 +214,19 @@ class GroupSide:
                 self._step()
             except TidelogError as e:
                 self._trouble(e)
-                self._signal.wait(1.0)
+                self._bell.wait(1.0)
             if self._now_s() >= self._commit_s:
                 self._commit_s = self._now_s() + interval_s
                 self.commit_and_tell(None)
-            self._signal.wait(self._due_s())
-            self._signal.clear()
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait until something is due, and wake the membership when its group's log has grown meanwhile."""
+        grown = self._bell.wait(self._due_s())
+        if self._membership is not None:
+            self._membership.watched = self._bell.hears
+            if grown:
+                self._membership.wake()
 
     def _now_s(self) -> float:
         return self._lake.clock.elapsed_s()
@@ -251,6 +261,8 @@ class GroupSide:
             if isinstance(event, Lost):
                 self._lost(event)
             self._tell(event)
+        if membership.member_id:
+            self._bell.follow(self.log.table(self._settings.group_id))
         if membership.trouble is None:
             self._told_trouble = ""
         else:

@@ -132,6 +132,11 @@ class Tailing:
                 self._watch(log)
         self.wake()
 
+    def hears(self, log: str) -> bool:
+        """Whether the kernel tells of this log's entries, so that `wait` names it as soon as there is one."""
+        with self._lock:
+            return log in self._logs.values()
+
     def remove(self, log: str) -> None:
         """Wait for it no more, once everybody who added it has removed it."""
         with self._lock:

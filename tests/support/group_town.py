@@ -17,11 +17,12 @@ GROUP = "g"
 
 @dataclass
 class FakeGroupLog:
-    """Groups in memory; `before` is called before every call, and may raise."""
+    """Groups in memory; `before` is called before every call, and may raise, `grown` after every change."""
 
     views: dict[str, GroupView] = field(default_factory=dict)
     history: list[Group] = field(default_factory=list)
     before: Callable[[], None] = lambda: None
+    grown: Callable[[], None] = lambda: None
 
     def group(self, group_id: str) -> Group | None:
         self.before()
@@ -37,6 +38,7 @@ class FakeGroupLog:
         )
         if decision.group is not None:
             self.history.append(decision.group)
+        self.grown()
         return decision.response
 
 
@@ -73,7 +75,12 @@ class Citizen:
 
 
 class Town:
-    """Members of group `g`, stepped when they are due. `counts`: the partitions of the topics."""
+    """Members of group `g`, stepped when they are due. `counts`: the partitions of the topics.
+
+    `watched`: members are woken when the log has grown, and look seldom.
+    """
+
+    watched = False
 
     def __init__(self, counts: Mapping[str, int] | None = None) -> None:
         self.clock = FakeClock()
@@ -83,6 +90,12 @@ class Town:
         self.leases = Leases(self.storage)
         self.counts = dict(counts or {"t": 4})
         self.people: dict[str, Citizen] = {}
+        self.log.grown = self._wake
+
+    def _wake(self) -> None:
+        for citizen in self.people.values():
+            if self.watched:
+                citizen.membership.wake()
 
     def enter(self, name: str, topics: Iterable[str] = ("t",), **config: Any) -> Citizen:
         """Somebody subscribes."""
@@ -92,6 +105,7 @@ class Town:
             MemberConfig(**{"group_id": GROUP, "client_id": name, **defaults, **config}),
             clock=self.clock, ids=self.ids,
         )  # fmt: skip
+        membership.watched = self.watched
         membership.subscribe(topics)
         self.people[name] = Citizen(membership)
         return self.people[name]

@@ -8,6 +8,11 @@ from tidelog.groups.model import CommittedOffset, Phase
 from tidelog.log.errors import IllegalGenerationError
 
 
+@pytest.fixture(autouse=True, params=[False, True], ids=["looking", "woken"])
+def _watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Town, "watched", request.param)
+
+
 def test_a_static_member_comes_back_to_what_it_had() -> None:
     town = Town()
     a, b = town.enter("a", instance_id="i"), town.enter("b")

@@ -5,9 +5,15 @@ from collections.abc import Mapping
 import pytest
 from support.group_town import GROUP, Town
 
+from tidelog.groups.membership import BUSY_LOOK_S
 from tidelog.groups.membership_watch import Bystander
 from tidelog.groups.model import Phase
 from tidelog.log.errors import StorageUnavailableError
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["looking", "woken"])
+def _watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Town, "watched", request.param)
 
 
 def test_a_group_whose_members_were_all_killed_is_emptied_from_outside() -> None:
@@ -99,14 +105,32 @@ def test_a_leader_that_can_not_share_out_loses_its_office() -> None:
     town.run_until(lambda: len(a.owned) == 2, 30)
 
 
-def test_who_is_woken_looks_at_once() -> None:
+def test_who_is_woken_looks_at_once_and_then_not_all_the_time() -> None:
     town = Town()
     a = town.enter("a")
     town.run(3)
     a.step()
+    town.clock.pass_s(min(0.1, a.membership.due_s() / 2))
     assert a.membership.due_s() > 0
     a.membership.wake()
     assert a.membership.due_s() == 0
+    a.step()
+    a.membership.wake()
+    assert 0 < a.membership.due_s() <= BUSY_LOOK_S
+
+
+def test_who_is_woken_sees_a_newcomer_before_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The looks of who is not woken: twice a second; heartbeats are no reason to look."""
+    took = {}
+    for watched in (False, True):
+        monkeypatch.setattr(Town, "watched", watched)
+        town = Town()
+        a = town.enter("a", heartbeat_interval_ms=3_000)
+        town.run(4.3)
+        b = town.enter("b", heartbeat_interval_ms=3_000)
+        took[watched] = town.run_until(lambda: bool(b.owned) and len(a.owned) == 2, 5)  # noqa: B023 - called at once
+    assert took[True] <= 0.2
+    assert took[True] < took[False]
 
 
 def test_a_calm_member_is_stepped_a_few_times_a_second() -> None:
