@@ -168,14 +168,16 @@ def _keys_repeat(records: pa.Table) -> bool:
 
 def row_group_records(records: pa.Table) -> int:
     """How many of these records make a row group: as many as its bytes allow, on average."""
+    if records.num_rows <= 1:
+        return 1
     fitting: int = ROW_GROUP_BYTES * records.num_rows // max(records.nbytes, 1)
     return max(1, min(ROW_GROUP_RECORDS, fitting))
 
 
 def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
     """The smallest and the largest timestamp, rounded down to ms since the epoch."""
-    bounds = pc.min_max(timestamps.cast(pa.int64()))
-    return bounds["min"].as_py() // 1000, bounds["max"].as_py() // 1000
+    bounds = pc.min_max(timestamps)
+    return bounds["min"].value // 1000, bounds["max"].value // 1000
 
 
 def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, SegmentWriter]:

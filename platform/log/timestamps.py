@@ -8,8 +8,7 @@ _MS = timedelta(milliseconds=1)
 
 def format_utc_ms(ms: int) -> str:
     """1_700_000_000_123 -> '2023-11-14T22:13:20.123Z'."""
-    at = _EPOCH + timedelta(milliseconds=ms)
-    return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03d}Z"
+    return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_utc_ms(text: str) -> int:
