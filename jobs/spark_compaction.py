@@ -19,7 +19,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from tidelog.jobs.spark_executor import Address, Batches, collected, numbered, parallelism, pickled, synced, unpickled
+from tidelog.jobs.spark_executor import (
+    Address,
+    Batches,
+    collected,
+    numbered,
+    parallelism,
+    pickled,
+    synced,
+    unpickled,
+)
 from tidelog.log.clock import SystemIds
 from tidelog.log.errors import TidelogError
 from tidelog.log.segment_reading import read_segment
@@ -85,7 +94,7 @@ class SparkCompactor:
         return even_share(size, parallelism(self._spark))
 
     def run(self, work: Sequence[PartitionWork]) -> Iterator[Compacted]:
-        """What became of each unit, after one Spark job. Raises Spark's error when tasks die again and again."""
+        """What became of each unit, after one Spark job. A job that Spark gives up fails all of them."""
         units = [(one.plan, unit) for one in work for unit in one.units]
         if not units:
             return

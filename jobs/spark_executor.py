@@ -12,8 +12,11 @@ from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tidelog.jobs.moving_failures import first_line
 from tidelog.log.clock import SystemIds
 from tidelog.log.errors import TidelogError
 from tidelog.log.storage import Storage, open_storage
@@ -27,6 +30,7 @@ _WAVES_A_JOB: Final = 4
 _UNTOLD_PARALLELISM: Final = 8
 
 Batches = Iterator[pa.RecordBatch]
+SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +53,23 @@ class SparkExecutor:
         self._address = Address(lake, storage_options)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Rewritten]:
-        """What became of each task, after each Spark job. Raises Spark's error when tasks die again and again."""
+        """What became of each task, after each Spark job. A job that Spark gives up fails all of its units."""
         waiting = iter(tasks)
         at_once = _WAVES_A_JOB * parallelism(self._spark)
         while wave := list(islice(waiting, at_once)):
             frame = numbered(self._spark, wave).mapInArrow(partial(_carry_out, self._address), "done binary")
-            yield from collected(frame)
+            try:
+                yield from collected(frame)
+            except SPARK_ERRORS as e:
+                yield from (Rewritten(task.unit, failure=job_failure(e)) for task in wave)
+
+
+def job_failure(error: Exception) -> str:
+    """Why units were not carried out, when it was Spark that failed."""
+    return (
+        f"Spark gave the job up: {first_line(str(error))} What it had written is nobody's and is purged later; run the"
+        " job again, with more memory for the executors if they died of it."
+    )
 
 
 def parallelism(spark: SparkSession) -> int:
@@ -71,7 +86,7 @@ def numbered(spark: SparkSession, values: Sequence[Any]) -> DataFrame:
 
 def collected(frame: DataFrame) -> Iterator[Any]:
     """The pickled values of a frame's only column."""
-    return (pickle.loads(row[0]) for row in frame.collect())  # noqa: S301 - our own tasks wrote them
+    return iter([pickle.loads(row[0]) for row in frame.collect()])  # noqa: S301 - our own tasks wrote them
 
 
 def pickled(value: Any) -> pa.RecordBatch:

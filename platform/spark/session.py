@@ -46,7 +46,7 @@ def session(
     own settings; `packages` are coordinates of more jars from Maven. Returns the running session when there is one.
     """
     builder = SparkSession.Builder().appName(name)
-    if master or not _is_submitted():
+    if master or not is_submitted():
         builder = builder.master(master or os.environ.get("SPARK_MASTER") or "local[*]")
     builder = configure(builder, packages)
     for key, value in (config or {}).items():
@@ -54,6 +54,6 @@ def session(
     return builder.getOrCreate()
 
 
-def _is_submitted() -> bool:
+def is_submitted() -> bool:
     """Whether spark-submit started this process and so has chosen the master."""
     return "SPARK_ENV_LOADED" in os.environ and "PYSPARK_GATEWAY_PORT" in os.environ

@@ -1,0 +1,21 @@
+"""Let go what `retention.ms` and `retention.bytes` allow, and cut what delete-records cut through.
+
+`spark-submit jobs/retention.py --lake s3://bucket/lake [--topic NAME | --pattern REGEX] [--every 5m] [--dry-run]`
+"""
+
+import sys
+from collections.abc import Sequence
+
+from tidelog.cli.maintain_options import Part
+from tidelog.jobs.maintenance_job import maintenance_job, run_job
+
+app = maintenance_job("retention", __doc__.partition("\n")[0], [Part.RETENTION])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out the command line; its exit code."""
+    return run_job(app, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
