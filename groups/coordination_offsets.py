@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from tidelog.groups.coordination import check_generation, check_group_id, check_member, current
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase, TopicPartition
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, PendingPlace, Phase, TopicPartition
 from tidelog.log.errors import (
     GroupNotEmptyError,
     GroupNotFoundError,
@@ -15,6 +15,7 @@ from tidelog.log.errors import (
     RebalanceInProgressError,
     UnknownMemberError,
 )
+from tidelog.transactions.model import TransactionKey
 
 
 def decide_commit(
@@ -33,6 +34,60 @@ def decide_commit(
     RebalanceInProgressError while the leader works out the next assignment: by then the committer has given up what
     it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
     """
+    group = _require_committer(view, group_id, member_id, generation, instance_id)
+    if group.phase is Phase.COMPLETING:
+        raise RebalanceInProgressError(
+            f"Group {group_id!r} is rebalancing, so that it takes no offsets: who owned partitions before commits "
+            "before it joins again. Records after the last commit come again."
+        )
+    written = {place: replace(committed, generation=generation) for place, committed in offsets.items()}
+    # What waits for a transaction since before comes too late: the newer commit stands.
+    late = [waiting for waiting in view.pending if waiting[1] in written]
+    return Decision(response=None, offsets=written, pending=dict.fromkeys(late))
+
+
+def decide_pending(
+    view: GroupView,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    transaction: TransactionKey,
+    *,
+    member_id: str = "",
+    generation: int = -1,
+    instance_id: str | None = None,
+) -> Decision[None]:
+    """Let offsets wait for a transaction's end; who may is as in `decide_commit`, and a rebalance is no hindrance.
+
+    A member that lost its partitions meanwhile is in an earlier generation, and refused. Kafka lets a transaction
+    without a member commit into a group with members; here that is refused, as it fences nobody.
+    Source: `ClassicGroup.validateOffsetCommit` with `isTransactional`.
+    """
+    _require_committer(view, group_id, member_id, generation, instance_id)
+    waiting = {(transaction, place): replace(committed, generation=generation) for place, committed in offsets.items()}
+    return Decision(response=None, pending=waiting)
+
+
+def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> Decision[None]:
+    """The transaction has ended: what waits for it becomes the group's, or is dropped. A repeat changes nothing.
+
+    Of offsets of one partition the one that was written last stands, in whatever order their transactions end.
+    """
+    own = {place for key, place in view.pending if key == transaction}
+    gone: list[PendingPlace] = []
+    for waiting in view.pending:
+        if waiting[0] == transaction:
+            own.discard(waiting[1])
+            gone.append(waiting)
+        elif committed and waiting[1] in own:  # written before it
+            gone.append(waiting)
+    became = {place: offset for (key, place), offset in view.pending.items() if key == transaction}
+    return Decision(response=None, offsets=became if committed else {}, pending=dict.fromkeys(gone))
+
+
+def _require_committer(
+    view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None
+) -> Group:
+    """Refuse who is no member of the group's generation, unless the group has no members."""
     check_group_id(group_id)
     group = current(view, group_id)
     if generation >= 0 and view.group is None:
@@ -42,13 +97,7 @@ def decide_commit(
         )
     if generation >= 0 or group.phase is not Phase.EMPTY:
         _require_member(group, member_id, generation, instance_id)
-    if group.phase is Phase.COMPLETING:
-        raise RebalanceInProgressError(
-            f"Group {group_id!r} is rebalancing, so that it takes no offsets: who owned partitions before commits "
-            "before it joins again. Records after the last commit come again."
-        )
-    written = {place: replace(committed, generation=generation) for place, committed in offsets.items()}
-    return Decision(response=None, offsets=written)
+    return group
 
 
 def _require_member(group: Group, member_id: str, generation: int, instance_id: str | None) -> None:
@@ -73,7 +122,12 @@ def delete_group(view: GroupView, group_id: str) -> Decision[None]:
             f"Group {group_id!r} has {len(group.members)} members and can't be deleted: their offsets would be lost. "
             "Stop its consumers first; one that was killed counts until its session timeout is over."
         )
-    return Decision(response=None, group=replace(group, phase=Phase.DEAD), offsets=dict.fromkeys(view.offsets))
+    return Decision(
+        response=None,
+        group=replace(group, phase=Phase.DEAD),
+        offsets=dict.fromkeys(view.offsets),
+        pending=dict.fromkeys(view.pending),
+    )
 
 
 def delete_offsets(
@@ -99,11 +153,14 @@ def delete_offsets(
     gone: dict[TopicPartition, CommittedOffset | None] = {
         place: None for place in wanted if place not in refused and place in view.offsets
     }
-    return Decision(response={place: refused.get(place) for place in wanted}, offsets=gone)
+    waiting = [one for one in view.pending if one[1] in wanted and one[1] not in refused]
+    return Decision(
+        response={place: refused.get(place) for place in wanted}, offsets=gone, pending=dict.fromkeys(waiting)
+    )
 
 
 def _found(view: GroupView, group_id: str) -> Group:
-    if view.group is None and not view.offsets:
+    if view.group is None and not view.offsets and not view.pending:
         raise GroupNotFoundError(
             f"There is no group {group_id!r}: a group begins when its first consumer joins or commits. See "
             "`tidelog group list`."

@@ -24,7 +24,7 @@ def expire(view: GroupView, now_ms: int, retention_ms: int) -> Decision[list[Top
         if (from_ms := since(place, committed)) is not None and now_ms - from_ms >= retention_ms
     )
     group = view.group
-    gone = group is not None and group.phase is Phase.EMPTY and len(expired) == len(view.offsets)
+    gone = group is not None and group.phase is Phase.EMPTY and len(expired) == len(view.offsets) and not view.pending
     if group is None or not gone or not (expired or _is_old(group, now_ms, retention_ms)):
         return Decision(response=expired, offsets=dict.fromkeys(expired))
     return Decision(response=expired, group=replace(group, phase=Phase.DEAD), offsets=dict.fromkeys(expired))

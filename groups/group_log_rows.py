@@ -7,20 +7,32 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, Phase, TopicPartition
+from tidelog.groups.model import (
+    CommittedOffset,
+    Decision,
+    Group,
+    GroupView,
+    Member,
+    PendingPlace,
+    Phase,
+    TopicPartition,
+)
 from tidelog.log.row_schema import Row, RowSchema
 from tidelog.log.row_state import RowKind
 from tidelog.log.schema import TIMESTAMP
+from tidelog.transactions.model import TransactionKey
 
 OFFSET = "offset"
 GROUP = "group"
+PENDING = "pending"
 
 
 def _list_of(**columns: pa.DataType) -> pa.DataType:
     return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
 
 
-# `kind` offset: up to topic_id; kind group: generation, and what follows topic_id.
+# `kind` offset: up to topic_id; kind group: generation, and what follows topic_id; kind pending: as offset, and the
+# transaction that it waits for.
 SCHEMA = RowSchema(
     {
         "kind": pa.string(),
@@ -52,6 +64,10 @@ SCHEMA = RowSchema(
         "turns": pa.int64(),
         "empty_since": TIMESTAMP,
         "deleted": pa.bool_(),
+        "transactional_id": pa.string(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int32(),
+        "transaction": pa.int64(),
     }
 )
 
@@ -84,7 +100,7 @@ class GroupsFold:
         return type(self)(ChainMap({}, self._views))
 
     def __len__(self) -> int:
-        return sum(len(view.offsets) + (view.group is not None) for view in self._views.values())
+        return sum(len(view.offsets) + len(view.pending) + (view.group is not None) for view in self._views.values())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, GroupsFold) and self._views == other._views
@@ -103,20 +119,35 @@ def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _after(view: GroupView, rows: Iterable[Row]) -> GroupView:
-    group, offsets = view.group, dict(view.offsets)
+    group, offsets, pending = view.group, dict(view.offsets), view.pending
     for row in rows:
         if row["kind"] == GROUP:
             group = None if row.get("deleted") else _group(row)
+        elif row["kind"] == PENDING:
+            pending = _with_pending(pending, row)
         elif row.get("deleted"):
             offsets.pop((row["topic"], row["partition"]), None)
         else:
             offsets[row["topic"], row["partition"]] = _offset(row)
-    return GroupView(group, offsets)
+    return GroupView(group, offsets, pending)
+
+
+def _with_pending(pending: Mapping[PendingPlace, CommittedOffset], row: Row) -> dict[PendingPlace, CommittedOffset]:
+    transaction = TransactionKey(row["transactional_id"], row["producer_id"], row["producer_epoch"], row["transaction"])
+    place = (transaction, (row["topic"], row["partition"]))
+    left = {other: committed for other, committed in pending.items() if other != place}
+    if not row.get("deleted"):
+        left[place] = _offset(row)
+    return left
+
+
+# A group; a group's offset of a partition; one that waits for a transaction.
+_KEY = ("kind", "group", "topic", "partition", "transactional_id", "producer_id", "producer_epoch", "transaction")
 
 
 def key(row: Row) -> Hashable:
-    """What a row is about: a group, or a group's offset of a partition."""
-    return (row["kind"], row["group"], row.get("topic"), row.get("partition"))
+    """What a row is about: a group, a group's offset of a partition, or one that waits for a transaction."""
+    return tuple(map(row.get, _KEY))
 
 
 def is_tombstone(row: Row) -> bool:
@@ -162,6 +193,19 @@ def offset_row(group_id: str, place: TopicPartition, committed: CommittedOffset 
         "generation": committed.generation,
         "commit_time": committed.commit_ms,
         "topic_id": committed.topic_id,
+    }
+
+
+def pending_row(group_id: str, place: PendingPlace, committed: CommittedOffset | None) -> Row:
+    """The row of an offset that waits for a transaction; None says that it waits no more."""
+    transaction, partition = place
+    return {
+        **offset_row(group_id, partition, committed),
+        "kind": PENDING,
+        "transactional_id": transaction.transactional_id,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.epoch,
+        "transaction": transaction.number,
     }
 
 
@@ -226,22 +270,23 @@ def _offset(row: Row) -> CommittedOffset:
     )
 
 
-def changes(view: GroupView, group_id: str, group: Group | None, offsets: Mapping[TopicPartition, Any]) -> list[Row]:
-    """The rows that a decision over `view` comes to: only what it changes."""
-    rows = []
+def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int) -> list[Row]:
+    """The rows that a decision over `view` comes to: only what it changes. Offsets without a time get `now_ms`."""
+    rows, group = [], decision.group
     if group is not None and group != view.group and not (group.phase is Phase.DEAD and view.group is None):
         rows.append(group_row(group))
     rows.extend(
-        offset_row(group_id, place, committed)
-        for place, committed in offsets.items()
+        offset_row(group_id, place, None if committed is None else _dated(committed, now_ms))
+        for place, committed in decision.offsets.items()
         if committed is not None or place in view.offsets
+    )
+    rows.extend(
+        pending_row(group_id, place, None if committed is None else _dated(committed, now_ms))
+        for place, committed in decision.pending.items()
+        if committed is not None or place in view.pending
     )
     return rows
 
 
-def dated(offsets: Mapping[TopicPartition, CommittedOffset | None], now_ms: int) -> dict[TopicPartition, Any]:
-    """The offsets with the time of their commit, where they have none."""
-    return {
-        place: replace(committed, commit_ms=now_ms) if committed is not None and not committed.commit_ms else committed
-        for place, committed in offsets.items()
-    }
+def _dated(committed: CommittedOffset, now_ms: int) -> CommittedOffset:
+    return committed if committed.commit_ms else replace(committed, commit_ms=now_ms)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from tidelog.transactions.model import TransactionKey
+
 # A partition by topic and number.
 TopicPartition = tuple[str, int]
 
@@ -73,12 +75,20 @@ class CommittedOffset:
     topic_id: str = ""
 
 
+# An offset of a partition that is committed when a transaction is.
+PendingPlace = tuple[TransactionKey, TopicPartition]
+
+
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """All that a group's log says of one group: `group` is None until somebody joins it or after it was deleted."""
+    """All that a group's log says of one group: `group` is None until somebody joins it or after it was deleted.
+
+    `pending`: offsets that wait for transactions, in the order in which they were written.
+    """
 
     group: Group | None = None
     offsets: Mapping[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    pending: Mapping[PendingPlace, CommittedOffset] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +96,10 @@ class Decision(Generic[R_co]):
     """What a rule makes of a `GroupView`; nothing is written when it changes nothing.
 
     `group`: the group from now on; None leaves it as it is, and one whose phase is `Phase.DEAD` is forgotten.
-    `offsets`: offsets from now on; those that aren't named stay, None forgets one.
+    `offsets`: offsets from now on; those that aren't named stay, None forgets one. `pending` likewise.
     """
 
     response: R_co
     group: Group | None = None
     offsets: Mapping[TopicPartition, CommittedOffset | None] = field(default_factory=dict)
+    pending: Mapping[PendingPlace, CommittedOffset | None] = field(default_factory=dict)

@@ -84,7 +84,18 @@ def decide_append(
         )
     _check_purge_floor(state, topic, staged)
     if log_append_time:
-        _check_append_times(state, topic, staged)
+        check_append_times(state, topic, staged)
+    actions, ranges = segment_actions(state, topic, staged, now_ms)
+    if marker is not None:
+        actions.append(Txn(marker.app_id, marker.version))
+    actions.extend(sequences.txns(now_ms))
+    return Outcome(tuple(actions), ranges, "WRITE", blind_append=True)
+
+
+def segment_actions(
+    state: TopicState, topic: str, staged: Sequence[Staged], now_ms: int
+) -> tuple[list[Action], Ranges]:
+    """The actions that append segments in their order, and {partition: (first offset, end offset)}."""
     modified_ms = max(now_ms, state.last_modification_ms)
     ranges: Ranges = {}
     actions: list[Action] = []
@@ -106,10 +117,7 @@ def decide_append(
             )
         )
     actions.extend(Txn(f"{layout.END_PREFIX}{p}", end) for p, (_, end) in sorted(ranges.items()))
-    if marker is not None:
-        actions.append(Txn(marker.app_id, marker.version))
-    actions.extend(sequences.txns(now_ms))
-    return Outcome(tuple(actions), ranges, "WRITE", blind_append=True)
+    return actions, ranges
 
 
 def _is_repeat(state: TopicState, topic: str, marker: Marker) -> bool:
@@ -136,7 +144,7 @@ def _check_purge_floor(state: TopicState, topic: str, staged: Sequence[Staged]) 
         )
 
 
-def _check_append_times(state: TopicState, topic: str, staged: Sequence[Staged]) -> None:
+def check_append_times(state: TopicState, topic: str, staged: Sequence[Staged]) -> None:
     """LogAppendTime never falls within a partition, whatever the writers' clocks say."""
     behind = [s for s in staged if s.min_timestamp_ms < state.last_timestamp_ms(s.partition)]
     if behind:

@@ -33,6 +33,7 @@ class Outcome(Generic[R]):
     """What a decision comes to: the entry's actions (none: nothing to do) and the answer to the caller.
 
     `rows` go into the entry's `commitInfo`. `files`, by path below the log's folder, are stored before the entry.
+    `synced`: the segments that it adds survive a power loss already.
     """
 
     actions: tuple[Action, ...]
@@ -42,6 +43,7 @@ class Outcome(Generic[R]):
     parameters: Mapping[str, str] | None = None
     rows: tuple[Mapping[str, Any], ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    synced: bool = False
 
 
 def require_topic(state: TopicState, topic: str, topic_id: str | None = None) -> None:

@@ -1,0 +1,260 @@
+"""Transactions as rows: the columns of `__transaction_state`, and what its rows come to (docs/format.md)."""
+
+from collections import ChainMap
+from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import pyarrow as pa
+
+from tidelog.log.row_schema import Row, RowSchema
+from tidelog.log.row_state import RowKind
+from tidelog.log.schema import TIMESTAMP
+from tidelog.log.segments import Staged
+from tidelog.transactions.model import Intent, Part, Transactional, Verdict
+
+TRANSACTION = "transaction"
+FLOOR = "floor"
+FORGOTTEN = "forgotten"
+
+
+def _list_of(**columns: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
+
+
+# `kind` transaction: all but topic and version; kind floor: these; kind forgotten: epoch and sequence.
+SCHEMA = RowSchema(
+    {
+        "kind": pa.string(),
+        "id": pa.string(),
+        "event": pa.string(),
+        "producer_id": pa.int64(),
+        "epoch": pa.int32(),
+        "timeout_ms": pa.int32(),
+        "number": pa.int64(),
+        "outcome": pa.string(),
+        "sequence": pa.int64(),
+        "batch": pa.int64(),
+        "update_time": TIMESTAMP,
+        "intent_epoch": pa.int32(),
+        "intent_number": pa.int64(),
+        "parts": _list_of(
+            topic=pa.string(),
+            topic_id=pa.string(),
+            segments=_list_of(
+                partition=pa.int32(),
+                path=pa.string(),
+                records=pa.int64(),
+                size=pa.int64(),
+                min_timestamp_ms=pa.int64(),
+                max_timestamp_ms=pa.int64(),
+                known_version=pa.int64(),
+            ),
+        ),
+        "groups": _list_of(group=pa.string()),
+        "topic": pa.string(),
+        "version": pa.int64(),
+        "deleted": pa.bool_(),
+    }
+)
+
+
+class Floor(NamedTuple):
+    """The purge floor of one life of a topic: no new intent names a segment of a lower version."""
+
+    topic: str
+    version: int
+
+
+class Forgotten(NamedTuple):
+    """No transactional id that was forgotten had a higher epoch, or a later intent."""
+
+    epoch: int = -1
+    sequence: int = 0
+
+
+class TransactionsFold:
+    """What the newest row of each transactional id, and of each topic's purge floor, says."""
+
+    def __init__(
+        self,
+        ids: MutableMapping[str, Transactional | None] | None = None,
+        floors: Mapping[str, Floor] | None = None,
+        forgotten: Forgotten | None = None,
+        sequence: int = 0,
+    ) -> None:
+        self._ids: MutableMapping[str, Transactional | None] = {} if ids is None else ids
+        self.floors: dict[str, Floor] = dict(floors or {})
+        self.forgotten = forgotten or Forgotten()
+        # Of the newest intent of all.
+        self.sequence = sequence
+
+    def get(self, transactional_id: str) -> Transactional | None:
+        """What is known of a transactional id."""
+        return self._ids.get(transactional_id)
+
+    def all(self) -> Iterator[Transactional]:
+        """Every transactional id, sorted."""
+        for name in sorted(self._ids):
+            found = self._ids[name]
+            if found is not None:
+                yield found
+
+    def undone(self) -> Iterator[Transactional]:
+        """Those with an intent that is not known to be everywhere yet."""
+        return (one for one in self.all() if one.intent is not None)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Go on by rows, in log order."""
+        for row in rows:
+            if row["kind"] == FLOOR:
+                self._take_floor(row)
+            elif row["kind"] == FORGOTTEN:
+                self.forgotten = Forgotten(row["epoch"], row["sequence"])
+                self.sequence = max(self.sequence, row["sequence"])
+            elif not row.get("deleted"):
+                found = _transactional(row)
+                self._ids[found.transactional_id] = found
+                self.sequence = max(self.sequence, found.sequence)
+            elif isinstance(self._ids, ChainMap):
+                self._ids[row["id"]] = None
+            else:
+                self._ids.pop(row["id"], None)
+
+    def _take_floor(self, row: Row) -> None:
+        if row.get("deleted"):
+            self.floors.pop(row["id"], None)
+        else:
+            self.floors[row["id"]] = Floor(row["topic"], row["version"])
+
+    def fork(self) -> Self:
+        """One that goes its own way from here."""
+        return type(self)(ChainMap({}, self._ids), self.floors, self.forgotten, self.sequence)
+
+    def __len__(self) -> int:
+        return len(self._ids) + len(self.floors) + (self.forgotten != Forgotten())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TransactionsFold) and self._all() == other._all()
+
+    __hash__ = None  # type: ignore[assignment] # it changes
+
+    def _all(self) -> tuple[Any, ...]:
+        return list(self.all()), self.floors, self.forgotten, self.sequence
+
+
+def key(row: Row) -> Hashable:
+    """What a row is about: a transactional id, a topic's purge floor, what was forgotten."""
+    return (row["kind"], row.get("id"))
+
+
+def is_tombstone(row: Row) -> bool:
+    """Whether a row only says that something is gone."""
+    return bool(row.get("deleted"))
+
+
+KIND: RowKind[TransactionsFold] = RowKind("transactions", SCHEMA, TransactionsFold, key, is_tombstone)
+
+
+# --- to rows and back --------------------------------------------------------------------------------------
+
+
+def transactional_row(event: str, one: Transactional) -> Row:
+    """The row of an event: what the id is from then on."""
+    row: dict[str, Any] = {
+        "kind": TRANSACTION,
+        "id": one.transactional_id,
+        "event": event,
+        "producer_id": one.producer_id,
+        "epoch": one.epoch,
+        "timeout_ms": one.timeout_ms,
+        "number": one.number,
+        "sequence": one.sequence,
+        "batch": one.batch,
+        "update_time": one.updated_ms,
+    }
+    if one.outcome is not None:
+        row["outcome"] = one.outcome.value
+    if one.intent is not None:
+        row["intent_epoch"] = one.intent.epoch
+        row["intent_number"] = one.intent.number
+        row["parts"] = [_part_item(part) for part in one.intent.parts]
+        row["groups"] = [{"group": group} for group in one.intent.groups]
+    return row
+
+
+def gone_row(transactional_id: str) -> Row:
+    """The row that forgets a transactional id."""
+    return {"kind": TRANSACTION, "id": transactional_id, "deleted": True}
+
+
+def forgotten_row(forgotten: Forgotten) -> Row:
+    """The row that keeps what forgotten ids leave behind."""
+    return {"kind": FORGOTTEN, "epoch": forgotten.epoch, "sequence": forgotten.sequence}
+
+
+def floor_row(topic_id: str, floor: Floor | None) -> Row:
+    """The row of a topic's purge floor; None says that the topic is gone."""
+    if floor is None:
+        return {"kind": FLOOR, "id": topic_id, "deleted": True}
+    return {"kind": FLOOR, "id": topic_id, "topic": floor.topic, "version": floor.version}
+
+
+def _part_item(part: Part) -> Row:
+    segments = [
+        {
+            "partition": s.partition,
+            "path": s.path,
+            "records": s.records,
+            "size": s.size,
+            "min_timestamp_ms": s.min_timestamp_ms,
+            "max_timestamp_ms": s.max_timestamp_ms,
+            "known_version": s.known_version,
+        }
+        for s in part.segments
+    ]
+    return {"topic": part.topic, "topic_id": part.topic_id, "segments": segments}
+
+
+def _transactional(row: Row) -> Transactional:
+    outcome = row.get("outcome")
+    return Transactional(
+        row["id"],
+        row["producer_id"],
+        row["epoch"],
+        row["timeout_ms"],
+        row["number"],
+        None if outcome is None else Verdict(outcome),
+        row["sequence"],
+        row["batch"],
+        row["update_time"],
+        _intent(row),
+    )
+
+
+def _intent(row: Row) -> Intent | None:
+    if "intent_epoch" not in row:
+        return None
+    return Intent(
+        row["intent_epoch"],
+        row["intent_number"],
+        row["sequence"],
+        tuple(_part(item) for item in row["parts"]),
+        tuple(item["group"] for item in row["groups"]),
+    )
+
+
+def _part(item: Row) -> Part:
+    segments = tuple(
+        Staged(
+            s["partition"],
+            s["path"],
+            s["records"],
+            s["size"],
+            s["min_timestamp_ms"],
+            s["max_timestamp_ms"],
+            s["known_version"],
+            item["topic_id"],
+        )
+        for s in item["segments"]
+    )
+    return Part(item["topic"], item["topic_id"], segments)

@@ -1,0 +1,305 @@
+"""The rules of transactions: pure decisions over what their log says. The log's order alone decides.
+
+Where a Kafka coordinator decides alone, here everybody may: of a commit and an abort that race, the log has one.
+Source: `TransactionCoordinator`, `TransactionMetadata` (kafka 4.0).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tidelog.log.errors import (
+    ConcurrentTransactionsError,
+    InvalidTransactionStateError,
+    ProducerFencedError,
+    SegmentTooOldError,
+    StaleBatchError,
+    TransactionAbortedError,
+    TransactionalIdNotFoundError,
+    UnknownTransactionalIdError,
+)
+from tidelog.log.row_rules import RowOutcome
+from tidelog.transactions.model import (
+    EPOCHS_OF_AN_ID,
+    MAX_EPOCH,
+    Intent,
+    Part,
+    State,
+    Transactional,
+    TransactionKey,
+    Verdict,
+    marker_version,
+)
+from tidelog.transactions.rows import (
+    Floor,
+    Forgotten,
+    TransactionsFold,
+    floor_row,
+    forgotten_row,
+    gone_row,
+    transactional_row,
+)
+
+INIT, INTENT, ABORT, DONE = "init", "intent", "abort", "done"
+
+
+def verdict(fold: TransactionsFold, key: TransactionKey) -> Verdict:
+    """What became of a transaction, as far as the log still says it."""
+    one = fold.get(key.transactional_id)
+    if one is None:
+        return Verdict.SETTLED
+    if one.intent is not None and _is(one.intent, key):
+        return Verdict.COMMITTED
+    if (key.epoch, key.number) > (one.epoch, one.number):
+        return Verdict.OPEN
+    if (key.epoch, key.number) == (one.epoch, one.number) and one.outcome is not None:
+        return one.outcome
+    return Verdict.SETTLED
+
+
+def decide_init(
+    fold: TransactionsFold, transactional_id: str, timeout_ms: int, new_producer_id: int, now_ms: int
+) -> RowOutcome[Transactional]:
+    """Begin a new epoch, which fences the one before: what it had open is aborted by that.
+
+    An intent of it stays, to be rolled forward. `new_producer_id` counts for an id that is new, or whose producer id
+    has run out of epochs. The response is the id as it is from now on.
+    """
+    one = fold.get(transactional_id)
+    epoch = (fold.forgotten.epoch if one is None else one.epoch) + 1
+    if epoch > MAX_EPOCH:
+        raise InvalidTransactionStateError(
+            f"Transactional id {transactional_id!r} has used up its epochs ({MAX_EPOCH}). Take another id."
+        )
+    if one is None:
+        begun = Transactional(transactional_id, new_producer_id, epoch, timeout_ms, updated_ms=now_ms)
+    else:
+        begun = replace(
+            one,
+            producer_id=new_producer_id if epoch % EPOCHS_OF_AN_ID == 0 else one.producer_id,
+            epoch=epoch,
+            timeout_ms=timeout_ms,
+            number=0,
+            outcome=None,
+            updated_ms=now_ms,
+        )
+    return RowOutcome([transactional_row(INIT, begun)], begun)
+
+
+def decide_intent(
+    fold: TransactionsFold,
+    key: TransactionKey,
+    parts: Sequence[Part],
+    groups: Sequence[str],
+    now_ms: int,
+    batch: int | None = None,
+    rolled: TransactionKey | None = None,
+) -> RowOutcome[Intent | None]:
+    """Commit a transaction: from now on it will be everywhere. The response is what is to be rolled forward.
+
+    A repeat changes nothing, and has None for a response when there is nothing left to roll forward. `batch`: the
+    caller's own number, which rises; the one that it committed last is a repeat too, in whatever epoch. `rolled`: a
+    transaction before, of which the caller knows that it is everywhere.
+    Raises `ProducerFencedError`, `TransactionAbortedError`, `UnknownTransactionalIdError`; `StaleBatchError` for a
+    lower batch; `InvalidTransactionStateError` out of turn; `ConcurrentTransactionsError` while the one before is not
+    done; `SegmentTooOldError` for a segment below its topic's purge floor.
+    """
+    one = require_epoch(fold, key)
+    if key.number == one.number:
+        if one.outcome is Verdict.ABORTED:
+            raise _aborted(key)
+        return RowOutcome((), one.intent)
+    if batch is not None and batch <= one.batch:
+        return _batch_again(one, batch)
+    _require_next(one, key)
+    if one.intent is not None and (rolled is None or not _is(one.intent, rolled)):
+        raise ConcurrentTransactionsError(
+            f"Transactional id {key.transactional_id!r}: transaction {one.intent.number} of epoch {one.intent.epoch} is"
+            " committed, but not in all its topics yet. Roll it forward first."
+        )
+    _check_floors(fold, parts)
+    sequence = fold.sequence + 1
+    intent = Intent(key.epoch, key.number, sequence, tuple(parts), tuple(groups))
+    decided = replace(
+        one,
+        number=key.number,
+        outcome=Verdict.COMMITTED,
+        sequence=sequence,
+        batch=one.batch if batch is None else batch,
+        updated_ms=now_ms,
+        intent=intent,
+    )
+    return RowOutcome([transactional_row(INTENT, decided)], intent)
+
+
+def decide_abort(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[Verdict]:
+    """Abort a transaction unless it is decided. Anybody may; the response is what became of it."""
+    found = verdict(fold, key)
+    one = fold.get(key.transactional_id)
+    if found is not Verdict.OPEN or one is None or one.epoch != key.epoch:
+        return RowOutcome((), found)
+    aborted = replace(one, number=key.number, outcome=Verdict.ABORTED, updated_ms=now_ms)
+    return RowOutcome([transactional_row(ABORT, aborted)], Verdict.ABORTED)
+
+
+def decide_abort_open(
+    fold: TransactionsFold, transactional_id: str, now_ms: int, producer_id: int | None = None
+) -> RowOutcome[TransactionKey]:
+    """Abort what a transactional id has open, whatever it is (an operator's): its commit is refused from then on.
+
+    `producer_id`: only when it still is the id's. Raises `TransactionalIdNotFoundError`,
+    `InvalidTransactionStateError` while a committed transaction is not everywhere yet.
+    """
+    one = fold.get(transactional_id)
+    if one is None or producer_id not in (None, one.producer_id):
+        raise TransactionalIdNotFoundError(
+            f"There is no transactional id {transactional_id!r}"
+            + ("" if one is None else f" with producer id {producer_id}: it has {one.producer_id}")
+            + ". See 'tidelog transaction list'."
+        )
+    if one.intent is not None:
+        raise InvalidTransactionStateError(
+            f"Transactional id {transactional_id!r} has committed transaction {one.intent.number} of epoch"
+            f" {one.intent.epoch}, which can't be aborted any more: it is rolled forward by its producer's next"
+            " instance, or by maintenance."
+        )
+    key = one.key(one.number + 1)
+    return RowOutcome(decide_abort(fold, key, now_ms).rows, key)
+
+
+def decide_done(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[None]:
+    """Note that an intent is everywhere. A repeat changes nothing."""
+    one = fold.get(key.transactional_id)
+    if one is None or one.intent is None or not _is(one.intent, key):
+        return RowOutcome((), None)
+    return RowOutcome([transactional_row(DONE, replace(one, intent=None, updated_ms=now_ms))], None)
+
+
+# --- what else the log keeps -------------------------------------------------------------------------------
+
+
+def decide_floor(fold: TransactionsFold, topic: str, topic_id: str, version: int) -> RowOutcome[list[str]]:
+    """Refuse, from now on, intents that name segments of this life of a topic below `version` (purging, step 1).
+
+    The response is the transactional ids whose undone intents name the topic: they are to be rolled forward (step 2).
+    """
+    old = fold.floors.get(topic_id)
+    rows = [] if old is not None and old.version >= version else [floor_row(topic_id, Floor(topic, version))]
+    naming = [
+        one.transactional_id
+        for one in fold.undone()
+        if one.intent is not None and any(part.topic_id == topic_id for part in one.intent.parts)
+    ]
+    return RowOutcome(rows, naming)
+
+
+def decide_drop_floors(fold: TransactionsFold, topic_ids: Sequence[str]) -> RowOutcome[None]:
+    """Forget the purge floors of lives of topics that are over: intents that name them come to nothing."""
+    return RowOutcome([floor_row(topic_id, None) for topic_id in topic_ids if topic_id in fold.floors], None)
+
+
+def decide_expire(fold: TransactionsFold, since_ms: int) -> RowOutcome[list[str]]:
+    """Forget transactional ids that did nothing since `since_ms` (ms since the epoch); the response is their names.
+
+    Those with an undone intent stay, and those whose batches are numbered: a batch may come again however late. The
+    epochs of an id go on where it was forgotten, so that what it left in topics and groups is never taken for new.
+    """
+    gone = [one for one in fold.all() if one.updated_ms < since_ms and one.intent is None and one.batch < 0]
+    if not gone:
+        return RowOutcome((), [])
+    epoch = max(fold.forgotten.epoch, *(one.epoch for one in gone))
+    sequence = max(fold.forgotten.sequence, *(one.sequence for one in gone))
+    rows = [forgotten_row(Forgotten(epoch, sequence)), *(gone_row(one.transactional_id) for one in gone)]
+    return RowOutcome(rows, [one.transactional_id for one in gone])
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What is everywhere: every intent up to `sequence`, and of each id those up to its marker's version."""
+
+    sequence: int
+    versions: Mapping[str, int]
+    of_forgotten: int
+
+    def up_to(self, transactional_id: str) -> int:
+        """The version of the id's marker up to which its intents are everywhere."""
+        return self.versions.get(transactional_id, self.of_forgotten)
+
+
+def done(fold: TransactionsFold) -> Done:
+    """What is everywhere by now."""
+    undone = [one.intent.sequence for one in fold.undone() if one.intent is not None]
+    versions = {
+        one.transactional_id: marker_version(one.epoch, one.number)
+        if one.intent is None
+        else marker_version(one.intent.epoch, one.intent.number) - 1
+        for one in fold.all()
+    }
+    return Done(min(undone, default=fold.sequence + 1) - 1, versions, marker_version(fold.forgotten.epoch + 1, 0) - 1)
+
+
+def is_ongoing(one: Transactional, pending: TransactionKey) -> bool:
+    """Whether offsets that wait for a transaction show that this id has one open."""
+    return one.state is not State.PREPARE_COMMIT and (pending.epoch, pending.number) == (one.epoch, one.number + 1)
+
+
+def _is(intent: Intent, key: TransactionKey) -> bool:
+    return (intent.epoch, intent.number) == (key.epoch, key.number)
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+def require_epoch(fold: TransactionsFold, key: TransactionKey) -> Transactional:
+    """The id of a transaction. Who is fenced, or unknown, is refused: `ProducerFencedError`,
+    `UnknownTransactionalIdError`.
+    """
+    one = fold.get(key.transactional_id)
+    if one is None:
+        raise UnknownTransactionalIdError(
+            f"The log of transactions does not know transactional id {key.transactional_id!r}: it did nothing for"
+            " transactional.id.expiration.ms, and was forgotten with what it had open. Create a new producer."
+        )
+    if key.epoch != one.epoch:
+        raise ProducerFencedError(
+            f"Transactional id {key.transactional_id!r} is in epoch {one.epoch}, not {key.epoch}: a newer producer with"
+            " this id has taken over, and aborted or finished what this one had open. Close this one."
+        )
+    return one
+
+
+def _require_next(one: Transactional, key: TransactionKey) -> None:
+    if key.number != one.number + 1:
+        raise InvalidTransactionStateError(
+            f"Transactional id {key.transactional_id!r}: transaction {key.number} of epoch {key.epoch} can't be"
+            f" committed, transaction {one.number + 1} comes next. Create a new producer."
+        )
+
+
+def _batch_again(one: Transactional, batch: int) -> RowOutcome[Intent | None]:
+    if batch < one.batch:
+        raise StaleBatchError(
+            f"Transactional id {one.transactional_id!r} has already committed batch {one.batch}, and now gets batch"
+            f" {batch}: the query runs from a copied or restored checkpoint, and its batches would be lost or doubled."
+            " Start it with a new checkpoint folder, which makes it a new query."
+        )
+    return RowOutcome((), one.intent)
+
+
+def _aborted(key: TransactionKey) -> TransactionAbortedError:
+    return TransactionAbortedError(
+        f"Transaction {key.number} of transactional id {key.transactional_id!r} was aborted: it was open for longer"
+        " than transaction.timeout.ms, or an operator aborted it. Nothing of it is there: call abort_transaction, and"
+        " begin it again."
+    )
+
+
+def _check_floors(fold: TransactionsFold, parts: Sequence[Part]) -> None:
+    for part in parts:
+        floor = fold.floors.get(part.topic_id)
+        for segment in part.segments if floor is not None else ():
+            if floor is not None and segment.known_version < floor.version:
+                raise SegmentTooOldError(
+                    f"Topic '{part.topic}': segment {segment.path} was written at version {segment.known_version},"
+                    f" below the purge floor {floor.version}: its file may already be deleted as an orphan. Write the"
+                    " records again."
+                )

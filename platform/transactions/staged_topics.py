@@ -1,0 +1,141 @@
+"""What a transaction has staged in its topics: written segments that nobody sees until it is committed."""
+
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.log.actions import Metadata
+from tidelog.log.decisions import require_partition, require_topic
+from tidelog.log.errors import TopicChangedError
+from tidelog.log.lake import Lake
+from tidelog.log.records import to_records
+from tidelog.log.restage import restage
+from tidelog.log.segments import Staged
+from tidelog.log.staging import Stager
+from tidelog.log.topic import Topic
+from tidelog.transactions.model import Part
+
+
+@dataclass(slots=True)
+class _Staging:
+    """One topic's part: `stager` holds what is being written, `ready` what others have written for it."""
+
+    topic: Topic
+    topic_id: str
+    metadata: Metadata | None = None
+    stager: Stager | None = None
+    ready: list[Staged] = field(default_factory=list)
+    finished: bool = False
+
+
+class StagedTopics:
+    """The parts of one transaction. Not for several threads at once."""
+
+    def __init__(self, lake: Lake, helpers: Executor | None = None) -> None:
+        self._lake = lake
+        self._helpers = helpers
+        self._topics: dict[str, _Staging] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._topics)
+
+    def add(
+        self,
+        topic: str,
+        table: pa.Table,
+        partitions: npt.NDArray[np.int32],
+        compression: str | None = None,
+        compression_level: int | None = None,
+    ) -> None:
+        """Stage records. `table`: columns as `Topic.append` takes them; `partitions`: one for each row.
+
+        Raises `UnknownTopicError`, `TopicChangedError`, `UnknownPartitionError`, `InvalidRecordError`,
+        `RecordTooLargeError`, `InvalidTimestampError`, `StorageError`.
+        """
+        if not table.num_rows:
+            return
+        staging = self._staging(topic)
+        if int(partitions.max()) >= staging.topic.known.partitions:
+            staging.topic.state()  # it may have grown
+        state = staging.topic.known
+        require_topic(state, topic, staging.topic_id)
+        for partition in np.unique(partitions).tolist():
+            require_partition(state, topic, partition)
+        self._require_unchanged(staging)
+        records = to_records(table, topic, staging.topic.config(), self._lake.clock.now_ms())
+        if staging.stager is None:
+            staging.stager = staging.topic.stager(compression, compression_level, self._helpers)
+        staging.stager.add(records, partitions)
+
+    def add_staged(self, topic: str, staged: Iterable[Staged]) -> None:
+        """Take segments that others (Spark's tasks) have written for the topic. Raises `TopicChangedError`."""
+        staging = self._staging(topic)
+        for segment in staged:
+            if segment.topic_id != staging.topic_id:
+                raise TopicChangedError(
+                    f"Topic '{topic}' was deleted and created again since segment {segment.path} was written (its id"
+                    f" was {segment.topic_id}): records of one life mean nothing in another. Write them again."
+                )
+            staging.ready.append(segment)
+
+    def _staging(self, name: str) -> _Staging:
+        found = self._topics.get(name)
+        if found is None:
+            topic_id = self._lake.ensure_topic(name)
+            found = self._topics[name] = _Staging(self._lake.topic(name), topic_id)
+        return found
+
+    def _require_unchanged(self, staging: _Staging) -> None:
+        """Refuse to go on when the configuration changed that the records before were checked against."""
+        if staging.topic.known.metadata != staging.metadata and (staging.stager or staging.ready):
+            raise TopicChangedError(
+                f"Topic '{staging.topic.name}' was altered since the transaction's first records were staged, which"
+                " were checked against its configuration of then. Abort the transaction, and begin it again."
+            )
+        staging.metadata = staging.topic.known.metadata
+
+    def parts(self) -> tuple[Part, ...]:
+        """All that is staged, durable: it survives a power loss from here on.
+
+        Everything is validated: raises `TopicChangedError` for a topic that is gone, `StorageError`.
+        """
+        parts = []
+        for name, staging in self._topics.items():
+            if staging.stager is not None and not staging.finished:
+                staging.ready.extend(staging.stager.finish())
+                staging.finished = True
+            if staging.ready:
+                state = staging.topic.state()
+                require_topic(state, name, staging.topic_id)
+                self._require_unchanged(staging)
+                for segment in staging.ready:
+                    require_partition(state, name, segment.partition)
+                parts.append(Part(name, staging.topic_id, tuple(staging.ready)))
+        paths = [f"{part.topic}/{segment.path}" for part in parts for segment in part.segments]
+        if paths:
+            self._lake.storage.sync(paths)
+        return tuple(parts)
+
+    def write_again(self) -> None:
+        """Write every segment again under a new name: a purge may have taken the old ones for orphans."""
+        for staging in self._topics.values():
+            version = staging.topic.state().version
+            staging.ready = restage(
+                self._lake.storage,
+                staging.topic.folder,
+                staging.ready,
+                version=version,
+                codec=staging.topic.config().codec(),
+                ids=self._lake.ids,
+            )
+
+    def drop(self) -> None:
+        """Delete what was staged here: nobody has committed it. What others staged is theirs to delete."""
+        for staging in self._topics.values():
+            if staging.stager is not None:
+                staging.stager.abort()
+        self._topics = {}

@@ -1,0 +1,128 @@
+"""The log of transactions, `__transaction_state`: it alone orders what is decided of them."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TypeVar
+
+from tidelog.log import layout
+from tidelog.log.errors import InvalidTransactionTimeoutError
+from tidelog.log.lake import Lake
+from tidelog.log.row_rules import RowOutcome
+from tidelog.log.sequences import MAX_PRODUCER_ID
+from tidelog.transactions import rules
+from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
+from tidelog.transactions.rows import KIND, TransactionsFold
+
+R = TypeVar("R")
+
+
+class TransactionLog:
+    """The transactions of a lake. All methods may be called from many threads.
+
+    The table is made by the first write; before that there are no transactions. Writes raise `OutcomeUnknownError`
+    when the store stops answering: each may be repeated, and sees what is there.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._log = lake.row_log(layout.TRANSACTIONS_TABLE, KIND)
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def get(self, transactional_id: str) -> Transactional | None:
+        """What is known of a transactional id, at the head of the log."""
+        return self._log.look(lambda fold: fold.get(transactional_id))
+
+    def all(self) -> list[Transactional]:
+        """Every transactional id, sorted."""
+        return self._log.look(lambda fold: list(fold.all()))
+
+    def undone(self, topic_id: str | None = None) -> list[Transactional]:
+        """Those with an intent that is not known to be everywhere yet, or only those whose intent names a topic."""
+        return self._log.look(lambda fold: [one for one in fold.undone() if topic_id is None or _names(one, topic_id)])
+
+    def verdict(self, key: TransactionKey) -> Verdict:
+        """What became of a transaction."""
+        return self.verdicts([key])[key]
+
+    def verdicts(self, keys: Collection[TransactionKey]) -> dict[TransactionKey, Verdict]:
+        """What became of transactions, at one time."""
+        return self._log.look(lambda fold: {key: rules.verdict(fold, key) for key in keys})
+
+    def check_epoch(self, key: TransactionKey) -> Transactional:
+        """The id of a transaction. Who is fenced, or unknown, is refused: `ProducerFencedError`,
+        `UnknownTransactionalIdError`.
+        """
+        return self._log.look(lambda fold: rules.require_epoch(fold, key))
+
+    def done_so_far(self) -> rules.Done:
+        """What is everywhere by now."""
+        return self._log.look(rules.done)
+
+    # --- deciding ------------------------------------------------------------------------------------------
+
+    def init(self, transactional_id: str, timeout_ms: int) -> Transactional:
+        """Begin a new epoch. Raises `InvalidTransactionTimeoutError`."""
+        most_ms = self._lake.config().transaction_max_timeout_ms
+        if not 0 < timeout_ms <= most_ms:
+            raise InvalidTransactionTimeoutError(
+                f"transaction.timeout.ms={timeout_ms} is refused: the lake allows 1 to {most_ms}"
+                " (transaction.max.timeout.ms), so that a transaction whose producer died does not hold up others for"
+                " long. Give less, or let the lake allow more."
+            )
+        new_id = int(self._lake.ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
+        return self._decide(lambda fold, now_ms: rules.decide_init(fold, transactional_id, timeout_ms, new_id, now_ms))
+
+    def intent(
+        self,
+        key: TransactionKey,
+        parts: Sequence[Part],
+        groups: Sequence[str],
+        batch: int | None = None,
+        rolled: TransactionKey | None = None,
+    ) -> Intent | None:
+        """Commit a transaction; what is left to be rolled forward of it. Raises as `rules.decide_intent`."""
+        return self._decide(lambda fold, now_ms: rules.decide_intent(fold, key, parts, groups, now_ms, batch, rolled))
+
+    def abort(self, key: TransactionKey) -> Verdict:
+        """Abort a transaction unless it is decided; what became of it."""
+        return self._decide(lambda fold, now_ms: rules.decide_abort(fold, key, now_ms))
+
+    def abort_open(self, transactional_id: str, producer_id: int | None = None) -> TransactionKey:
+        """Abort what an id has open, whatever it is. Raises as `rules.decide_abort_open`."""
+        return self._decide(lambda fold, now_ms: rules.decide_abort_open(fold, transactional_id, now_ms, producer_id))
+
+    def done(self, key: TransactionKey) -> None:
+        """Note that an intent is everywhere. A repeat changes nothing."""
+        self._decide(lambda fold, now_ms: rules.decide_done(fold, key, now_ms))
+
+    # --- upkeep --------------------------------------------------------------------------------------------
+
+    def publish_floor(self, topic: str, topic_id: str, version: int) -> list[str]:
+        """Refuse intents of older segments from now on; the ids whose undone intents name the topic."""
+        return self._decide(lambda fold, _: rules.decide_floor(fold, topic, topic_id, version))
+
+    def drop_floors(self) -> None:
+        """Forget the purge floors of topics that are gone."""
+        floors = self._log.look(lambda fold: dict(fold.floors))
+        gone = [topic_id for topic_id, floor in floors.items() if self._life_of(floor.topic) != topic_id]
+        if gone:
+            self._decide(lambda fold, _: rules.decide_drop_floors(fold, gone))
+
+    def expire(self) -> list[str]:
+        """Forget ids that did nothing for the lake's `transactional.id.expiration.ms`; their names."""
+        since_ms = self._lake.clock.now_ms() - self._lake.config().transactional_id_expiration_ms
+        if not self._log.look(lambda fold: rules.decide_expire(fold, since_ms).rows):
+            return []
+        return self._decide(lambda fold, _: rules.decide_expire(fold, since_ms))
+
+    def _life_of(self, topic: str) -> str:
+        state = self._lake.peek(topic)
+        return "" if state is None else state.topic_id
+
+    def _decide(self, rule: Callable[[TransactionsFold, int], RowOutcome[R]]) -> R:
+        now_ms = self._lake.clock.now_ms()
+        return self._log.commit(lambda fold: rule(fold, now_ms))
+
+
+def _names(one: Transactional, topic_id: str) -> bool:
+    return one.intent is not None and any(part.topic_id == topic_id for part in one.intent.parts)
