@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import BinaryIO, Protocol
 
 import numpy as np
@@ -65,13 +66,22 @@ class DropOffsets:
 
 @dataclass(frozen=True)
 class DropKeys:
-    """Keeps all records but those of these keys; a record without a key stays."""
+    """Keeps all records but those of these keys; a record without a key stays.
+
+    A unit without such a record is left alone, unless it is `always` written again. `dry`: no unit is written at all.
+    """
 
     keys: frozenset[bytes]
+    always: bool = False
+    dry: bool = False
+
+    @cached_property
+    def _sought(self) -> pa.Array:
+        return pa.array(sorted(self.keys), pa.binary())
 
     def __call__(self, _: int, batch: pa.RecordBatch, /) -> Mask | None:
         """A mask of the records with other keys."""
-        found = pc.is_in(batch.column("key"), value_set=pa.array(sorted(self.keys), pa.binary()))
+        found = pc.is_in(batch.column("key"), value_set=self._sought)
         mask: Mask = np.asarray(pc.invert(found))
         return None if mask.all() else mask
 
@@ -92,6 +102,10 @@ def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) 
     of storage, is named in the answer, and then nothing is staged. Only `Exception`s that are no `TidelogError` are
     raised.
     """
+    if isinstance(keep, DropKeys) and not keep.always:
+        found = _probe(storage, unit, keep)
+        if found.failure is not None or keep.dry or found.records_in == found.records_out:
+            return found
     outputs = _Outputs(storage, unit, ids)
     counted = 0
     try:
@@ -109,6 +123,20 @@ def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) 
         outputs.abort()
         raise
     return Rewritten(unit, staged, counted, sum(o.records for o in staged))
+
+
+def _probe(storage: Storage, unit: Unit, keep: DropKeys) -> Rewritten:
+    """How many of the unit's records would stay, from their keys alone; nothing is staged."""
+    counted = kept = 0
+    try:
+        for segment in unit.inputs:
+            for batch in read_segment(storage, unit.topic, segment, unit.start, segment.end, ("key",)):
+                mask = keep(segment.base_offset, batch)
+                counted += batch.num_rows
+                kept += batch.num_rows if mask is None else int(mask.sum())
+    except TidelogError as e:
+        return Rewritten(unit, failure=str(e))
+    return Rewritten(unit, (), counted, kept)
 
 
 # --- reading -----------------------------------------------------------------------------------------------

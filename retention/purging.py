@@ -254,7 +254,7 @@ class Purger:
 
         Where one does, the entry before it was removed, and what the later ones name must not be taken for orphans.
         """
-        head = target.door.refresh().version
+        head: int = target.door.refresh().version
         if max(log.entry_ms, default=-1) > head:
             raise CorruptLogError(
                 f"The log in {target.name} lacks entry {head + 1}, although later ones are there: it was removed by"

@@ -76,7 +76,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What became of a unit: the segments that it staged, or why there are none (`failure`)."""
+    """What became of a unit: the segments that it staged, or why there are none (`failure`).
+
+    Neither: it was only looked at, and nothing of it is to be changed; `records_out` of its records would stay.
+    """
 
     unit: Unit
     outputs: tuple[Output, ...] = ()

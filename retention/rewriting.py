@@ -16,12 +16,13 @@ ENTRY_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """What became of the units: `landed`; `lost`, because somebody else had changed their segments; `failures`, by
-    partition, with the first reason of each.
+    """What became of the units: `landed`; `lost`, because somebody else had changed their segments; `left` as they
+    were, for nothing was to be done; `failures`, by partition, with the first reason of each.
     """
 
     landed: tuple[Rewritten, ...] = ()
     lost: tuple[Rewritten, ...] = ()
+    left: tuple[Rewritten, ...] = ()
     failures: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -43,6 +44,7 @@ def rewrite(
     """
     landed: list[Rewritten] = []
     lost: list[Rewritten] = []
+    left: list[Rewritten] = []
     failures: dict[int, str] = {}
     waiting: list[Rewritten] = []
 
@@ -60,11 +62,14 @@ def rewrite(
         if done.failure is not None:
             failures.setdefault(done.unit.partition, done.failure)
             continue
+        if not done.outputs:
+            left.append(done)
+            continue
         waiting.append(done)
         if sum(w.bytes_in for w in waiting) >= entry_bytes:
             commit()
     commit()
-    return Rewriting(tuple(landed), tuple(lost), failures)
+    return Rewriting(tuple(landed), tuple(lost), tuple(left), failures)
 
 
 def _land(lake: Lake, topic: str, ready: list[Rewritten], operation: str, parameters: Mapping[str, str]) -> Landing:

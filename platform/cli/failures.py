@@ -18,12 +18,13 @@ from tidelog.log.errors import TidelogError
 FAILED = 1
 WRONG_USAGE = 2
 CHECK_FOUND_ERRORS = 3
+STILL_WAITING = 4
 INTERRUPTED = 130
 
 EXIT_CODES = (
     f"Exit codes: 0 done; {FAILED} the operation failed; {WRONG_USAGE} wrong usage; {CHECK_FOUND_ERRORS} 'check' found"
-    f" errors; {INTERRUPTED} interrupted by Ctrl-C (143 by SIGTERM). A reader that closes the pipe early, as head does,"
-    " is no failure."
+    f" errors; {STILL_WAITING} 'forget' is done, but files still wait to be deleted; {INTERRUPTED} interrupted by"
+    " Ctrl-C (143 by SIGTERM). A reader that closes the pipe early, as head does, is no failure."
 )
 
 

@@ -10,6 +10,7 @@ from tidelog.cli.check_command import check
 from tidelog.cli.consume_command import consume
 from tidelog.cli.demo_command import demo
 from tidelog.cli.failures import EXIT_CODES, CommandGroup, exit_code_of
+from tidelog.cli.forget_command import forget
 from tidelog.cli.group_commands import groups
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.maintain_command import maintain
@@ -36,6 +37,7 @@ for _name, _command, _example in (
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),
     ("check", check, "tidelog check --deep"),
     ("maintain", maintain, "tidelog maintain --every 5m"),
+    ("forget", forget, "tidelog forget --topic orders --key customer-17"),
     ("demo", demo, "tidelog demo"),
 ):
     app.command(_name, help=prose(_command.__doc__ or ""), epilog=f"Example: {_example}")(_command)

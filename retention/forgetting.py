@@ -1,0 +1,210 @@
+"""Forgetting: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
+
+Beyond what brokers offer: compaction drops a key's older records some day and retention all of them some day; this
+says which files held them, and when each of these is gone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from tidelog.log.decisions import require_topic
+from tidelog.log.errors import ContendedLogError, InvalidRecordError
+from tidelog.log.holds import Holder
+from tidelog.log.lake import Lake
+from tidelog.log.state import Segment, TopicState
+from tidelog.retention.carrying import DropKeys
+from tidelog.retention.executors import Executor, LocalExecutor, Task
+from tidelog.retention.purge_plans import Leaving, Waiting
+from tidelog.retention.purging import Needed, Purged, Purger, no_intents
+from tidelog.retention.rewrites import rewrite_codec, unit_of
+from tidelog.retention.rewriting import Rewriting, rewrite
+
+# So many passes at most, when others rewrite each time what was about to be rewritten.
+MOST_PASSES = 100
+# Between two looks at files that wait.
+LEAST_PAUSE_S = 1.0
+MOST_PAUSE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What forgetting keys in a topic did, or, dry, would do.
+
+    `records`: how many left. `rewritten`: the segments that held them, or may have. `deleted`: files that are gone from
+    storage. `waiting`: removed files that may hold such records, and are still needed. `failures`: {partition: why}.
+    """
+
+    topic: str
+    run_id: str
+    dry_run: bool
+    keys: int
+    records: int = 0
+    rewritten: tuple[Segment, ...] = ()
+    passes: int = 0
+    failures: Mapping[int, str] = field(default_factory=dict)
+    deleted: tuple[Leaving, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether no file of the topic holds such a record any more."""
+        return not (self.waiting or self.failures or (self.dry_run and self.rewritten))
+
+    def to_json(self) -> dict[str, Any]:
+        """The report. Times in ms since the epoch, by the store's clock."""
+        return {
+            "topic": self.topic,
+            "run": self.run_id,
+            "dryRun": self.dry_run,
+            "keys": self.keys,
+            "records": self.records,
+            "rewritten": [{"path": s.path, "bytes": s.size} for s in self.rewritten],
+            "deleted": [{"path": d.path, "bytes": d.size} for d in self.deleted],
+            "waiting": [{"path": w.path, "bytes": w.size, "for": w.why, "untilMs": w.until_ms} for w in self.waiting],
+            "failures": {str(p): why for p, why in sorted(self.failures.items())},
+            "done": self.done,
+        }
+
+
+def forget(
+    lake: Lake,
+    topic: str,
+    keys: Iterable[bytes],
+    *,
+    executor: Executor | None = None,
+    run_id: str | None = None,
+    dry_run: bool = False,
+    wait: bool = False,
+    needed: Needed = no_intents,
+) -> Forgotten:
+    """Remove every record with one of these keys, up to the topic's end as of now, and purge the bytes.
+
+    Producers, readers and other maintenance may go on meanwhile. Files that held the bytes stay while time travel
+    reaches back to them and a running job needs them; with `wait` this returns when they are gone, else any later
+    purge deletes them, and repeating the call tells what still waits. Safe to kill anywhere and to run again.
+    Raises `UnknownTopicError`, `TopicChangedError`, `InvalidRecordError` without keys, `StorageError`, and
+    `ContendedLogError` when others rewrote the same segments each time.
+    """
+    sought = frozenset(keys)
+    if not sought:
+        raise InvalidRecordError("There is no key to forget, and records without one are nobody's. Give keys.")
+    state = lake.topic(topic).state()
+    run = _Run(
+        lake, topic, sought, executor or LocalExecutor(lake.storage, lake.ids), run_id or lake.ids.new(), dry_run
+    )
+    with Holder(lake.storage, lake.clock, lake.ids, f"forgetting {run.run_id}") as holder:
+        holder.hold(topic, lambda: lake.log(topic).door.refresh().version)
+        done = run.passes(state.topic_id)
+    purged = run.purge(needed, frozenset(done.failures))
+    deleted = list(purged.deleted)
+    while wait and not dry_run and purged.waiting and not done.failures:
+        lake.clock.sleep(_pause_s(lake, purged.waiting))
+        purged = run.purge(needed, frozenset(done.failures))
+        deleted.extend(purged.deleted)
+    return Forgotten(
+        topic,
+        run.run_id,
+        dry_run,
+        len(sought),
+        done.records,
+        tuple(done.rewritten),
+        done.count,
+        done.failures,
+        tuple(deleted),
+        purged.waiting,
+    )
+
+
+def _pause_s(lake: Lake, waiting: Sequence[Waiting]) -> float:
+    """Until the first of them may go, as this machine's clock has it."""
+    times = [w.until_ms for w in waiting if w.until_ms is not None]
+    left_s = (min(times) - lake.clock.now_ms()) / 1000 if times else MOST_PAUSE_S
+    return min(max(left_s, LEAST_PAUSE_S), MOST_PAUSE_S)
+
+
+@dataclass
+class _Passes:
+    """What the passes over a topic came to so far. `clean`: files that are known to hold no such record."""
+
+    records: int = 0
+    rewritten: list[Segment] = field(default_factory=list)
+    failures: dict[int, str] = field(default_factory=dict)
+    clean: set[str] = field(default_factory=set)
+    count: int = 0
+
+    def take(self, rewriting: Rewriting, dry_run: bool) -> None:
+        """Go on by a pass."""
+        self.count += 1
+        self.failures.update(rewriting.failures)
+        for done in rewriting.left:
+            self.clean.update(s.path for s in done.unit.inputs)
+        for done in rewriting.landed:
+            self.clean.update(output.path for output in done.outputs)
+        for done in [*rewriting.landed, *(rewriting.left if dry_run else ())]:
+            if done.outputs or done.records_out < done.records_in:
+                self.records += done.records_in - done.records_out
+                self.rewritten.extend(done.unit.inputs)
+
+
+@dataclass(frozen=True)
+class _Run:
+    lake: Lake
+    topic: str
+    keys: frozenset[bytes]
+    executor: Executor
+    run_id: str
+    dry_run: bool
+
+    def passes(self, topic_id: str) -> _Passes:
+        """Pass over the topic until a pass finds nothing to look at below the ends as of now."""
+        door = self.lake.log(self.topic).door
+        found = _Passes()
+        ends: dict[int, int] | None = None
+        while found.count < MOST_PASSES:
+            with door.lock:
+                state = door.refresh()
+                require_topic(state, self.topic, topic_id)
+                ends = ends or {p: state.end(p) for p in range(state.partitions)}
+                tasks = self._tasks(state, ends, found)
+            if not tasks:
+                return found
+            rewriting = rewrite(
+                self.lake,
+                self.topic,
+                tasks,
+                self.executor,
+                operation="FORGET",
+                parameters={"run": self.run_id, "keys": str(len(self.keys))},
+            )
+            found.take(rewriting, self.dry_run)
+        raise ContendedLogError(
+            f"Topic '{self.topic}': others rewrote its segments each of {MOST_PASSES} times before the records could be"
+            " taken out. Stop the other maintenance of this topic, and forget the keys again."
+        )
+
+    def _tasks(self, state: TopicState, ends: Mapping[int, int], found: _Passes) -> list[Task]:
+        config = self.lake.topic(self.topic).config()
+        tasks = []
+        for partition, end in ends.items():
+            if partition in found.failures:
+                continue
+            start = state.start(partition)
+            below = [s for s in state.live(partition) if s.base_offset < end]
+            # One segment at a time: what merging keeps apart stays so. Another engine's may share a base.
+            for _, same_base in groupby(below, key=lambda s: s.base_offset):
+                inputs = list(same_base)
+                if found.clean.issuperset(s.path for s in inputs):
+                    continue
+                # Below the log start lie records that nobody reads, and they may be such ones.
+                cut = inputs[0].base_offset < start
+                unit = unit_of(state, self.topic, inputs, config, rewrite_codec(config))
+                tasks.append(Task(unit, DropKeys(self.keys, always=cut and not self.dry_run, dry=self.dry_run)))
+        return tasks
+
+    def purge(self, needed: Needed, spare: frozenset[int]) -> Purged:
+        """Purge the topic as of now; what this run itself held is given back."""
+        lake = self.lake
+        with Holder(lake.storage, lake.clock, lake.ids, f"forgetting {self.run_id}") as holder:
+            return Purger(lake, holder, self.run_id, needed).purge(self.topic, dry_run=self.dry_run, spare=spare)
