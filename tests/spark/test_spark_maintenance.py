@@ -11,7 +11,7 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from support.faults import FaultyStorage
 
-from tidelog.jobs import compaction, maintain, merge, retention
+from tidelog.jobs import compaction, forget, maintain, merge, retention
 from tidelog.jobs.spark_compaction import SparkCompactor
 from tidelog.jobs.spark_executor import SparkExecutor
 from tidelog.log.lake import Lake
@@ -167,6 +167,18 @@ def test_a_job_is_the_command_with_spark(spark: SparkSession, lake: Lake, capsys
     assert rows_of(lake, "d") == []
     assert maintain.main(["--lake", lake.uri, "--pattern", "c|d", "--dry-run", "--format", "json"]) == 0
     assert "c" in capsys.readouterr().out
+
+
+def test_keys_are_forgotten_by_spark(spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.create_topic("t", partitions=2)
+    fill(lake, "t")
+    others = [row for row in rows_of(lake, "t") if row[2] not in (b"k1", b"k2")]
+    # Time travel reaches the files for five minutes more, and they wait so long.
+    assert forget.main(["--lake", lake.uri, "--topic", "t", "--key", "k1", "--key", "k2", "--format", "json"]) == 4
+    told = json.loads(capsys.readouterr().out)["topics"][0]
+    assert told["records"] == 60 - len(others)
+    assert told["waiting"]
+    assert rows_of(lake, "t") == others
 
 
 @pytest.mark.parametrize(
