@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -17,7 +18,8 @@ from tidelog.jobs.moving_failures import first_line, spark_failures_told
 from tidelog.jobs.moving_jdbc import JdbcSink, check_jdbc
 from tidelog.jobs.moving_options import When, with_default
 from tidelog.jobs.moving_report import Moved, Place, Report
-from tidelog.jobs.moving_stream import Progress, offsets_read, run_to_end, triggered
+from tidelog.jobs.moving_stream import Progress, offsets_read, records_in, run_to_end, triggered
+from tidelog.log.clock import Clock
 from tidelog.log.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog
@@ -27,6 +29,8 @@ from tidelog.sources.options import SourceOptions, parse_batch, parse_stream
 
 # The metric that counts what was read.
 MOVED = "moved"
+# How long a batch that may be a repeat is waited for to tell its counts.
+PATIENCE_S = 3.0
 # Targets that are a place in a file system, and those that are none.
 _FILES = ("delta", "parquet", "orc", "json", "csv", "text", "xml", "avro")
 _BY_RUN = ("delta", "tidelog")
@@ -161,16 +165,17 @@ def write_batch(
     if target.partition_by:
         writer = writer.partitionBy(*target.partition_by)
     writer.save(target.path)
-    seen = observation.get
+    seen = _seen(observation, when, lake.clock)
     return Report(
         job="export",
         lake=lake.uri,
         source=_topics(offsets),
         target=target.in_words(),
         partitions=offsets,
-        records=int(seen["records"]),
-        bytes=int(seen["bytes"] or 0),
+        records=int(seen.get("records", 0)),
+        bytes=int(seen.get("bytes") or 0),
         seconds=lake.clock.elapsed_s() - began,
+        repeated=not seen,
     )
 
 
@@ -193,7 +198,7 @@ def write_stream(
 
         def look() -> None:
             for new in progress.take(query):
-                say(int(new.observedMetrics[MOVED]["records"]), offsets_read(new, initial))
+                say(records_in(new, MOVED), offsets_read(new, initial))
 
         run_to_end(query, stop, look)
     moved = progress.read(initial)
@@ -231,6 +236,16 @@ def _started(rows: DataFrame, target: Target, when: When, lake: Lake) -> Streami
     if target.partition_by:
         writer = writer.partitionBy(*target.partition_by)
     return writer.start(target.path)
+
+
+def _seen(observation: Observation, when: When, clock: Clock) -> dict[str, Any]:
+    """What was counted; {} for a repeated --run, of which the target reads nothing, so that nothing is counted."""
+    counted = observation._jo.future()  # type: ignore[union-attr]
+    waited = 0.0
+    while when.run is not None and not counted.isCompleted() and waited < PATIENCE_S:
+        clock.sleep(0.05)  # Spark tells a little after the write; a repeat never does
+        waited += 0.05
+    return observation.get if when.run is None or counted.isCompleted() else {}
 
 
 def _settings(target: Target, when: When, lake: Lake) -> dict[str, str]:

@@ -100,7 +100,7 @@ def as_records(rows: DataFrame, wanted: Wanted) -> DataFrame:
     """The rows as the sink takes them. Raises `UsageProblemError`."""
     columns = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     found = record_columns(columns, wanted, _types_in(rows))
-    return rows.selectExpr(*(f"{sql} AS {name}" for name, sql in found.items()))
+    return rows.selectExpr(*(f"({sql}) AS {name}" for name, sql in found.items()))
 
 
 def write_batch(records: DataFrame, lake: Lake, topic: str, source: Source, when: When, options: Options) -> Report:
@@ -155,7 +155,7 @@ def _loaded(spark: SparkSession, source: Source, when: When, lake: str) -> DataF
 def _types_in(rows: DataFrame) -> TypeOf:
     def type_of(option: str, sql: str) -> str:
         try:
-            return str(rows.selectExpr(f"{sql} AS it").schema.fields[0].dataType.simpleString())
+            return str(rows.selectExpr(f"({sql}) AS it").schema.fields[0].dataType.simpleString())
         except (AnalysisException, ParseException) as e:
             raise UsageProblemError(
                 f"{option} {sql}: {first_line(str(e))} The columns are: {', '.join(rows.columns)}."

@@ -111,11 +111,10 @@ class JdbcSink:
 
     def _scala(self, options: Mapping[str, str]) -> Any:
         jvm: Any = self._spark._jvm
-        return jvm.org.apache.spark.sql.catalyst.util.CaseInsensitiveMap.apply(
-            jvm.scala.jdk.javaapi.CollectionConverters.asScala(dict(options)).toMap(
-                getattr(jvm.scala, "$less$colon$less").refl()
-            )
-        )
+        found = jvm.java.util.HashMap()
+        for name, value in options.items():
+            found.put(name, value)
+        return jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(found)
 
 
 def _progress(connection: Any, query_id: str) -> int | None:

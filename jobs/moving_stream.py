@@ -63,6 +63,12 @@ def offsets_read(progress: Any, initial: Mapping[Place, int]) -> dict[Place, Mov
     return {place: Moved(starts.get(place, initial.get(place, 0)), end) for place, end in ends.items()}
 
 
+def records_in(progress: Any, metric: str) -> int:
+    """How many records one batch moved; 0 for a repeat that its sink left out."""
+    row = progress.observedMetrics.get(metric)
+    return 0 if row is None else int(row["records"])
+
+
 def offsets_of(text: str | None) -> dict[Place, int]:
     """Offsets as Spark's progress tells them; {} for none."""
     body = json.loads(text) if text else None
