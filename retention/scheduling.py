@@ -2,6 +2,7 @@
 
 import logging
 import re
+import threading
 from collections.abc import Callable
 from datetime import UTC
 
@@ -44,7 +45,8 @@ def run_every(interval_s: float, job: Callable[[], None]) -> None:
             job()
         except BaseException as e:  # the scheduler would note it and go on
             raised.append(e)
-            scheduler.shutdown(wait=False)
+            # From another thread, for it waits until the scheduler has done with this run.
+            threading.Thread(target=scheduler.shutdown, kwargs={"wait": False}, name="tidelog-every").start()
 
     scheduler.add_job(once, "interval", seconds=interval_s, max_instances=1, coalesce=True, misfire_grace_time=None)
     scheduler.start()
