@@ -16,6 +16,7 @@ from tidelog.retention.purging import Purged, Purger
 
 MIN_AGE_MS = 10_000
 HOUR_S = 3600.0
+LEFT = ["2", "3", "4", "5"]
 FOREIGN = "partition=0/base_offset=0/part-00000-c000.zstd.parquet"
 
 
@@ -29,7 +30,7 @@ def purge_once(lake: Lake, topic: str = "t", by: str = "purge", **options: objec
 
 
 def resting_topic() -> tuple[Lake, FaultyStorage, FakeClock]:
-    """Topic "t", two hours at rest: records "2" to "5", merged, after others were deleted; an orphan; another's file."""
+    """Topic "t", two hours at rest: records `LEFT` of "0" to "5", merged; an orphan; another engine's file."""
     lake, storage, clock = memory_lake()
     lake.create_topic("t", 1, config={"log.min.age.ms": str(MIN_AGE_MS), "file.delete.delay.ms": "1000"})
     topic = lake.topic("t")

@@ -1,16 +1,15 @@
 """Purging, carried out: in an order that loses nothing, by anybody, at any time."""
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.faults import FaultyStorage
-from support.logs import Calls, FakeClock, memory_lake, open_lake, quiet, read, stage, values
+from support.logs import Calls, memory_lake, open_lake, quiet, read, values
 from support.purges import (
     FOREIGN,
     HOUR_S,
+    LEFT,
     MIN_AGE_MS,
     data_files,
     missing_files,
@@ -22,13 +21,11 @@ from support.purges import (
 from tidelog.log import layout
 from tidelog.log.actions import Txn, decode_entry
 from tidelog.log.clock import Clock
-from tidelog.log.errors import CorruptLogError, ObjectNotFoundError, SegmentTooOldError, UnknownTopicError
+from tidelog.log.errors import CorruptLogError, UnknownTopicError
 from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
 from tidelog.log.purging import newest_floor
 from tidelog.retention.purging import Purger, purgeable
-
-LEFT = ["2", "3", "4", "5"]
 
 
 def live(lake: Lake) -> set[str]:
@@ -198,8 +195,11 @@ def calls_of_a_purge() -> int:
     return len(calls.seen)
 
 
+CALLS = calls_of_a_purge()
+
+
 @pytest.mark.parametrize("phase", ["before", "after"])
-@pytest.mark.parametrize("killed_at", range(1, calls_of_a_purge() + 1, 2))
+@pytest.mark.parametrize("killed_at", range(1, CALLS + 1, 3))
 def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: int, phase: str) -> None:
     lake, storage, clock = resting_topic()
     calls = [0]
@@ -228,7 +228,7 @@ def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: i
     assert read(open_lake(storage, clock), "t") == LEFT
 
 
-@pytest.mark.parametrize("overtaken_at", range(1, calls_of_a_purge() + 1, 2))
+@pytest.mark.parametrize("overtaken_at", range(1, CALLS + 1, 3))
 def test_two_at_once(overtaken_at: int) -> None:
     """One is overtaken by another, whole, at any of its calls."""
     lake, storage, clock = resting_topic()
@@ -250,103 +250,6 @@ def test_two_at_once(overtaken_at: int) -> None:
     assert data_files(storage) == live(lake) | {FOREIGN}
     assert missing_files(storage) == set()
     assert read(open_lake(storage, clock), "t") == LEFT
-
-
-# --- writers -----------------------------------------------------------------------------------------------
-
-
-def frozen_before_its_commit(storage: FaultyStorage, clock: FakeClock, meanwhile: Callable[[], object]) -> list[str]:
-    """An append whose writer sleeps for hours just before it creates its entry."""
-    writer = open_lake(storage, clock)
-    slept = []
-
-    def hook(method: str, path: str, phase: str) -> None:
-        if (method, phase) == ("put_if_absent", "before") and layout.LOG_FOLDER in path and not slept:
-            slept.append(path)
-            storage.hook = quiet
-            clock.pass_s(3 * HOUR_S)
-            meanwhile()
-            storage.hook = hook
-
-    topic = writer.topic("t")
-    storage.hook = hook
-    topic.append(values("late"))
-    storage.hook = quiet
-    assert slept
-    return read(open_lake(storage, clock), "t")
-
-
-def test_a_writer_whose_file_was_taken_for_an_orphan_writes_it_again() -> None:
-    lake, storage, clock = resting_topic()
-    deleted = []
-    records = frozen_before_its_commit(storage, clock, lambda: deleted.extend(purge_once(lake).deleted))
-    assert [d.why for d in deleted].count("orphan") == 2
-    assert records == [*LEFT, "late"]
-    assert missing_files(storage) == set()
-
-
-def test_a_writer_whose_commit_comes_first_keeps_its_file() -> None:
-    """The orphans are listed, then one of them is committed: the purge floor's entry sees it."""
-    lake, storage, clock = resting_topic()
-    writer = open_lake(storage, clock)
-    staged = stage(writer.topic("t"), "slow")
-    clock.pass_s(2 * HOUR_S)
-
-    def hook(method: str, path: str, phase: str) -> None:
-        if (method, phase) == ("put_if_absent", "before") and path == f"t/{layout.entry_path(9)}":
-            storage.hook = quiet
-            writer.topic("t").commit(staged)
-
-    storage.hook = hook
-    done = purge_once(lake)
-    assert staged[0].path not in {d.path for d in done.deleted}
-    assert staged[0].path in data_files(storage)
-    assert read(open_lake(storage, clock), "t") == [*LEFT, "slow"]
-
-
-def test_a_file_that_was_committed_and_removed_meanwhile_waits() -> None:
-    """A version in between names it."""
-    lake, storage, clock = resting_topic()
-    writer = open_lake(storage, clock)
-    staged = stage(writer.topic("t"), "slow")
-    clock.pass_s(2 * HOUR_S)
-
-    def hook(method: str, path: str, phase: str) -> None:
-        if (method, phase) == ("put_if_absent", "before") and path == f"t/{layout.entry_path(9)}":
-            storage.hook = quiet
-            writer.topic("t").commit(staged)
-            writer.delete_records("t", {0: -1})
-
-    storage.hook = hook
-    purge_once(lake)
-    assert staged[0].path in data_files(storage)
-    assert missing_files(storage) == set()
-
-
-def test_a_staged_file_that_is_too_old_is_refused_and_named() -> None:
-    lake, storage, clock = resting_topic()
-    writer = open_lake(storage, clock)
-    staged = stage(writer.topic("t"), "slow")
-    metadata = writer.topic("t").known.metadata
-    clock.pass_s(2 * HOUR_S)
-    purge_once(lake)
-    with pytest.raises(SegmentTooOldError, match="Write the records again"):
-        writer.topic("t").commit_once(staged, metadata)
-    with pytest.raises(ObjectNotFoundError):  # who has only the file has nothing to write again
-        writer.topic("t").commit(staged)
-    assert read(open_lake(storage, clock), "t") == LEFT
-
-
-def test_a_writer_at_work_is_not_refused() -> None:
-    """Its file is young, and what it knows is the head."""
-    lake, storage, clock = resting_topic()
-    writer = open_lake(storage, clock)
-    writer.topic("t").append(values("new"))
-    staged = stage(writer.topic("t"), "newer")
-    purge_once(lake)
-    metadata = writer.topic("t").known.metadata
-    writer.topic("t").commit_once(staged, metadata)
-    assert read(open_lake(storage, clock), "t") == [*LEFT, "new", "newer"]
 
 
 # --- holds, intents, partitions that failed ----------------------------------------------------------------
