@@ -193,6 +193,7 @@ class TransactionManager:
         return self._over(ranges, decided=True)
 
     def _decide(self, batch: int | None) -> Intent | None:
+        again = 0
         while True:
             parts = self._parts or ()
             self._intent_tried, self._in_doubt = True, self._phase is Phase.COMMITTING
@@ -203,6 +204,9 @@ class TransactionManager:
             except ConcurrentTransactionsError:
                 self._finish_earlier()
             except SegmentTooOldError:
+                again += 1
+                if again > _TRIES:
+                    raise
                 self._staged.write_again()
                 self._parts = self._staged.parts()
             except (OutcomeUnknownError, ContendedLogError, StorageError) as e:

@@ -182,6 +182,6 @@ def stage(topic: Topic, *texts: str, **columns: Any) -> list[Staged]:
     return stager.finish()
 
 
-def put_checkpoint(storage: Storage, folder: str, version: int) -> None:
-    """The checkpoint of a version, written as at `START_MS`."""
-    write_checkpoint(storage, folder, version, START_MS)
+def put_checkpoint(storage: Storage, folder: str, version: int, now_ms: int = START_MS) -> None:
+    """The checkpoint of a version, written as at `now_ms`."""
+    write_checkpoint(storage, folder, version, now_ms)

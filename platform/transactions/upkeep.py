@@ -1,0 +1,66 @@
+"""What maintenance does for transactions: finishes what dead producers left, forgets, tells a purge what to leave."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tidelog.log import names
+from tidelog.log.lake import Lake
+from tidelog.transactions.ports import GroupOffsets
+from tidelog.transactions.roll_forward import decide_retire, finish
+from tidelog.transactions.transaction_log import TransactionLog
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionsUpkeep:
+    """What a run did: ids whose committed transaction was finished, ids forgotten, markers that expire from now on."""
+
+    finished: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    retired: int = 0
+
+
+class TransactionUpkeep:
+    """Upkeep of a lake's transactions. Safe to run twice at once, and to stop anywhere."""
+
+    def __init__(self, lake: Lake, groups: GroupOffsets) -> None:
+        self._lake = lake
+        self._groups = groups
+        self._log = TransactionLog(lake)
+
+    def run(self) -> TransactionsUpkeep:
+        """Finish, forget, retire. Raises `StorageError`, `OutcomeUnknownError`."""
+        finished = [one for one in self._log.undone() if finish(self._lake, self._log, self._groups, one)]
+        forgotten = self._log.expire()
+        self._log.drop_floors()
+        return TransactionsUpkeep(
+            tuple(one.transactional_id for one in finished), tuple(forgotten), self._retire_markers()
+        )
+
+    def _retire_markers(self) -> int:
+        done, now_ms = self._log.done_so_far(), self._lake.clock.now_ms()
+        return sum(
+            self._lake.commit(topic, lambda state: decide_retire(state, done, now_ms)).response
+            for topic in self._lake.topics()
+        )
+
+    def needed_files(self, topic: str, floor: int) -> Collection[str]:
+        """What a purge must leave of files that no entry of the topic names: paths below the topic's folder.
+
+        From the answer on no intent names a segment of the topic that was opened at a version below `floor`. What is
+        committed is rolled forward first, so that as a rule nothing is left. Raises as `run`.
+        """
+        state = None if names.is_internal(topic) else self._lake.peek(topic)
+        if state is None:
+            return ()
+        naming = set(self._log.publish_floor(topic, state.topic_id, floor))
+        for one in self._log.undone(state.topic_id):
+            if one.transactional_id in naming:
+                finish(self._lake, self._log, self._groups, one)
+        return {
+            segment.path
+            for one in self._log.undone(state.topic_id)
+            if one.intent is not None
+            for part in one.intent.parts
+            if part.topic_id == state.topic_id
+            for segment in part.segments
+        }

@@ -1,0 +1,147 @@
+"""Upkeep of transactions: what dead producers left is finished, what nobody needs is forgotten, purges are told."""
+
+import pytest
+from support.logs import open_lake, put_checkpoint
+from support.transactions import Process, Town, copy, stage
+
+from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.log import layout
+from tidelog.log.actions import Txn
+from tidelog.log.decisions import Outcome
+from tidelog.log.errors import SegmentTooOldError, StorageFullError
+from tidelog.log.state import TopicState
+from tidelog.transactions.manager import TransactionManager
+from tidelog.transactions.model import Part, marker, marker_version
+from tidelog.transactions.roll_forward import roll_forward
+from tidelog.transactions.upkeep import TransactionUpkeep
+
+DAY_S = 86_400
+
+
+def upkeep(process: Process) -> TransactionUpkeep:
+    return TransactionUpkeep(process.lake, LoggedOffsets(process.groups))
+
+
+def left_undone(town: Town, text: str = "1") -> TransactionManager:
+    """A producer that died with its intent decided and nothing rolled forward."""
+    producer = town.process().ready()
+    producer.begin()
+    stage(producer, "a", text)
+    stage(producer, "b", text)
+
+    def die(method: str, path: str, phase: str) -> None:
+        if path.startswith("a/_delta_log") and method == "put_if_absent":
+            raise StorageFullError("dead")
+
+    town.storage.hook = die
+    with pytest.raises(StorageFullError):
+        producer.commit()
+    town.storage.hook = lambda *call: None
+    return producer
+
+
+def test_upkeep_finishes_what_a_dead_producer_has_committed() -> None:
+    town = Town()
+    left_undone(town)
+    assert town.seen() == [[], []]
+    assert upkeep(town.process()).run().finished == ("x",)
+    assert town.seen() == [["1"], ["1"]]
+    assert upkeep(town.process()).run().finished == ()
+
+
+def test_a_purge_is_told_what_to_leave_after_it_was_rolled_forward() -> None:
+    town = Town()
+    left_undone(town)
+    producer = town.process().producer("other")
+    producer.init()
+    producer.begin()
+    stage(producer, "a", "late")
+    version = town.first.lake.topic("a").state().version
+    assert upkeep(town.process()).needed_files("a", version + 1) == set()
+    assert town.seen() == [["1"], ["1"]]
+    producer.commit()  # its segment was older, and was written again
+    assert town.seen("a") == [["1", "late"]]
+    held = list(town.process().lake.topic("a").state().live(0))
+    assert len({s.path for s in held}) == 2
+
+
+def test_a_purge_learns_of_files_that_could_not_be_rolled_forward() -> None:
+    town = Town()
+    left_undone(town)
+    process = town.process()
+    log = process.log
+    path = log.undone()[0].intent.parts[0].segments[0].path  # type: ignore[union-attr]
+    process.lake.delete_topic("b")
+    assert upkeep(process).needed_files("b", 99) == ()
+    assert upkeep(process).needed_files(layout.OFFSETS_TABLE, 99) == ()
+    assert path not in upkeep(process).needed_files("a", 99)
+    assert town.seen("a") == [["1"]]
+
+
+def test_segments_below_the_floor_are_refused_by_the_log_itself() -> None:
+    town = Town()
+    process = town.process()
+    one = process.log.init("y", 60_000)
+    topic = process.lake.topic("a")
+    process.log.publish_floor("a", topic.id, 5)
+    producer = process.ready()
+    producer.begin()
+    stage(producer, "a", "1")
+    parts = producer._staged.parts()
+    with pytest.raises(SegmentTooOldError):
+        process.log.intent(one.key(1), [Part("a", topic.id, parts[0].segments)], [])
+    process.lake.delete_topic("a")
+    upkeep(process).run()
+    assert process.log._log.look(lambda fold: dict(fold.floors)) == {}
+
+
+def test_ids_are_forgotten_and_their_markers_expire_without_a_repeat_ever_landing() -> None:
+    """A frozen helper rolls forward after all trace of the marker is gone: the floor still says that it is there."""
+    town = Town(transactional_id_expiration_ms="1000", log_checkpoint_interval="10", log_min_age_ms="10000")
+    producer = left_undone(town)
+    one = town.process().log.get("x")
+    assert one is not None
+    assert one.intent is not None
+    upkeep(town.process()).run()
+    assert producer.phase.value == "committing"
+    assert marked(town, "a") == Txn(marker("x"), marker_version(0, 1), town.clock.now_ms())
+    town.clock.pass_s(2)
+    report = upkeep(town.process()).run()
+    assert (report.forgotten, report.retired) == (("x",), 0)  # retired by the run before
+    town.clock.pass_s(30 * DAY_S)
+    lake = open_lake(town.storage, town.clock)
+    for topic in ("a", "b"):
+        version = lake.topic(topic).state().version
+        put_checkpoint(town.storage, topic, version, town.clock.now_ms())
+        assert marked(town, topic) is None
+    late = town.process()
+    assert roll_forward(late.lake, LoggedOffsets(late.groups), one.key_of(one.intent), one.intent) == {
+        "a": {},
+        "b": {},
+    }
+    assert town.seen() == [["1"], ["1"]]
+
+
+def marked(town: Town, topic: str) -> Txn | None:
+    return town.process().lake.topic(topic).state().txns.get(marker("x"))
+
+
+def test_the_marker_of_what_is_not_done_elsewhere_stays() -> None:
+    town = Town()
+    copy(town.process().ready(), "0")
+    producer = left_undone(town)
+    process = town.process()
+    done = process.log.done_so_far()
+    assert done.up_to("x") == marker_version(1, 1) - 1
+    assert process.log.get("x") is not None
+    helper = upkeep(process)
+    assert helper._retire_markers() == 2
+    found = marked(town, "a")
+    assert found is not None
+    assert found.last_updated_ms is not None
+    assert producer.phase.value == "committing"
+
+    def nothing(state: TopicState) -> Outcome[None]:
+        return Outcome((), None)
+
+    assert town.process().lake.commit("a", nothing).written is False
