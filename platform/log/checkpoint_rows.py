@@ -48,9 +48,9 @@ SCHEMA = pa.schema(
         ),
     }
 )
-_LEAVES = [f"{kind.name}.{field.name}" for kind in SCHEMA for field in kind.type]
-# Their texts differ from row to row: a dictionary of them is work for nothing.
-_PLAIN = {"path", "stats", "modificationTime", "size", "deletionTimestamp"}
+# Most texts differ from row to row: a dictionary of them is work for nothing. The keys of maps don't.
+_MAPS = [f"{kind.name}.{field.name}" for kind in SCHEMA for field in kind.type if field.type == _TEXTS]
+_REPEATED = [f"{name}.key_value.key" for name in _MAPS]
 
 
 def rows_of(kind: str, bodies: Sequence[Mapping[str, Any]]) -> pa.StructArray:
@@ -136,7 +136,7 @@ class RowWriter:
             self._sink,
             SCHEMA,
             compression="zstd",
-            use_dictionary=[leaf for leaf in _LEAVES if leaf.partition(".")[2] not in _PLAIN],
+            use_dictionary=_REPEATED,
         )
         self._group_rows = group_rows
         self._waiting: dict[str, list[pa.StructArray]] = {}

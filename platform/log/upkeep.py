@@ -27,10 +27,10 @@ LAG = 100
 # So many of these distances before a checkpoint's turn come the chores: what they do to the log lies behind the
 # version that the checkpoint is pinned at.
 CHORES_LEAD = 2
-LEAST_CHECKPOINT_SPACING_S = 2.0
+LEAST_CHECKPOINT_SPACING_S = 1.0
 # A checkpoint takes the longer the more segments there are. It may take this part of the time, and as much again for
 # each interval by which the log has grown meanwhile: whoever opens it reads all that.
-CHECKPOINTS_SHARE = 0.1
+CHECKPOINTS_SHARE = 0.2
 LEAST_TRIM_SPACING_S = 20.0
 # How a process remembers when the log grew, for half an hour.
 MARKS_APART_S = 0.5
@@ -62,7 +62,7 @@ def spacing_s(took_s: float, intervals: float) -> float:
     `intervals`: how far the head is from it by now.
 
     >>> spacing_s(0.1, 1), spacing_s(1, 1), spacing_s(1, 2), spacing_s(1, 100)
-    (2.1, 11.0, 6.0, 3.0)
+    (1.1, 6.0, 3.5, 2.0)
     """
     return took_s + max(took_s / min(CHECKPOINTS_SHARE * intervals, 1), LEAST_CHECKPOINT_SPACING_S)
 
