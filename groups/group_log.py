@@ -18,7 +18,7 @@ from tidelog.groups.group_log_pending import Patience, Verdicts, resolve, unstab
 from tidelog.groups.group_log_rows import KIND, GroupsFold, changes
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, TopicPartition
 from tidelog.log import layout
-from tidelog.log.errors import GroupSubscribedError
+from tidelog.log.errors import GroupSubscribedError, UnstableOffsetError
 from tidelog.log.lake import Lake
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_rules import RowOutcome
@@ -27,6 +27,9 @@ from tidelog.transactions.model import TransactionKey, Verdict
 from tidelog.transactions.transaction_log import TransactionLog
 
 R = TypeVar("R")
+
+# How often a group is looked at again while its offsets wait for a transaction.
+_ASK_AGAIN_S = 0.02
 
 
 class GroupLog:
@@ -52,11 +55,23 @@ class GroupLog:
         """The group's committed offsets, by (topic, partition)."""
         return self.view(group_id).offsets
 
-    def stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+    def stable_offsets(self, group_id: str, timeout_s: float = 0.0) -> Mapping[TopicPartition, CommittedOffset]:
         """The group's committed offsets when none waits for a transaction, else `UnstableOffsetError`: ask again.
 
-        A transaction that is open for longer than its time-out, as seen from here, is aborted on the way.
+        A transaction that is open for longer than its time-out, as seen from here, is aborted on the way. With
+        `timeout_s` it is asked again so long.
         """
+        clock = self._lake.clock
+        until_s = clock.elapsed_s() + timeout_s
+        while True:
+            try:
+                return self._stable_offsets(group_id)
+            except UnstableOffsetError:
+                if clock.elapsed_s() >= until_s:
+                    raise
+                clock.sleep(_ASK_AGAIN_S)
+
+    def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         view, verdicts = self._resolved(lambda: self._written(group_id))
         if view.pending and self._patience.aborts({key for key, _ in view.pending}):
             view, verdicts = self._resolved(lambda: self._written(group_id))

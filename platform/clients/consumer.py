@@ -326,10 +326,15 @@ class Consumer(ConsumerCore):
                 self._assignment.store(place, one.offset, one.metadata)
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """The group's committed offsets, OFFSET_INVALID where there is none."""
+        """The group's committed offsets, OFFSET_INVALID where there is none.
+
+        Waits `timeout` seconds for open transactions that offsets wait for (KafkaException with
+        `UNSTABLE_OFFSET_COMMIT` after that; None, -1: until they end).
+        """
         self._check_open()
         wanted = partitions_of(partitions)
-        found = self._raising(self._committer.offsets)
+        timeout_s = float("inf") if timeout is None or timeout < 0 else timeout
+        found = self._raising(lambda: self._committer.offsets(timeout_s))
         kept = {place: one for place, one in found.items() if any((p.topic, p.partition) == place for p in wanted)}
         answers = {(p.topic, p.partition): p for p in as_partitions(kept)}
         return [answers.get((p.topic, p.partition), TopicPartition(p.topic, p.partition)) for p in wanted]

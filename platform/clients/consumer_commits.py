@@ -40,9 +40,12 @@ class Committer:
         self._owned = owned
         self._turn = threading.RLock()
 
-    def offsets(self) -> Mapping[Place, CommittedOffset]:
-        """The group's committed offsets. Raises tidelog's errors."""
-        return self._log.offsets(self._group_id)
+    def offsets(self, timeout_s: float = 0.0) -> Mapping[Place, CommittedOffset]:
+        """The group's committed offsets. Raises tidelog's errors, `UnstableOffsetError` among them.
+
+        That one only when, after `timeout_s`, some of them still wait for an open transaction.
+        """
+        return self._log.stable_offsets(self._group_id, timeout_s)
 
     def stored(self, places: Iterable[Place] | None = None) -> Offsets:
         """What is stored and not committed yet, of these partitions or of all."""

@@ -13,13 +13,15 @@ from tidelog.clients.errors import KafkaError, kafka_error
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.decisions import require_partition
-from tidelog.log.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError
+from tidelog.log.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError, UnstableOffsetError
 from tidelog.log.fetching import FetchEngine
 from tidelog.log.fetching_session import Failed, Fetched, FetchEvent, FetchLimits
 from tidelog.log.lake import Lake
 
 # Between looks for where to start, while a topic is not there or the store does not answer.
 _RETRY_S = 1.0
+# The same, while the group's offsets wait for an open transaction.
+_UNSTABLE_RETRY_S = 0.02
 # Threads that decode segments, started when there is much to read.
 _HELPERS = 2
 
@@ -163,6 +165,10 @@ class Fetcher:
                     require_partition(state, owned.topic, owned.partition)
                     reset = self._settings.auto_offset_reset
                     found = find_start(owned.place, start, state, offsets, reset, owned.told)
+            except UnstableOffsetError:  # an open transaction decides where: nothing to tell of yet
+                with self._lock:
+                    owned.retry_s = self._lake.clock.elapsed_s() + _UNSTABLE_RETRY_S
+                continue
             except TidelogError as e:
                 found = kafka_error(e)
             with self._lock:
