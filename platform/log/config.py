@@ -29,14 +29,16 @@ _LIBRARY_LEVEL: Final = {"gzip": -1, "lz4": 9}
 
 
 class Codec(NamedTuple):
-    """How a segment is compressed: one of none, gzip, snappy, lz4, zstd, and a level, None for the codec's own.
-
-    `asked`: somebody wants this one. Else a segment that it gains nothing for does without.
-    """
+    """How a segment is compressed: one of none, gzip, snappy, lz4, zstd, and a level, None for the codec's own."""
 
     name: str
     level: int | None
-    asked: bool = True
+
+
+class UnaskedCodec(Codec):
+    """One that nobody asked for: a segment that it gains nothing for does without."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ class TopicConfig(Settings):
         "merge.compression.level",
         9,
         int_of(1, 22),
-        "tidelog's own: level of zstd in merged segments.",
+        "tidelog's own: the least level of zstd in segments that maintenance writes. Level 9 makes JSON 8 % smaller than "
+        "level 3, at a fifth of its speed.",
         "merge.compression.level",
     )
     message_timestamp_after_max_ms = Key(
@@ -184,14 +187,15 @@ class TopicConfig(Settings):
         1 << 30,
         # Kafka 4 starts at 1 MiB to spare a broker's open files; here the older bound of 14 stays.
         int_of(14),
-        "Size that merging gives segments, in bytes.",
+        "Size that merging gives segments, in bytes; one of half of it stays as it is.",
         "log.segment.bytes",
     )
     segment_ms = Key(
         "segment.ms",
         7 * _DAY_MS,
         long_of(1),
-        "How long a partition's newest segment counts as active, which maintenance leaves alone.",
+        "How long a partition's newest segment counts as active, which compaction leaves alone, and how much time a "
+        "merged segment spans at most where records expire by time.",
         "log.roll.ms",
     )
 
@@ -236,7 +240,7 @@ class TopicConfig(Settings):
         level: int = self.get(key.name, key.default)
         if not (named or self._is_set(key.name)):
             if producer_level is None or codec != producer:
-                return Codec(codec, None, asked=codec == producer or named is not None)
+                return Codec(codec, None) if producer else UnaskedCodec(codec, None)
             level = producer_level
         if level == _LIBRARY_LEVEL.get(codec):
             return Codec(codec, None)

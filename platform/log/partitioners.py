@@ -126,6 +126,8 @@ def assign(
 
 def _by_hash(function: Callable[[Any], U32], keys: pa.Array | pa.ChunkedArray, n: int) -> I32:
     _check_count(n)
+    if keys.null_count == len(keys) and keys.type == pa.binary():  # a producer without keys
+        return np.full(len(keys), -1, np.int32)
     # Kafka's toPositive: the sign bit is dropped, not the sign
     partitions = ((function(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(n)).astype(np.int32)
     nulls = null_mask(keys)

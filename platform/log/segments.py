@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.log import schema
-from tidelog.log.config import Codec
+from tidelog.log.config import Codec, UnaskedCodec
 from tidelog.log.timestamps import format_utc_ms
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
@@ -186,7 +186,7 @@ def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, Se
     One that is small indeed is compressed only for who asks for that.
     """
     sink = pa.BufferOutputStream()
-    plain = not codec.asked and records.nbytes < _WORTH_COMPRESSING_BYTES
+    plain = isinstance(codec, UnaskedCodec) and records.nbytes < _WORTH_COMPRESSING_BYTES
     writer = SegmentWriter(sink, _PLAIN if plain else codec)
     writer.write(records)
     writer.close()

@@ -81,6 +81,7 @@ class Topic:
         self._upkeep = upkeep
         self._throttle = throttle
         self._quiet = threading.BoundedSemaphore(QUIET_APPENDS)
+        self._configured: tuple[Metadata | None, LakeConfig, TopicConfig] | None = None
         self._turn = int(lake.ids.fraction() * 2**31)
         state = door.refresh()
         self._topic_id = state.topic_id if state.exists else ""
@@ -116,7 +117,11 @@ class Topic:
 
     def config(self) -> TopicConfig:
         """The topic's configuration over the lake's defaults."""
-        return stored_config(self._name, self._door.state.overrides, self._lake.config())
+        metadata, defaults, known = self._door.state.metadata, self._lake.config(), self._configured
+        if known is None or known[0] is not metadata or known[1] is not defaults:
+            config = stored_config(self._name, self._door.state.overrides, defaults)
+            known = self._configured = (metadata, defaults, config)
+        return known[2]
 
     def producers_since_ms(self) -> int:
         """From when on (ms since the epoch) a producer must have sent something, else it is expired."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.config import LakeConfig, TopicConfig, UnaskedCodec
 from tidelog.log.config_refused import REFUSED_FOR_TOPICS
 from tidelog.log.errors import InvalidConfigError
 
@@ -215,8 +215,9 @@ def test_merging_checks_names_and_values(changes: dict[str, str | None]) -> None
 def test_which_codec_and_level_segments_get(
     config: dict[str, str], producer: str | None, codec: str, level: int | None
 ) -> None:
-    asked = bool(producer or config)
-    assert TopicConfig.parse(config).codec(producer) == (codec, level, asked)
+    found = TopicConfig.parse(config).codec(producer)
+    assert found == (codec, level)
+    assert isinstance(found, UnaskedCodec) == (not producer and not config)
 
 
 def test_a_producers_unknown_codec_is_refused() -> None:

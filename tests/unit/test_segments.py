@@ -15,7 +15,7 @@ from support.faults import FaultyStorage
 from support.logs import START_MS, quiet
 
 from tidelog.log import schema, segment_reading, segments
-from tidelog.log.config import Codec, TopicConfig
+from tidelog.log.config import Codec, TopicConfig, UnaskedCodec
 from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError, StoragePermissionError
 from tidelog.log.records import to_records
 from tidelog.log.segment_reading import read_segment
@@ -91,10 +91,11 @@ def test_a_file_is_as_the_format_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "asked", "told"), [(2_000, False, "UNCOMPRESSED"), (2_000, True, "ZSTD"), (5_000, False, "ZSTD")]
+    ("size", "codec", "told"),
+    [(2_000, UnaskedCodec, "UNCOMPRESSED"), (2_000, Codec, "ZSTD"), (5_000, UnaskedCodec, "ZSTD")],
 )
-def test_less_than_a_block_is_compressed_for_who_asks(size: int, asked: bool, told: str) -> None:
-    data, _ = write_small_segment(records(b"x" * size), Codec("zstd", None, asked))
+def test_less_than_a_block_is_compressed_for_who_asks(size: int, codec: type[Codec], told: str) -> None:
+    data, _ = write_small_segment(records(b"x" * size), codec("zstd", None))
     assert pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(2).compression == told
 
 
