@@ -19,7 +19,7 @@ CONFIGURATION = "docs/configuration.md"
 
 _FENCE = re.compile(r"^```json(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Keys that are checked and kept, and that nothing reads before there is maintenance.
+# Keys that only maintenance reads.
 WAITING = frozenset(
     {
         "delete.retention.ms",
@@ -43,9 +43,9 @@ A key is stored only where somebody set it. A topic takes what it does not set f
 last column, and what nobody sets from the defaults below. Values are texts and are trimmed. A key that is unknown is
 refused with the nearest known one, and a key of Kafka's that would do nothing here with the reason.
 
-Keys marked * are checked and kept, and take effect with the maintenance jobs of a later version. Until then
-`cleanup.policy=compact` refuses records without a key, and by itself refuses to delete records by offset; nothing is
-deleted by age or size.
+Keys marked * take effect when maintenance runs (`tidelog maintain`, or the Spark jobs of the same name); nothing acts
+on them in between. `cleanup.policy=compact` at once refuses records without a key, and by itself refuses to delete
+records by offset.
 
 ## A topic
 
