@@ -22,7 +22,7 @@ from tidelog.retention.executors import Executor, LocalExecutor, Task
 from tidelog.retention.expiry import OPERATION as RETENTION
 from tidelog.retention.expiry import decide_expiry, kept_by_the_future, plan_expiry
 from tidelog.retention.merging import plan_merges, shape_of
-from tidelog.retention.purging import Purged, Purger, purgeable
+from tidelog.retention.purging import Needed, Purged, Purger, no_intents, purgeable
 from tidelog.retention.report import Failure, Merged, OffsetsReport, Report, Retained, TopicReport
 from tidelog.retention.rewrites import Unit, plan_cuts
 from tidelog.retention.rewriting import Rewriting, rewrite
@@ -47,12 +47,14 @@ def maintain(
     executor: Executor | None = None,
     compactor: Compactor | None = None,
     groups: GroupUpkeep | None = None,
+    needed: Needed = no_intents,
 ) -> Report:
     """Do the parts `only` of maintenance on the topics named, on those whose whole name `pattern` matches, or on all.
 
     `now_ms` is the time that the plans see (ms since the epoch), by default the lake's clock's. `dry_run` plans, each
     part on what is there now, and changes nothing but the run's own holds. `groups` are looked after when no topics
-    are chosen. What fails is named in the report, and the rest goes on.
+    are chosen. `needed` tells a purge which files undone transactions name. What fails is named in the report, and the
+    rest goes on.
     Raises `re.error` for a pattern that is none, `StorageError` when the lake can't be listed.
     """
     run_id = lake.ids.new()
@@ -66,7 +68,7 @@ def maintain(
             dry_run,
             frozenset(only),
             holder,
-            Purger(lake, holder, run_id),
+            Purger(lake, holder, run_id, needed),
             executor or LocalExecutor(lake.storage, lake.ids),
             compactor or LocalCompactor(lake.storage, lake.ids),
         )

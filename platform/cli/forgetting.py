@@ -8,8 +8,11 @@ import typer
 from tidelog.cli.failures import FAILED, STILL_WAITING
 from tidelog.cli.options import Session
 from tidelog.cli.terminal import console, number, print_json, say, size, table
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.log.timestamps import format_utc_ms
 from tidelog.retention.forgetting import Forgotten, forget
+from tidelog.transactions.upkeep import TransactionUpkeep
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
@@ -33,8 +36,10 @@ def forget_keys(
     for topic in topics:
         lake.topic(topic).state()  # before anything is changed: whether they are all there
     run_id = lake.ids.new()
+    needed = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake))).needed_files
     reports = [
-        forget(lake, topic, keys, executor=executor, run_id=run_id, dry_run=dry_run, wait=wait) for topic in topics
+        forget(lake, topic, keys, executor=executor, run_id=run_id, dry_run=dry_run, wait=wait, needed=needed)
+        for topic in topics
     ]
     if call.as_json:
         print_json(_to_json(lake, run_id, reports))

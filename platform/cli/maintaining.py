@@ -10,10 +10,12 @@ from tidelog.cli.maintain_options import Wanted
 from tidelog.cli.options import Session
 from tidelog.cli.terminal import console, print_json, say, table
 from tidelog.groups.group_log import GroupLog
+from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.log.errors import TidelogError
 from tidelog.retention.maintenance import maintain
 from tidelog.retention.report import Report
 from tidelog.retention.scheduling import run_every
+from tidelog.transactions.upkeep import TransactionUpkeep
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
@@ -34,6 +36,9 @@ def carry_out(
     when it is interrupted.
     """
 
+    groups = GroupLog(lake)
+    transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
+
     def once() -> Report:
         report = maintain(
             lake,
@@ -44,7 +49,8 @@ def carry_out(
             dry_run=wanted.dry_run,
             executor=executor,
             compactor=compactor,
-            groups=GroupLog(lake),
+            groups=groups,
+            needed=transactions.needed_files,
         )
         print_report(report, as_json=call.as_json, one_line=wanted.every_s is not None)
         return report

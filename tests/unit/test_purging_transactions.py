@@ -1,0 +1,53 @@
+"""Purges and transactions: what a transaction has decided is never taken for an orphan, however late it lands."""
+
+import pytest
+from support.purges import HOUR_S, data_files, missing_files
+from support.transactions import Town, stage
+
+from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.log.errors import StorageFullError
+from tidelog.log.holds import Holder
+from tidelog.retention.purging import Purger
+from tidelog.transactions.upkeep import TransactionUpkeep
+
+
+def left_undone() -> tuple[Town, set[str]]:
+    """A producer that died hours ago, its transaction decided and in none of its topics; its files in topic "a"."""
+    town = Town()
+    producer = town.process().ready()
+    producer.begin()
+    stage(producer, "a", "1")
+    stage(producer, "b", "1")
+
+    def die(method: str, path: str, phase: str) -> None:
+        if path.startswith("a/_delta_log") and method == "put_if_absent":
+            raise StorageFullError("dead")
+
+    town.storage.hook = die
+    with pytest.raises(StorageFullError):
+        producer.commit()
+    town.storage.hook = lambda *call: None
+    town.clock.pass_s(3 * HOUR_S)
+    return town, data_files(town.storage, "a")
+
+
+def test_a_purge_rolls_forward_what_was_decided() -> None:
+    town, staged = left_undone()
+    assert len(staged) == 1
+    process = town.process()
+    lake = process.lake
+    needed = TransactionUpkeep(lake, LoggedOffsets(process.groups)).needed_files
+    with Holder(lake.storage, lake.clock, lake.ids, "purge") as holder:
+        done = Purger(lake, holder, needed=needed).purge("a")
+    assert [d.why for d in done.deleted] == []
+    assert data_files(town.storage, "a") == staged
+    assert town.seen() == [["1"], ["1"]]
+    assert missing_files(town.storage, "a") == set()
+
+
+def test_without_its_word_a_purge_would_take_it_for_an_orphan() -> None:
+    town, staged = left_undone()
+    lake = town.process().lake
+    with Holder(lake.storage, lake.clock, lake.ids, "purge") as holder:
+        done = Purger(lake, holder).purge("a", dry_run=True)
+    assert {d.path for d in done.deleted} == staged
