@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.log.segment_reading import read_segment
+from tidelog.log.segments import ROW_GROUP_RECORDS
 from tidelog.log.state import Segment
 from tidelog.log.storage.port import Storage
 from tidelog.retention.compaction import PartitionCompaction
@@ -67,15 +68,20 @@ class _Kept:
 
 
 def survivors(
-    storage: Storage, folder: str, plan: PartitionCompaction, *, map_bytes: int = MAP_BYTES
+    storage: Storage,
+    folder: str,
+    plan: PartitionCompaction,
+    *,
+    map_bytes: int = MAP_BYTES,
+    batch_records: int = ROW_GROUP_RECORDS,
 ) -> Iterator[tuple[Segment, Offsets]]:
     """Each segment of the plan with the offsets in [start, end) that stay, rising: the newest of each key.
 
-    Tombstones count as any other record. Memory: about twice `map_bytes`, and a batch of a segment. Raises
-    `CorruptSegmentError`.
+    Tombstones count as any other record. Memory: about twice `map_bytes`, and a batch of
+    `batch_records` of a segment. Raises `CorruptSegmentError`.
     """
     with closing(tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)) as file:
-        reader = _Reader(storage, folder, plan)
+        reader = _Reader(storage, folder, plan, batch_records)
         kept = _Kept(file, [None] * len(plan.segments))
         start = plan.dirty
         while start < plan.end:
@@ -103,6 +109,7 @@ class _Reader:
     storage: Storage
     folder: str
     plan: PartitionCompaction
+    batch_records: int
 
     def read(self, start: int, end: int) -> Iterator[_Keys]:
         """The records with keys in [start, end), in offset order."""
@@ -118,7 +125,7 @@ class _Reader:
 
     def _segment(self, number: int, start: int, end: int) -> Iterator[_Keys]:
         segment = self.plan.segments[number]
-        for batch in read_segment(self.storage, self.folder, segment, start, end, ["key"]):
+        for batch in read_segment(self.storage, self.folder, segment, start, end, ["key"], self.batch_records):
             keys, offsets = batch.column("key"), batch.column("position").to_numpy() + segment.base_offset
             if keys.null_count:
                 there = keys.is_valid()

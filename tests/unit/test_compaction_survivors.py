@@ -19,6 +19,7 @@ from tidelog.retention.survivors import survivors
 KEYS = st.sampled_from([b"", b"a", b"b", b"c" * 40, None])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62), unique=True))
 def test_kept_offsets_come_back_from_their_bytes(offsets: list[int]) -> None:
     rising = np.array(sorted(offsets), np.int64)
@@ -29,6 +30,7 @@ def test_close_offsets_take_a_byte_each() -> None:
     assert len(pack(np.arange(10**12, 10**12 + 1000))) < 1010
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(KEYS, max_size=5), st.booleans()), max_size=6))
 def test_newest_keys_know_the_newest_offset_of_each_key(blocks: list[tuple[list[bytes | None], bool]]) -> None:
     found, expected, offset = NewestKeys(), {}, 0
@@ -43,14 +45,15 @@ def test_newest_keys_know_the_newest_offset_of_each_key(blocks: list[tuple[list[
     assert dict(zip(found.keys.to_pylist(), found.offsets.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     appends=st.lists(st.lists(KEYS, min_size=1, max_size=6), min_size=1, max_size=6),
     bounds=st.tuples(st.floats(0, 1), st.floats(0, 1)),
     map_bytes=st.sampled_from([1, 70, 150, 10**6]),
+    batch_records=st.sampled_from([1, 2, 100]),
 )
 def test_the_newest_record_of_each_key_stays_whatever_the_map_holds(
-    appends: list[list[bytes | None]], bounds: tuple[float, float], map_bytes: int
+    appends: list[list[bytes | None]], bounds: tuple[float, float], map_bytes: int, batch_records: int
 ) -> None:
     """[ start | clean: each key once | dirty | end )."""
     keys = [key for append in appends for key in append]
@@ -61,7 +64,7 @@ def test_the_newest_record_of_each_key_stays_whatever_the_map_holds(
         state = _appended(lake, appends)
         plan = PartitionCompaction(0, start, dirty, len(keys), 0, None, _above(state, start))
         gone = {at for at in range(start, dirty) if at not in clean.values()}
-        found = survivors(lake.storage, "t", plan, map_bytes=map_bytes)
+        found = survivors(lake.storage, "t", plan, map_bytes=map_bytes, batch_records=batch_records)
         kept = [offset for _, offsets in found for offset in offsets.tolist() if offset not in gone]
     newest = {key: at for at, key in enumerate(keys) if at >= start and key is not None}
     assert kept == sorted(newest.values())
