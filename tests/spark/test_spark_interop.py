@@ -1,5 +1,6 @@
 """delta-spark, deltalake and tidelog read the same rows of one topic, while it grows and after another's DELETE."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 from support.spark_queries import append, await_that, fill, in_topic, numbered, source, texts
 
+from tidelog.log import layout
+from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.lake import Lake
 from tidelog.spark import read_topic
 
@@ -69,6 +72,34 @@ def test_all_engines_agree_after_a_delete_by_delta_spark(spark: SparkSession, to
     assert [r.offset for r in source(spark, topic, subscribe="t").where("partition = 1 and offset > 8").collect()] == [
         row[1] for row in sorted([*kept, (1, 28, "after")]) if row[0] == 1 and row[1] > 8
     ]
+
+
+def test_delta_spark_reads_through_a_checkpoint_of_ours_what_it_reads_without(
+    spark: SparkSession, lake: Lake, tmp_path: Path
+) -> None:
+    """Records, configuration and history of files, when the entries that the checkpoint holds are there no more."""
+    lake.create_topic("t", partitions=2, config={"retention.ms": "5"})
+    for n in range(12):
+        fill(lake, "t", n % 2, *numbered(f"{n:02d}-", 4))
+    lake.delete_records("t", {0: 8, 1: 4})
+    spark.sql(f"delete from delta.`{lake.uri}/t` where base_offset = 16")
+    append(lake, "t", "after", partition=[1])
+    table = Path(lake.uri.removeprefix("file://")) / "t"
+    copy = Lake(str(tmp_path / "copy"))
+    shutil.copytree(table, tmp_path / "copy" / "t")
+    version = copy.topic("t").state().version
+    write_checkpoint(copy.storage, "t", version - 1, copy.clock.now_ms())
+    for entry in range(version):
+        (tmp_path / "copy" / "t" / layout.entry_path(entry)).unlink()
+
+    def detail(of: Lake) -> dict[str, object]:
+        said = spark.sql(f"describe detail delta.`{of.uri}/t`").first()
+        assert said is not None
+        keys = ("id", "name", "createdAt", "partitionColumns", "numFiles", "sizeInBytes", "properties")
+        return {key: said[key] for key in (*keys, "minReaderVersion", "minWriterVersion")}
+
+    assert by_delta_spark(spark, copy) == by_delta_spark(spark, lake) == by_topic(lake)
+    assert detail(copy) == detail(lake)
 
 
 # Some 50 appends a second: the readers' time goes with the number of files.
