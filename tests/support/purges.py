@@ -39,6 +39,7 @@ def resting_topic() -> tuple[Lake, FaultyStorage, FakeClock]:
         clock.pass_s(1)
     stage(topic, "of a writer that was killed")
     storage.put(f"t/{FOREIGN}", b"another engine's")
+    storage.sync([f"t/{FOREIGN}"])
     lake.delete_records("t", {0: 2})
     merge(lake, "t")
     clock.pass_s(2 * HOUR_S)

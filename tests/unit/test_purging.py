@@ -198,14 +198,15 @@ def calls_of_a_purge() -> int:
 CALLS = calls_of_a_purge()
 
 
-@pytest.mark.parametrize("phase", ["before", "after"])
-@pytest.mark.parametrize("killed_at", range(1, CALLS + 1, 3))
+@pytest.mark.parametrize("phase", ["before", "after", "power"])
+@pytest.mark.parametrize("killed_at", range(1, CALLS + 1, 4))
 def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: int, phase: str) -> None:
+    """`phase`: killed before a call or after it, or the power goes with it."""
     lake, storage, clock = resting_topic()
     calls = [0]
 
     def hook(method: str, path: str, now: str) -> None:
-        if now == phase:
+        if now == ("before" if phase == "power" else phase):
             calls[0] += 1
             if calls[0] == killed_at:
                 storage.hook = dead
@@ -218,6 +219,9 @@ def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: i
     with suppress(KeyboardInterrupt):
         purge_once(lake)
     storage.hook = quiet
+    if phase == "power":
+        storage.inner.lose_power()  # type: ignore[attr-defined]
+        clock.pass_s(2 * HOUR_S)
     assert missing_files(storage) == set()
     assert read(open_lake(storage, clock), "t") == LEFT
     clock.pass_s(600)  # a dead job's hold counts for nothing
@@ -228,7 +232,7 @@ def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: i
     assert read(open_lake(storage, clock), "t") == LEFT
 
 
-@pytest.mark.parametrize("overtaken_at", range(1, CALLS + 1, 3))
+@pytest.mark.parametrize("overtaken_at", range(1, CALLS + 1, 4))
 def test_two_at_once(overtaken_at: int) -> None:
     """One is overtaken by another, whole, at any of its calls."""
     lake, storage, clock = resting_topic()
