@@ -4,12 +4,15 @@ import threading
 import weakref
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
 import pyarrow as pa
 
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
+from tidelog.clients.consumer_commits import partitions_of
+from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.producer_committer import Shared, TopicCommitter
@@ -26,8 +29,10 @@ from tidelog.clients.producer_records import (
     headers_size,
 )
 from tidelog.clients.producer_reports import Reports
+from tidelog.clients.producer_transactions import ProducerTransactions, no_transactional_id
 from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.settings_unused import NO_CREDENTIALS
+from tidelog.clients.topic_partition import TopicPartition
 from tidelog.log import names
 from tidelog.log.errors import InvalidRecordError, InvalidTopicError, TidelogError
 from tidelog.log.records import check_columns
@@ -54,11 +59,16 @@ class Producer:
         self._lock = self._account.lock
         self._reports = Reports(self._account, settings.on_delivery, settings.report_only_error)
         helpers = ThreadPoolExecutor(_HELPERS, thread_name_prefix="tidelog-produce")
-        self._shared = Shared(settings, opened.lake, self._account, self._reports, helpers)
+        self._transactions = (
+            ProducerTransactions(opened.lake, settings, settings.transactional_id, helpers)
+            if settings.transactional_id
+            else None
+        )
+        self._shared = Shared(settings, opened.lake, self._account, self._reports, helpers, self._transactions)
         self._now = opened.lake.clock.elapsed_s
         self._topics: dict[str, TopicCommitter] = {}
         self._opening = threading.Lock()
-        self._most = settings.queue_max_messages or _NO_LIMIT
+        self._most = 0 if self._transactions else settings.queue_max_messages or _NO_LIMIT
         self._most_size = settings.queue_max_kbytes * 1024
         self._largest = settings.message_max_bytes
         # What a program that ends without flush has still waiting is given up, as by librdkafka.
@@ -116,8 +126,10 @@ class Producer:
         if len(items) >= queue.wake_rows or account.added_size >= queue.wake_size:
             queue.wake()
 
-    def _full(self, committer: TopicCommitter) -> BufferError:
-        """The queue is full: whoever lingers goes on."""
+    def _full(self, committer: TopicCommitter) -> BufferError | KafkaException:
+        """The queue is full: whoever lingers goes on. Outside of a transaction it has no room at all."""
+        if self._transactions and not self._most:
+            return self._transactions.out_of_turn()
         committer.queue.hurry()
         return BufferError("Local: Queue full")
 
@@ -143,6 +155,8 @@ class Producer:
         if not slices:
             future.set_result({})
             return future
+        if self._transactions and not self._most:
+            raise self._transactions.out_of_turn()
         sending, now_s, account = Sending(future, len(slices)), self._now(), self._account
         size = table.nbytes
         if account.count and account.added_size - account.settled_size + size > self._most_size:
@@ -238,7 +252,11 @@ class Producer:
     def close(self, timeout: float | None = -1) -> None:
         """Flush, and end. What has not been committed after `timeout` seconds is given up."""
         if self._end.alive:
-            self.flush(timeout)
+            self._most = 0 if self._transactions else self._most
+            left = self.flush(timeout)
+            if self._transactions and not left:
+                with suppress(KafkaException):  # it is fenced, or others abort it after its time-out
+                    self._transactions.close()
             self._end()
             self._reports.serve()
 
@@ -273,32 +291,62 @@ class Producer:
         if self._account.closing:
             raise RuntimeError("Producer closed: create a new one.")
 
-    # --- transactions: not yet, and they say so ------------------------------------------------------------
+    # --- transactions --------------------------------------------------------------------------------------
 
-    def begin_transaction(self) -> NoReturn:
-        """Raise KafkaException: there are no transactions yet."""
-        raise _no_transactions()
+    def init_transactions(self, timeout: float | None = -1) -> None:  # noqa: ARG002
+        """Fence earlier producers with this `transactional.id`, and finish or abort what they left; call it first.
 
-    def init_transactions(self, timeout: float | None = -1) -> NoReturn:  # noqa: ARG002
-        """Raise KafkaException: there are no transactions yet."""
-        raise _no_transactions()
+        KafkaException: `_NOT_CONFIGURED` without a `transactional.id`, `INVALID_TRANSACTION_TIMEOUT` for one that the
+        lake does not allow, retriable ones when the storage fails. No call of transactions waits for longer than the
+        storage does, whatever `timeout` is.
+        """
+        self._transactional().init()
+
+    def begin_transaction(self) -> None:
+        """Begin a transaction: what is produced from here on belongs to it. KafkaException (`_STATE`) out of turn."""
+        self._transactional().begin()
+        self._most = self._settings.queue_max_messages or _NO_LIMIT
 
     def send_offsets_to_transaction(
         self,
-        positions: Any,  # noqa: ARG002
-        group_metadata: Any,  # noqa: ARG002
+        positions: list[TopicPartition],
+        group_metadata: ConsumerGroupMetadata,
         timeout: float | None = -1,  # noqa: ARG002
-    ) -> NoReturn:
-        """Raise KafkaException: there are no transactions yet."""
-        raise _no_transactions()
+    ) -> None:
+        """Commit a consumer's offsets with the transaction, and not without it.
 
-    def commit_transaction(self, timeout: float | None = -1) -> NoReturn:  # noqa: ARG002
-        """Raise KafkaException: there are no transactions yet."""
-        raise _no_transactions()
+        `positions`: the next offsets to read; `group_metadata`: the consumer's `consumer_group_metadata()`, by which
+        one that lost its partitions is fenced: KafkaException with `txn_requires_abort`.
+        """
+        self._transactional().send_offsets(partitions_of(positions), group_metadata)
 
-    def abort_transaction(self, timeout: float | None = -1) -> NoReturn:  # noqa: ARG002
-        """Raise KafkaException: there are no transactions yet."""
-        raise _no_transactions()
+    def commit_transaction(self, timeout: float | None = -1) -> None:
+        """Flush, and commit the transaction: everything of it is in its topics when this returns.
+
+        KafkaException: `txn_requires_abort`, call `abort_transaction`; `retriable`, call this again; `fatal`
+        (`_FENCED`), close the producer: a newer one with its id has taken over.
+        """
+        transactions = self._transactional()
+        self._most = 0
+        if self.flush(timeout):
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, "Records are still waiting: call it again.", retriable=True)
+            )
+        transactions.commit()
+
+    def abort_transaction(self, timeout: float | None = -1) -> None:
+        """Give up what waits, and abort the transaction: nothing of it is ever seen. KafkaException as for a commit."""
+        transactions = self._transactional()
+        self._most = 0
+        self.purge()
+        self.flush(timeout)
+        transactions.abort()
+
+    def _transactional(self) -> ProducerTransactions:
+        self._check_open()
+        if self._transactions is None:
+            raise no_transactional_id()
+        return self._transactions
 
 
 def _extra(partition: Any, timestamp: Any, headers: Any, callback: Any) -> Extra:
@@ -319,16 +367,6 @@ def _too_large(size: int, most: int) -> KafkaException:
             f"Unable to produce message: a record of {size} bytes (key, value and headers) is larger than"
             f" message.max.bytes={most}. Raise it, and the topic's max.message.bytes where that is smaller, or store"
             " the payload elsewhere and send its address.",
-        )
-    )
-
-
-def _no_transactions() -> KafkaException:
-    return KafkaException(
-        KafkaError(
-            KafkaError._NOT_IMPLEMENTED,
-            "Transactions are not there yet: a producer is idempotent by itself, its retries never duplicate. Produce"
-            " without them.",
         )
     )
 

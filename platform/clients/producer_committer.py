@@ -15,6 +15,7 @@ from tidelog.clients.producer_queue import Account, TopicQueue
 from tidelog.clients.producer_records import I32, I64, NO_PARTITION, REFUSALS, Chunk, Part, Rows, refused
 from tidelog.clients.producer_reports import Fate, Reports
 from tidelog.clients.producer_sequences import Numbering
+from tidelog.clients.producer_transactions import ProducerTransactions
 from tidelog.clients.settings import ProducerSettings
 from tidelog.log.errors import (
     DeliveryTimeoutError,
@@ -53,6 +54,7 @@ class Shared:
     account: Account
     reports: Reports
     helpers: Executor
+    transactions: ProducerTransactions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +287,10 @@ class TopicCommitter:
     def _commit(self, rows: pa.Table, chosen: I32) -> tuple[Landed, dict[int, int]]:
         counts = rows_by_partition(chosen)
         settings, numbering = self._shared.settings, self._numbering
+        if self._shared.transactions is not None:
+            # Which offsets the records get is known when the transaction is committed.
+            self._shared.transactions.stage(self.topic, rows, chosen)
+            return Landed(dict.fromkeys(counts, REPEATED)), counts
         future = self._engine.submit(
             Submission(
                 rows,
@@ -327,6 +333,7 @@ class TopicCommitter:
     # --- telling -------------------------------------------------------------------------------------------
 
     def _report(self, rows: Rows, fate: Fate) -> None:
+        self._tell_transaction(fate)
         self._shared.reports.deliver(self.topic, rows, fate, self._clock.now_ms(), self._clock.elapsed_s())
 
     def _warn(self, fate: Fate) -> None:
@@ -355,7 +362,12 @@ class TopicCommitter:
             fate.errors = dict.fromkeys(range(chunk.count), error)
             self._report(chunk, fate)
 
+    def _tell_transaction(self, fate: Fate) -> None:
+        if fate.errors and self._shared.transactions is not None:
+            self._shared.transactions.failed(next(iter(fate.errors.values())))
+
     def _settle_part(self, part: Part, fate: Fate) -> None:
+        self._tell_transaction(fate)
         error = KafkaException(fate.errors[min(fate.errors)]) if fate.errors else None
         part.sending.settle(fate.ranges, error)
         with self._shared.account.lock:

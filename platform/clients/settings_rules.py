@@ -27,6 +27,9 @@ def producer_rules(values: dict[str, Any]) -> dict[str, Any]:
     if obstacle and values.get("enable_idempotence"):
         raise invalid_argument(f"Failed to create producer: {obstacle} when `enable.idempotence` is true.")
     idempotent = not obstacle and values.get("enable_idempotence", True)
+    if values.get("transactional_id") and not idempotent:
+        why = obstacle or "`enable.idempotence` must be true"
+        raise invalid_argument(f"Failed to create producer: {why} when `transactional.id` is set.")
     settled = {**values, "enable_idempotence": idempotent}
     if idempotent:
         settled.setdefault("max_in_flight", _IDEMPOTENT_IN_FLIGHT)

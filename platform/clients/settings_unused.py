@@ -59,7 +59,6 @@ _IGNORED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
         "sticky.partitioning.linger.ms",
     ),
     "every delivery report has the offset": ("produce.offset.report",),
-    "without transactions nothing has this time": ("transaction.timeout.ms",),
     "produce() never waits: it raises BufferError while the queue is full": ("max.block.ms",),
     "calls have their own `timeout`": ("default.api.timeout.ms",),
     "a pattern never matches internal topics": ("exclude.internal.topics",),
@@ -109,7 +108,6 @@ _REFUSED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
 
 # Refused for a producer; to other clients it means nothing, as in librdkafka.
 _REFUSED_FOR_PRODUCERS: Final[Mapping[str, str]] = {
-    "transactional.id": "producers have no transactions yet; leave it out, and the producer is idempotent",
     "enable.gapless.guarantee": "a record that fails does not stop the ones after it; look at the delivery reports",
 }
 

@@ -176,7 +176,7 @@ class TransactionalIdNotFoundError(TidelogError):
 
 
 class TransactionAbortedError(TidelogError):
-    """The transaction was aborted: by its time-out, or by an operator."""
+    """The transaction was aborted, by its time-out or an operator, or can only be aborted: a part of it is missing."""
 
     kafka_code = 120
 

@@ -57,7 +57,9 @@ class Phase(StrEnum):
 
 
 class TransactionManager:
-    """The transactions of one producer with a transactional id. For one thread at a time.
+    """The transactions of one producer with a transactional id.
+
+    For one thread at a time, but for `stage`, which several may call at once for different topics.
 
     What the producer can't go on after, `ProducerFencedError` and `UnknownTransactionalIdError`, every later call
     raises again. `helpers` write segments beside the caller.
@@ -155,6 +157,11 @@ class TransactionManager:
                 self._pending[group.group_id] = None
                 self._again(lambda: self._groups.add_pending(group, offsets, self._key()))
 
+    def miss(self, error: BaseException) -> None:
+        """Something that was to be in the transaction is not, for this reason: it can only be aborted."""
+        if self._phase is Phase.OPEN:
+            self._missing = error
+
     # --- ending --------------------------------------------------------------------------------------------
 
     def commit(self, batch: int | None = None) -> dict[str, Ranges]:
@@ -167,7 +174,7 @@ class TransactionManager:
         """
         self._require(Phase.OPEN, Phase.COMMITTING)
         if self._missing is not None:
-            raise InvalidTransactionStateError(
+            raise TransactionAbortedError(
                 f"The transaction of {self._transactional_id!r} can't be committed: something that was to be in it is"
                 f" not ({self._missing}). Call abort_transaction, and begin it again."
             ) from self._missing

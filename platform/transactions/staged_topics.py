@@ -1,5 +1,6 @@
 """What a transaction has staged in its topics: written segments that nobody sees until it is committed."""
 
+import threading
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -33,12 +34,13 @@ class _Staging:
 
 
 class StagedTopics:
-    """The parts of one transaction. Not for several threads at once."""
+    """The parts of one transaction. Not for several threads at once, but for `add` to different topics."""
 
     def __init__(self, lake: Lake, helpers: Executor | None = None) -> None:
         self._lake = lake
         self._helpers = helpers
         self._topics: dict[str, _Staging] = {}
+        self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
         return bool(self._topics)
@@ -83,10 +85,11 @@ class StagedTopics:
             staging.ready.append(segment)
 
     def _staging(self, name: str) -> _Staging:
-        found = self._topics.get(name)
-        if found is None:
-            topic_id = self._lake.ensure_topic(name)
-            found = self._topics[name] = _Staging(self._lake.topic(name), topic_id)
+        with self._lock:
+            found = self._topics.get(name)
+            if found is None:
+                topic_id = self._lake.ensure_topic(name)
+                found = self._topics[name] = _Staging(self._lake.topic(name), topic_id)
         return found
 
     def _require_unchanged(self, staging: _Staging) -> None:

@@ -48,7 +48,24 @@ with tidelog.Producer({{"lake": LAKE, "client.id": "shop"}}) as producer:
 `produce` never waits: records queue up, one thread a topic merges what waits into a log entry, and a full queue raises
 BufferError. `flush` waits for all, `len(producer)` says how many wait. `produce_table(topic, table)` takes an Arrow
 table; its future gives the offsets. The producer is idempotent unless `acks`, `retries` or `max.in.flight` rule that
-out: what is repeated after an unknown outcome is there once, in order. There are no transactions yet.
+out: what is repeated after an unknown outcome is there once, in order.
+
+With a `transactional.id` records of several topics, and the offsets of what they were made of, are committed together
+or not at all:
+
+```python
+copier = tidelog.Producer({{"lake": LAKE, "transactional.id": "copier-1"}})
+copier.init_transactions()
+copier.begin_transaction()
+copier.produce("sales", b"12.50", key=b"shop-2")
+copier.commit_transaction()
+copier.close()
+```
+
+`send_offsets_to_transaction(consumer.position(consumer.assignment()), consumer.consumer_group_metadata())` puts a
+consumer's progress into it. Nobody sees records of an open transaction, so that readers never wait; delivery reports
+come when a record is written, without its offset, which the commit gives. Errors say what to do: `fatal()` close the
+producer, `txn_requires_abort()` call `abort_transaction`, `retriable()` call it again.
 
 ## Consume
 

@@ -144,6 +144,8 @@ SUPPORTED = [
     (P, "delivery.report.only.error", True, "report_only_error", True),
     (P, "allow.auto.create.topics", False, "allow_auto_create_topics", False),
     (P, "queuing.strategy", "fifo", "queuing_strategy", "fifo"),
+    (P, "transactional.id", "copier", "transactional_id", "copier"),
+    (P, "transaction.timeout.ms", "1000", "transaction_timeout_ms", 1000),
     (C, "group.id", "h", "group_id", "h"),
     (C, "group.instance.id", "i", "group_instance_id", "i"),
     (C, "partition.assignment.strategy", "cooperative-sticky", "assignment_strategy", ("cooperative-sticky",)),
@@ -227,7 +229,8 @@ def test_an_unknown_key_is_refused_whatever_its_value_and_type():
     [
         (ProducerSettings, {"sasl.username": "me"}, "storage.options"),
         (AdminSettings, {"security.protocol": "SASL_SSL"}, "storage.options"),
-        (ProducerSettings, {"transactional.id": "t"}, "no transactions"),
+        (ProducerSettings, {"transactional.id": "t", "enable.idempotence": False}, "`transactional.id` is set"),
+        (ProducerSettings, {"transactional.id": "t", "acks": 1}, "`acks` must be set to `all`"),
         (ConsumerSettings, {"rebalance_cb": print}, "on_assign"),
         (ProducerSettings, {"key.serializer": print}, "SerializingProducer"),
         (ConsumerSettings, {"value.deserializer": print}, "DeserializingConsumer"),

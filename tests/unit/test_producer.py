@@ -271,10 +271,10 @@ def test_a_closed_producer() -> None:
         ("abort_transaction", ()),
     ],
 )
-def test_transactions_say_that_they_are_not_there(call: str, arguments: tuple[Any, ...]) -> None:
+def test_transactions_need_a_transactional_id(call: str, arguments: tuple[Any, ...]) -> None:
     with producer(lake_with()) as p, pytest.raises(KafkaException) as refused:
         getattr(p, call)(*arguments)
-    assert refused.value.args[0] == KafkaError._NOT_IMPLEMENTED
+    assert refused.value.args[0] == KafkaError._NOT_CONFIGURED
 
 
 def test_configuration_is_a_dict_or_keywords() -> None:

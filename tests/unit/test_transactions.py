@@ -83,7 +83,7 @@ def test_records_that_a_topic_can_not_take_are_refused_when_they_are_staged() ->
     with pytest.raises(UnknownPartitionError):
         producer.stage("a", values("1"), np.array([5], np.int32))
     stage(producer, "a", "0")
-    with pytest.raises(InvalidTransactionStateError, match="no partition 5"):
+    with pytest.raises(TransactionAbortedError, match="no partition 5"):
         producer.commit()
     producer.abort()
     producer.begin()
