@@ -1,0 +1,108 @@
+"""On Spark's own cluster: a streaming pair and a maintenance job, and a worker dies in the middle."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.spark_cluster import Cluster, await_true, cluster_in
+
+from tidelog.cli.failures import exit_code_of
+from tidelog.cli.main import app
+from tidelog.log.lake import Lake
+
+JOBS = Path(__file__).resolve().parents[2] / "jobs"
+PAIR = """
+import sys
+from tidelog.jobs.maintenance_job import plain_session
+
+lake, checkpoints = sys.argv[1:]
+spark = plain_session("pair")
+counted = spark.readStream.format("rate").option("rowsPerSecond", 200).option("numPartitions", 2).load()
+into = counted.selectExpr("cast(value as string) key", "cast(value as string) value").writeStream.format("tidelog")
+into.options(lake=lake, topic="in", checkpointLocation=checkpoints + "/in").start()
+read = spark.readStream.format("tidelog").options(lake=lake, subscribe="in", startingOffsets="earliest").load()
+out = read.selectExpr("key", "value").writeStream.format("tidelog")
+out.options(lake=lake, topic="out", checkpointLocation=checkpoints + "/out").start()
+spark.streams.awaitAnyTermination()
+"""
+SEGMENTS = 150
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_in(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def values(lake: Lake, topic: str) -> list[list[int]]:
+    """The values of each partition, in order."""
+    handle = lake.topic(topic)
+    return [
+        [int(value) for batch in handle.read(p) for value in batch.column("value").to_pylist()]
+        for p in sorted(handle.offsets())
+    ]
+
+
+def count(lake: Lake, topic: str) -> int:
+    return sum(end for _, end in lake.offsets(topic).values())
+
+
+def keyed(lake: Lake) -> dict[bytes, tuple[int, int, bytes]]:
+    """{key: (partition, offset, value)} of the newest records of topic `keyed`."""
+    rows: list[dict[str, Any]] = [
+        row for p in (0, 1) for batch in lake.topic("keyed").read(p) for row in batch.to_pylist()
+    ]
+    return {row["key"]: (row["partition"], row["offset"], row["value"]) for row in rows}
+
+
+def records(lake: Lake) -> int:
+    """How many records of topic `keyed` are left."""
+    return sum(batch.num_rows for p in (0, 1) for batch in lake.topic("keyed").read(p))
+
+
+def fill(lake: Lake) -> None:
+    """Topic `keyed`: so many small segments that units of 8 KB are many."""
+    config = {"cleanup.policy": "compact", "segment.ms": "1", "segment.bytes": "8000"}
+    lake.create_topic("keyed", partitions=2, config=config)
+    for first in range(0, SEGMENTS * 20, 20):
+        numbers = range(first, first + 20)
+        lake.topic("keyed").append(
+            pa.table({"key": [f"k{n % 301}" for n in numbers], "value": [f"v{n}" for n in numbers]}), acks=1
+        )
+    for topic in ("in", "out"):
+        lake.create_topic(topic, partitions=2)
+
+
+def test_a_worker_dies_while_jobs_run(cluster: Cluster, lake: Lake, tmp_path: Path) -> None:
+    fill(lake)
+    newest = keyed(lake)
+    script = tmp_path / "pair.py"
+    script.write_text(PAIR)
+    pair = cluster.submit("pair", script, lake.uri, str(tmp_path / "checkpoints"))
+    await_true(lambda: count(lake, "out") > 0 or pair.poll() is not None, "records that are copied")
+
+    folder = Path(lake.uri.removeprefix("file://")) / "keyed"
+    before = set(folder.glob("partition=*/*.parquet"))
+    job = cluster.submit("job", JOBS / "maintain.py", "--lake", lake.uri, "--topic", "keyed", "--format", "json")
+    await_true(lambda: set(folder.glob("partition=*/*.parquet")) - before or job.poll() is not None, "staged segments")
+    was_running = job.poll() is None
+    cluster.kill_worker(1)
+    copied = count(lake, "out")
+
+    assert job.wait(240) == 0, cluster.log("job")
+    assert was_running, cluster.log("job")
+    told = json.loads(cluster.output("job"))["topics"][0]
+    assert told["compact"]["failures"] == {}
+    assert keyed(lake) == newest
+    assert records(lake) == len(newest)
+    await_true(lambda: count(lake, "out") > copied + 200 or pair.poll() is not None, "records copied by the other one")
+    assert pair.poll() is None, cluster.log("pair")[-4000:]
+
+    cluster.end(pair)
+    produced, taken = values(lake, "in"), values(lake, "out")
+    for made, copy in zip(produced, taken, strict=True):
+        assert copy == made[: len(copy)]
+    assert exit_code_of(app, "tidelog", ["--lake", lake.uri, "check", "--deep"]) == 0
