@@ -182,7 +182,7 @@ def test_an_idle_look_is_one_get_and_a_read_lists_nothing() -> None:
     topic.state()
     assert calls.take() == ["get"]
     list(topic.read(0))
-    assert calls.take() == ["get", "open"]
+    assert calls.take() == ["get", "get"]
     topic.offsets()
     assert calls.take() == ["get"]
 
