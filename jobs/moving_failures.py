@@ -33,6 +33,9 @@ DRIVERS: Mapping[str, str] = {
 
 _SOURCE = re.compile(r"Failed to find (?:the )?data source: (\w[\w.\-]*?)\.(?:\s|$)")
 _TIDELOG = re.compile(r"tidelog\.log\.errors\.\w+: (.+)")
+_DATABASE = re.compile(r"[\w.]*SQL\w*Exception: (.+)")
+# They print an error a first time: with its stack, and before anybody can put it into words.
+_NOISY = ("SQLQueryContextLogger", "py4j.clientserver")
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 _JAVA = re.compile(r"^(?:[a-z][\w]*\.)+[A-Z]\w*(?:Exception|Error): ")
@@ -74,9 +77,10 @@ _ADVICE: tuple[tuple[str, bool, str], ...] = (
 @contextmanager
 def spark_failures_told(options: Mapping[str, str]) -> Iterator[None]:
     """Turn Spark's errors into `UsageProblemError` and `JobFailedError`; `options` are the connector's."""
-    noise = logging.getLogger("SQLQueryContextLogger")  # prints each error a first time, as JSON with its stack
-    level = noise.level
-    noise.setLevel(logging.CRITICAL + 1)
+    noisy = [logging.getLogger(name) for name in _NOISY]
+    levels = [logger.level for logger in noisy]
+    for logger in noisy:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     except (PySparkException, Py4JJavaError) as e:
@@ -84,7 +88,8 @@ def spark_failures_told(options: Mapping[str, str]) -> Iterator[None]:
         usage, message = explained(str(e), options, wrong_usage=wrong)
         raise (UsageProblemError if usage else JobFailedError)(message) from e
     finally:
-        noise.setLevel(level)
+        for logger, level in zip(noisy, levels, strict=True):
+            logger.setLevel(level)
 
 
 def explained(text: str, options: Mapping[str, str], *, wrong_usage: bool) -> tuple[bool, str]:
@@ -97,6 +102,9 @@ def explained(text: str, options: Mapping[str, str], *, wrong_usage: bool) -> tu
         return True, unknown_format(missing.group(1))
     if "No suitable driver" in text or "ClassNotFoundException" in text:
         return True, _no_driver(options)
+    refused = _DATABASE.search(text)
+    if refused:
+        return False, f"The database refused: {refused.group(1).strip()} Correct that, and start the job again."
     said = first_line(text)
     for part, usage, advice in _ADVICE:
         if part in text:

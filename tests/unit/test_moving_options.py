@@ -149,6 +149,11 @@ def test_forms_that_contradict_each_other(call, words):
         ),
         ("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: a.b.Cee. Make", True, "no format 'a.b.Cee'"),
         ("java.sql.SQLException: No suitable driver\n\tat", True, "--packages org.postgresql:postgresql:VERSION"),
+        (
+            "[X] a\n: java.sql.SQLIntegrityException: No NULL here.\n\tat y",
+            False,
+            "The database refused: No NULL here.",
+        ),
         ("[INVALID_UTF8_STRING] Invalid UTF8 byte sequence found in string: x. SQLSTATE: 22029", False, "--value-as"),
         ("[MALFORMED_RECORD_IN_PARSING] Malformed records are detected. SQLSTATE: 2", False, "--on-bad-json null"),
         ("[PATH_ALREADY_EXISTS] Path x already exists.", True, "--mode append"),
