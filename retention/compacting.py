@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tidelog.log.clock import Ids
-from tidelog.log.decisions import Outcome
+from tidelog.log.decisions import Outcome, require_topic
 from tidelog.log.errors import OutcomeUnknownError, StorageError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.state import Segment, TopicState
@@ -81,10 +81,14 @@ def compact(
     twice at once: of two that write a segment again one lands. Raises `UnknownTopicError`, `TopicChangedError`,
     `StorageError`, `OutcomeUnknownError`.
     """
-    state, config = lake.topic(topic).state(), lake.topic_config(topic)
-    plan = plan_compaction(state, config, now_ms)
-    size = sum(segment.size for one in plan.partitions for segment in one.segments)
-    work = work_of(state, topic, config, plan, compactor.unit_bytes(size))
+    config = lake.topic_config(topic)
+    door = lake.log(topic).door
+    with door.lock:  # nobody changes the state while it is planned on
+        state = door.refresh()
+        require_topic(state, topic)
+        plan = plan_compaction(state, config, now_ms)
+        size = sum(segment.size for one in plan.partitions for segment in one.segments)
+        work = work_of(state, topic, config, plan, compactor.unit_bytes(size))
     report = CompactionReport(topic, tuple(sorted(w.plan.partition for w in work)), sum(len(w.units) for w in work))
     if dry_run or not work:
         return report
@@ -99,6 +103,7 @@ def compact(
             topic,
             [one for one in work if one.plan.partition not in failures],
             sound,
+            topic_id=plan.topic_id,
             planned_ms=now_ms,
             now_ms=lake.clock.now_ms(),
             parameters=None if run_id is None else {"run": run_id},

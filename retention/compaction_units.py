@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidelog.log.actions import Txn
 from tidelog.log.clock import Ids
 from tidelog.log.config import TopicConfig
-from tidelog.log.decisions import Outcome
+from tidelog.log.decisions import Outcome, require_topic
 from tidelog.log.errors import TidelogError
 from tidelog.log.segment_reading import read_segment
 from tidelog.log.state import Segment, TopicState
@@ -121,15 +121,18 @@ def decide_compaction(
     work: Sequence[PartitionWork],
     compacted: Sequence[Compacted],
     *,
+    topic_id: str,
     planned_ms: int,
     now_ms: int,
     parameters: Mapping[str, str] | None = None,
 ) -> Outcome[Landing]:
     """One entry with what was compacted: the units' segments, and how far the partitions of `work` are clean.
 
-    A partition of which a unit was changed by somebody else is not clean; its other units land all the same. The times:
-    `planned_ms` is what the plan saw, `now_ms` what the clock says. Raises as `decide_rewrite` does.
+    A partition of which a unit was changed by somebody else is not clean; its other units land all the same.
+    `topic_id` is the life of the topic that was planned for. The times: `planned_ms` is what the plan saw, `now_ms`
+    what the clock says. Raises `UnknownTopicError`, `TopicChangedError`.
     """
+    require_topic(state, topic, topic_id)
     tombstones: dict[int, int] = {}
     for done in compacted:
         tombstones[done.partition] = tombstones.get(done.partition, 0) + done.tombstones
