@@ -5,6 +5,7 @@ after its removal. What can still be read begins at the checkpoint past the newe
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -13,6 +14,10 @@ from tidelog.log.actions import Remove, decode_entry
 from tidelog.log.checkpoints import removed_files, whole_checkpoints
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
 from tidelog.log.storage.port import ObjectInfo, Storage
+
+# Entries that are read and held at once, and by how many threads.
+AT_ONCE = 256
+READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +60,41 @@ def read_kept(storage: Storage, folder: str, floor: int, head: int) -> Kept:
     An entry that is gone by now was trimmed meanwhile, and the versions before it with it.
     """
     removed: dict[str, int] = {}
-    for version in range(floor + 2, head + 1):
-        path = f"{folder}/{layout.entry_path(version)}"
-        try:
-            data = storage.get(path)
-        except ObjectNotFoundError:
+    for version, data in _entries(storage, folder, range(floor + 2, head + 1)):
+        if data is None:
             if newest_floor(storage, folder) < version:
                 raise CorruptLogError(
                     f"The log in {folder} lacks entry {version}, which no trim has passed: it was removed by somebody"
                     " else's tool. Nothing is deleted here until 'tidelog check' is satisfied.",
                     version=version,
-                ) from None
-            continue
-        if b'"remove"' in data:
-            removed.update({unquote(p): version for p in _removes(version, data, path)})
+                )
+        elif b'"remove"' in data:
+            removed.update({unquote(p): version for p in _removes(version, data, folder)})
     gone = read_gone(storage, folder, floor, storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))
     return Kept(floor + 1, removed, gone)
 
 
-def _removes(version: int, data: bytes, path: str) -> Iterator[str]:
+def _entries(storage: Storage, folder: str, versions: range) -> Iterator[tuple[int, bytes | None]]:
+    """(version, entry) in order; None for one that is not there."""
+
+    def get(version: int) -> bytes | None:
+        try:
+            return storage.get(f"{folder}/{layout.entry_path(version)}")
+        except ObjectNotFoundError:
+            return None
+
+    if len(versions) <= AT_ONCE:
+        yield from ((v, get(v)) for v in versions)
+        return
+    # On an object store each costs a round trip, and a busy log keeps thousands.
+    with ThreadPoolExecutor(READERS, thread_name_prefix="tidelog-purge") as pool:
+        for first in range(0, len(versions), AT_ONCE):
+            part = versions[first : first + AT_ONCE]
+            yield from zip(part, pool.map(get, part), strict=True)
+
+
+def _removes(version: int, data: bytes, folder: str) -> Iterator[str]:
+    path = f"{folder}/{layout.entry_path(version)}"
     return (a.path for a in decode_entry(version, data, path).actions if isinstance(a, Remove))
 
 
