@@ -14,6 +14,7 @@ SPARK = "4.2.0"
 # Formats that Spark knows and does not ship, and where they are.
 CONNECTORS: Mapping[str, str] = {
     "kafka": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
+    "delta": "io.delta:delta-spark_4.2_2.13:4.4.0",  # spark-submit alone does not bring it; a session of tidelog's does
     "avro": f"org.apache.spark:spark-avro_2.13:{SPARK}",
     "protobuf": f"org.apache.spark:spark-protobuf_2.13:{SPARK}",
 }
@@ -121,7 +122,7 @@ def unknown_format(name: str) -> str:
             " spark-submit)."
         )
     return (
-        f"Spark knows no format {name!r}. It has csv, json, parquet, orc, text, xml, delta, jdbc, tidelog and, with"
+        f"Spark knows no format {name!r}. It has csv, json, parquet, orc, text, xml, jdbc, tidelog and, with"
         f" --packages, {', '.join(CONNECTORS)} and those of other projects. Correct the name, or add the connector's"
         " --packages."
     )

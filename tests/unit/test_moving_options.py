@@ -148,6 +148,11 @@ def test_forms_that_contradict_each_other(call, words):
             "Spark knows no format 'nope'",
         ),
         ("[DATA_SOURCE_NOT_FOUND] Failed to find the data source: a.b.Cee. Make", True, "no format 'a.b.Cee'"),
+        (
+            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta. Make",
+            True,
+            "--packages io.delta:delta-spark",
+        ),
         ("java.sql.SQLException: No suitable driver\n\tat", True, "--packages org.postgresql:postgresql:VERSION"),
         (
             "[X] a\n: java.sql.SQLIntegrityException: No NULL here.\n\tat y",

@@ -233,3 +233,9 @@ def test_texts_that_tasks_and_save_modes_use() -> None:
     assert NO_OVERWRITE == (
         "Save mode Overwrite not allowed for Kafka. Allowed save modes are Append and ErrorIfExists (default)."
     )
+
+
+def test_a_batch_may_bring_the_id_of_its_entry() -> None:
+    given = {"lake": "l", "topic": "t", "requestId": "R-1"}
+    assert parse_batch(given, None).request_id == "R-1"
+    assert parse_batch({"lake": "l", "topic": "t"}, None).request_id is None
