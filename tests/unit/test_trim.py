@@ -12,7 +12,7 @@ from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpoint, whole_checkpoints
 from tidelog.log.errors import CorruptLogError, StorageError
 from tidelog.log.storage.port import ObjectInfo
-from tidelog.log.trim import counted_ages_ms, plan_trim, trim
+from tidelog.log.trim import Seen, ages_ms, counted_ages_ms, old_version, plan_trim, trim
 
 MIN_AGE_MS = 10_000
 LOG = "t/_delta_log"
@@ -81,6 +81,31 @@ def test_a_clock_that_jumped_makes_nothing_old() -> None:
     ages = counted_ages_ms(entries, -1, MIN_AGE_MS)
     assert max(ages.values()) <= MIN_AGE_MS + 1
     assert ages[4] == 0
+
+
+# Entries {version: stored at, s}, what a patient trimmer saw (version, s) -> ages in s. Gaps count for a second else.
+PATIENT: dict[str, tuple[dict[int, int], tuple[int, int] | None, dict[int, int]]] = {
+    "nobody was patient": ({0: 0, 1: 50, 2: 90}, None, {0: 2, 1: 1, 2: 0}),
+    "a log at rest": ({0: 0, 1: 50, 2: 90}, (2, 100), {0: 100, 1: 50, 2: 10}),
+    "what came after the look counts as before": ({0: 0, 1: 50, 2: 90}, (1, 60), {0: 60, 1: 10, 2: 0}),
+    "a clock that was ahead for a while": ({0: 0, 1: 80, 2: 20}, (2, 100), {0: 100, 1: 20, 2: 20}),
+    "a look from before they came, by another clock": ({0: 50, 1: 60}, (1, 40), {0: 1, 1: 0}),
+    "a look at what is gone": ({5: 0, 6: 50}, (2, 100), {5: 1, 6: 0}),
+}
+
+
+@pytest.mark.parametrize(("stored", "seen", "ages"), PATIENT.values(), ids=PATIENT)
+def test_ages_that_a_patient_trimmer_may_go_by(
+    stored: dict[int, int], seen: tuple[int, int] | None, ages: dict[int, int]
+) -> None:
+    listing = [ObjectInfo(f"{LOG}/{layout.entry_name(v)}", 1, START_MS + s * 1000) for v, s in stored.items()]
+    look = None if seen is None else Seen(seen[0], START_MS + seen[1] * 1000)
+    assert ages_ms(listing, -1, MIN_AGE_MS, look) == {v: s * 1000 for v, s in ages.items()}
+
+
+def test_the_newest_version_that_is_old() -> None:
+    assert old_version({3: 50, 4: 20, 5: 10}, 20) == 4
+    assert old_version({3: 5}, 20) == -1
 
 
 # --- carried out -------------------------------------------------------------------------------------------
