@@ -5,6 +5,7 @@ once and to kill anywhere: whoever comes next goes on from what the log says.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,9 +20,9 @@ from tidelog.log.door import SMALLEST_MIN_AGE_S, Door
 from tidelog.log.errors import CorruptLogError, LogTrimmedError, NotATopicError, ObjectNotFoundError, UnknownTopicError
 from tidelog.log.holds import Hold, Holder, held_version, read_holds
 from tidelog.log.lake import Lake
-from tidelog.log.purging import Kept, newest_floor, read_kept
+from tidelog.log.purging import AT_ONCE, READERS, Kept, newest_floor, read_kept
 from tidelog.log.row_log import RowLog
-from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo
+from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
 from tidelog.log.topic_log import stored_config
 from tidelog.log.trim import Seen, trim
 from tidelog.log.upkeep import Upkeep
@@ -305,8 +306,7 @@ class Purger:
             needed |= {unquote(s.path) for s in target.door.state.all_segments()}
         needed |= self._removed_since(target, head)
         deleted = tuple(f for f in files if f.path not in needed)
-        for file in deleted:
-            self.lake.storage.delete(f"{target.name}/{file.path}")
+        _delete_all(self.lake.storage, [f"{target.name}/{file.path}" for file in deleted])
         return deleted
 
     def _removed_since(self, target: _Target, head: int) -> set[str]:
@@ -323,3 +323,14 @@ class Purger:
         if isinstance(storage, LeavesUnfinished):
             for path in paths:
                 storage.discard_unfinished(path)
+
+
+def _delete_all(storage: Storage, paths: Sequence[str]) -> None:
+    if len(paths) <= AT_ONCE:
+        for path in paths:
+            storage.delete(path)
+        return
+    # On an object store each costs a round trip.
+    with ThreadPoolExecutor(READERS, thread_name_prefix="tidelog-purge") as pool:
+        for _ in pool.map(storage.delete, paths):
+            pass

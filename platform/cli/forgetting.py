@@ -63,10 +63,10 @@ def _to_json(lake: "Lake", run_id: str, reports: Sequence[Forgotten]) -> dict[st
 
 def _print(report: Forgotten) -> None:
     would = "would leave" if report.dry_run else "left"
-    say(
-        f"{report.topic}: {number(report.records)} records {would}, of {number(len(report.rewritten))} files;"
-        f" {number(len(report.deleted))} files are deleted, {number(len(report.waiting))} wait."
-    )
+    told = f"{report.topic}: {_many(report.records, 'record')} {would}, of {_many(len(report.rewritten), 'file')}"
+    if not report.dry_run:
+        told += f"; deleted from storage: {_many(len(report.deleted), 'file')}, waiting: {number(len(report.waiting))}"
+    say(told + ".")
     rows = [(d.path, size(d.size), "deleted", "") for d in report.deleted]
     rows += [(w.path, size(w.size), f"waits: {w.why}", _until(w.until_ms)) for w in report.waiting]
     if rows and not report.dry_run:
@@ -75,6 +75,10 @@ def _print(report: Forgotten) -> None:
         say(f"Partition {partition} keeps its records: {why}")
     if report.waiting and not report.dry_run:
         say("Run this again, or 'tidelog maintain --only purge', when they may go; or give --wait.")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
 
 
 def _until(ms: int | None) -> str:

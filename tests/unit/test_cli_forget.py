@@ -37,11 +37,11 @@ def test_the_records_leave_and_files_wait() -> None:
 def test_in_words() -> None:
     address = lake_of("a", "b")
     dry = done("forget", "--lake", address, "--topic", "t", "--key", "a", "--dry-run").stdout
-    assert "t: 1 records would leave, of 1 files" in dry
+    assert "t: 1 record would leave, of 1 file." in dry
     assert consumed(address) == "0:a=0\n1:b=1\n"
     result = cli("forget", "--lake", address, "--topic", "t", "--key", "a")
     assert result.exit_code == STILL_WAITING
-    assert "t: 1 records left, of 1 files; 0 files are deleted, 1 wait." in result.stdout
+    assert "t: 1 record left, of 1 file; deleted from storage: 0 files, waiting: 1." in result.stdout
     assert "waits: time travel (log.min.age.ms)" in result.stdout
     assert "--wait" in result.stdout
 

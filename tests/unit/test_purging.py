@@ -24,7 +24,7 @@ from tidelog.log.clock import Clock
 from tidelog.log.errors import CorruptLogError, UnknownTopicError
 from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
-from tidelog.log.purging import newest_floor
+from tidelog.log.purging import AT_ONCE, newest_floor
 from tidelog.retention.purging import Purger, purgeable
 
 
@@ -90,6 +90,17 @@ def test_first_the_floor_of_the_log_then_the_purge_floor_then_files() -> None:
     purge_floor = changes.index(f"t/{layout.entry_path(9)}")
     files = [i for i, p in enumerate(changes) if "/partition=" in p]
     assert floor < min(entries) < max(entries) < purge_floor < min(files)
+
+
+def test_many_files() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t", 1)
+    for i in range(AT_ONCE + 20):
+        lake.topic("t").append(values(f"{i}"))
+    lake.delete_records("t", {0: AT_ONCE + 19})
+    clock.pass_s(HOUR_S)
+    assert len(purge_once(open_lake(storage, clock)).deleted) == AT_ONCE + 19
+    assert data_files(storage) == live(lake)
 
 
 def test_what_time_travel_needs_waits() -> None:
