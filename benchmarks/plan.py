@@ -46,3 +46,8 @@ class Plan:
     def task_records(self) -> int:
         """Records of the smaller task whose memory is measured; the larger one has eight times as many."""
         return 500_000 if self.quick else 1_000_000
+
+    @property
+    def merged_segments(self) -> int:
+        """Segments of the topics that are merged and that expire."""
+        return 2_000 if self.quick else 10_000

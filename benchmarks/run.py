@@ -16,7 +16,7 @@ from plan import Plan
 
 CASES = (
     "append", "processes", "commits", "produce", "consume", "clients_latency", "idle", "rebalance", "sink", "source",
-    "latency", "memory",
+    "latency", "memory", "maintenance", "compaction",
 )  # fmt: skip
 
 

@@ -97,10 +97,10 @@ def _among(offsets: Offsets, wanted: Offsets) -> Mask:
 def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) -> Rewritten:
     """Write the unit's records again, those that `keep` lets stay; they keep their offsets and their order.
 
-    The outputs lie end to end over the unit's range; a range whose records are all gone belongs to the output before
-    it, and when nothing stays at all one empty segment covers it. A segment that can't be read, or any other failure
-    of storage, is named in the answer, and then nothing is staged. Only `Exception`s that are no `TidelogError` are
-    raised.
+    The outputs lie end to end over the unit's range; a range whose records are all gone belongs to the output
+    before it, and when nothing stays at all one empty segment covers it. They survive a power loss. A segment that
+    can't be read, or any other failure of storage, is named in the answer, and then nothing is staged. Only
+    `Exception`s that are no `TidelogError` are raised.
     """
     if isinstance(keep, DropKeys) and not keep.always:
         found = _probe(storage, unit, keep)
@@ -116,6 +116,8 @@ def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) 
             if kept.num_rows:
                 outputs.add(base, kept)
         staged = outputs.finish()
+        # Before the entry, in which they take the place of what has survived so far; see `rewriting`.
+        storage.sync(f"{unit.topic}/{output.path}" for output in staged)
     except TidelogError as e:
         outputs.abort()
         return Rewritten(unit, failure=str(e))

@@ -110,7 +110,7 @@ def compact(
         )
 
     try:
-        committed = lake.commit(topic, decide)
+        committed = lake.commit(topic, decide, durable=False)  # what was staged is synced
     except OutcomeUnknownError:
         raise  # the entry may be there, and then it needs its segments
     except TidelogError:

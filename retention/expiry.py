@@ -4,7 +4,7 @@ Source: Kafka's `UnifiedLog.deleteOldSegments`. Whole segments go, oldest first,
 by size, then by time. An expired newest one goes too, as Kafka rolls and then drops it, unless it is empty.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelog.log.config import TopicConfig
@@ -13,6 +13,8 @@ from tidelog.log.state import Segment, TopicState
 
 # What the topic's history calls it.
 OPERATION = "RETENTION"
+# An entry that takes long to make loses every race against producers who append all the time.
+MOST_SEGMENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,23 @@ def plan_expiry(state: TopicState, config: TopicConfig, now_ms: int) -> Expiry:
         if gone:
             starts[partition] = live[gone - 1].end
     return Expiry(state.topic_id, starts)
+
+
+def in_steps(state: TopicState, expiry: Expiry, most: int = MOST_SEGMENTS) -> Iterator[Expiry]:
+    """The plan as several, oldest segments first, each of which lets go of at most `most` segments."""
+    step: dict[int, int] = {}
+    gone = 0
+    for partition, start in sorted(expiry.starts.items()):
+        ends = [s.end for s in state.live(partition) if s.end <= start] or [start]
+        while ends:
+            taken, ends = ends[: most - gone], ends[most - gone :]
+            step[partition] = taken[-1]
+            gone += len(taken)
+            if gone == most:
+                yield Expiry(expiry.topic_id, step)
+                step, gone = {}, 0
+    if step:
+        yield Expiry(expiry.topic_id, step)
 
 
 def decide_expiry(

@@ -1,6 +1,6 @@
 """Maintenance: what keeps a lake small and fast, for all its topics or some, in one run.
 
-For each topic: expiry, compaction, merging; then purging, and the tables of groups. Plans are pure, an executor carries
+For each topic: expiry, merging, compaction; then purging, and the tables of groups. Plans are pure, an executor carries
 them out, the door takes what comes of it. A run may be killed anywhere and run again, and two at once are safe: one of
 them loses what both did, says so, and is done.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidelog.log.config import TopicConfig
+from tidelog.log.decisions import Outcome
 from tidelog.log.errors import InvalidConfigError, TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
@@ -20,8 +21,8 @@ from tidelog.retention.clocks import clock_problem
 from tidelog.retention.compacting import CompactionReport, Compactor, LocalCompactor, compact
 from tidelog.retention.executors import Executor, LocalExecutor, Task
 from tidelog.retention.expiry import OPERATION as RETENTION
-from tidelog.retention.expiry import decide_expiry, kept_by_the_future, plan_expiry
-from tidelog.retention.merging import plan_merges, shape_of
+from tidelog.retention.expiry import Expiry, decide_expiry, in_steps, kept_by_the_future, plan_expiry
+from tidelog.retention.merging import MOST_INPUTS, plan_merges, shape_of
 from tidelog.retention.purging import Needed, Purged, Purger, no_intents, purgeable
 from tidelog.retention.report import Failure, Merged, OffsetsReport, Report, Retained, TopicReport
 from tidelog.retention.rewrites import Unit, plan_cuts
@@ -34,6 +35,8 @@ RETAIN, COMPACT, MERGE, PURGE, OFFSETS = PARTS = ("retention", "compact", "merge
 OPTIMIZE = "OPTIMIZE"
 # So many files of a table of rows are worth making one of, when a job looks after it.
 _FEWEST_ROW_FILES = 2
+# A unit takes a limited number of segments: what very many become is merged once more, but not what comes meanwhile.
+_MOST_PASSES = 3
 
 
 def maintain(
@@ -118,10 +121,10 @@ class _Run:
     def _maintain(self, report: TopicReport) -> None:
         if RETAIN in self.only:
             report.retention = self._part(report, RETAIN, self._retain)
+        if MERGE in self.only:  # before compaction, whose one entry is then small enough to win its races
+            report.merge = self._part(report, MERGE, self._merge)
         if COMPACT in self.only:
             report.compact = self._part(report, COMPACT, self._compact)
-        if MERGE in self.only:
-            report.merge = self._part(report, MERGE, self._merge)
 
     def _part(self, report: TopicReport, part: str, do: Callable[[TopicReport], R]) -> R | None:
         """Do a part; None when it fails, and the report then says why, or when the topic is deleted meanwhile."""
@@ -175,13 +178,8 @@ class _Run:
         plan = plan_expiry(state, config, self.now_ms)
         gone = [s for p, start in plan.starts.items() for s in state.live(p) if s.end <= start]
         future = kept_by_the_future(state, config, self.now_ms)
-        if plan.starts and not self.dry_run:
-            self.lake.commit(
-                name,
-                lambda now: decide_expiry(
-                    now, name, plan, now_ms=self.lake.clock.now_ms(), parameters={"run": self.run_id}
-                ),
-            )
+        for step in () if self.dry_run else in_steps(state, plan):
+            self._expire(name, step)
         units = plan_cuts(self.lake.topic(name).state(), name, config)
         cut = self._rewrite(report, RETAIN, RETENTION, units)
         return Retained(
@@ -192,6 +190,12 @@ class _Run:
             len(cut.lost),
             future,
         )
+
+    def _expire(self, name: str, step: Expiry) -> None:
+        def decide(state: TopicState) -> Outcome[Mapping[int, int]]:
+            return decide_expiry(state, name, step, now_ms=self.lake.clock.now_ms(), parameters={"run": self.run_id})
+
+        self.lake.commit(name, decide, durable=False)  # nothing comes in that could be lost
 
     def _compact(self, report: TopicReport) -> CompactionReport | None:
         if "compact" not in self._look(report.topic)[1].cleanup_policy:
@@ -214,9 +218,16 @@ class _Run:
         units = plan_merges(state, name, config)
         if self.dry_run:
             return Merged(len(units), 0, before, before.replaced((unit, 1, unit.size) for unit in units))
-        done = self._rewrite(report, MERGE, OPTIMIZE, units)
-        after = before.replaced((d.unit, len(d.outputs), d.bytes_out) for d in done.landed)
-        return Merged(len(units), len(done.lost), before, after)
+        ends = {partition: state.end(partition) for partition in range(state.partitions)}
+        count, lost, after = 0, 0, before
+        for _ in range(_MOST_PASSES):
+            done = self._rewrite(report, MERGE, OPTIMIZE, units)
+            count, lost = count + len(units), lost + len(done.lost)
+            after = after.replaced((d.unit, len(d.outputs), d.bytes_out) for d in done.landed)
+            if all(len(d.unit.inputs) < MOST_INPUTS for d in done.landed):
+                break
+            units = plan_merges(self.lake.topic(name).state(), name, config, ends)
+        return Merged(count, lost, before, after)
 
     def _purge(self, report: TopicReport) -> Purged:
         spare = self._spared.get(report.topic, ())

@@ -11,6 +11,10 @@ from tidelog.log.config import TopicConfig
 from tidelog.log.state import Segment, TopicState
 from tidelog.retention.rewrites import Unit, rewrite_codec, runs, unit_of
 
+# So many segments become one at most: an entry that takes long to make loses every race against producers who append
+# all the time. What very many become is merged by the next pass.
+MOST_INPUTS = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -50,31 +54,41 @@ def shape_of(state: TopicState, config: TopicConfig) -> Shape:
     return Shape({p: (len(live), sum(s.size for s in live)) for p, live in lives.items()}, config.segment_bytes)
 
 
-def plan_merges(state: TopicState, topic: str, config: TopicConfig) -> list[Unit]:
+def plan_merges(
+    state: TopicState, topic: str, config: TopicConfig, ends: Mapping[int, int] | None = None
+) -> list[Unit]:
     """The units of a merge, by partition and offset; none where nothing is worth it.
 
     - A segment of half `segment.bytes` or more stays as it is.
-    - Neighbours are gathered from the oldest on until they make `segment.bytes`. Of what is left at the end and makes
-      less, those stay that are larger than all after them.
+    - Neighbours are gathered from the oldest on until they make `segment.bytes`, or are `MOST_INPUTS`. Of what is
+      left at the end and makes less, those stay that are larger than all after them.
     - Where records expire by time, a merged segment spans `segment.ms` at most, or `retention.ms` when that is
       shorter (Kafka rolls a segment by the first): it expires with its newest record, and would never if it always
       took in the newest ones.
     - In a compacted topic the newest segment is active and stays, and so does the border of what is compacted.
+
+    `ends` {partition: offset}: only segments below.
     """
     codec = rewrite_codec(config)
     return [
         unit_of(state, topic, inputs, config, codec)
         for partition in range(state.partitions)
         for run in runs(state, partition)
-        for part in _parts(run, state, config)
+        for part in _parts(_below(run, ends), state, config)
         for inputs in _gathered(part, config)
     ]
+
+
+def _below(run: Sequence[Segment], ends: Mapping[int, int] | None) -> Sequence[Segment]:
+    return run if ends is None else [s for s in run if s.end <= ends.get(s.partition, 0)]
 
 
 def _parts(run: Sequence[Segment], state: TopicState, config: TopicConfig) -> Iterator[Sequence[Segment]]:
     """The run, cut where compaction needs its segments apart."""
     if "compact" not in config.cleanup_policy:
         yield run
+        return
+    if not run:
         return
     partition = run[0].partition
     clean = state.cleans.get(partition, 0)
@@ -113,7 +127,7 @@ class _Group:
 
     def has_room(self, segment: Segment, config: TopicConfig) -> bool:
         """Whether the segment still fits, by its bytes and by its times."""
-        if self._size + segment.size > config.segment_bytes:
+        if self._size + segment.size > config.segment_bytes or len(self._segments) == MOST_INPUTS:
             return False
         if "delete" not in config.cleanup_policy or config.retention_ms < 0:
             return True

@@ -1,17 +1,22 @@
 """Rewriting: an executor carries units out, and what it staged is committed through the door as it comes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from tidelog.log import layout
+from tidelog.log.decisions import Outcome
 from tidelog.log.errors import StorageError, TopicChangedError, UnknownTopicError
 from tidelog.log.lake import Lake
+from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.retention.executors import Executor, Task
 from tidelog.retention.rewrites import Landing, Rewritten, decide_rewrite
 
-# So many bytes of inputs go into one entry: what a crash makes somebody write again at most.
+# So many bytes of inputs go into one entry: what a crash makes somebody write again at most. And so many segments: an
+# entry that takes long to make loses every race against producers who append all the time.
 ENTRY_BYTES = 1 << 30
+ENTRY_SEGMENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ def rewrite(
             left.append(done)
             continue
         waiting.append(done)
-        if sum(w.bytes_in for w in waiting) >= entry_bytes:
+        segments = sum(len(w.unit.inputs) for w in waiting)
+        if segments >= ENTRY_SEGMENTS or sum(w.bytes_in for w in waiting) >= entry_bytes:
             commit()
     commit()
     return Rewriting(tuple(landed), tuple(lost), tuple(left), failures)
@@ -76,14 +82,43 @@ def _land(lake: Lake, topic: str, ready: list[Rewritten], operation: str, parame
     if not ready:
         return Landing((), ())
     try:
-        return lake.commit(
-            topic,
-            lambda state: decide_rewrite(
-                state, topic, ready, now_ms=lake.clock.now_ms(), operation=operation, parameters=parameters
-            ),
-        ).response
+        # What was staged has been synced as it was written. To sync what others appended is not this entry's to do:
+        # it would take so long that the race for the next entry is lost.
+        return lake.commit(topic, _Decision(lake, topic, ready, operation, parameters), durable=False).response
     except (TopicChangedError, UnknownTopicError):
         return Landing((), tuple(ready))
+
+
+class _Decision:
+    """`decide_rewrite` of the same units, again and again: while nothing but appends came, its outcome is the same."""
+
+    def __init__(
+        self, lake: Lake, topic: str, ready: Sequence[Rewritten], operation: str, parameters: Mapping[str, str]
+    ) -> None:
+        self._lake = lake
+        self._topic = topic
+        self._ready = ready
+        self._operation = operation
+        self._parameters = parameters
+        self._seen: list[object] = []
+        self._outcome: Outcome[Landing] | None = None
+
+    def __call__(self, state: TopicState) -> Outcome[Landing]:
+        """The actions for `state`. Raises as `decide_rewrite`."""
+        # A list of segments is another one when segments have left, and grows in place when some came.
+        partitions = sorted({done.unit.partition for done in self._ready})
+        seen: list[object] = [state.metadata, state.txns.get(layout.PURGE_TXN), *(state.live(p) for p in partitions)]
+        if self._outcome is None or any(now is not then for now, then in zip(seen, self._seen, strict=True)):
+            self._outcome = decide_rewrite(
+                state,
+                self._topic,
+                self._ready,
+                now_ms=self._lake.clock.now_ms(),
+                operation=self._operation,
+                parameters=self._parameters,
+            )
+            self._seen = seen
+        return self._outcome
 
 
 def discard(storage: Storage, topic: str, rewritten: Iterable[Rewritten]) -> None:

@@ -358,10 +358,10 @@ class Lake:
         require_topic(state, name)
         return state
 
-    def commit(self, name: str, decide: Callable[[TopicState], Outcome[R]]) -> Committed[R]:
+    def commit(self, name: str, decide: Callable[[TopicState], Outcome[R]], *, durable: bool = True) -> Committed[R]:
         """Commit what `decide` chooses through the topic's door, as maintenance does; see `Door.commit`."""
         log = self._log(name)
-        committed = log.door.commit(decide)
+        committed = log.door.commit(decide, durable=durable)
         if committed.written:
             log.upkeep.after_commit(committed.version)
         return committed

@@ -124,4 +124,4 @@ def test_a_topic_that_is_fed_and_merged_for_ever_is_written_a_few_times(runs: li
 
 def test_planning_ten_thousand_segments_takes_no_square_of_time() -> None:
     state = state_of([10] * 10_000)
-    assert [len(unit) for unit in merged(state, segment_bytes="1000000")] == [10_000]
+    assert [len(unit) for unit in merged(state, segment_bytes="1000000")] == [1_000] * 10

@@ -264,7 +264,7 @@ def test_a_merge_changes_no_record_and_no_offset() -> None:
     ("keep", "left"),
     [
         (DropKeys(frozenset([b"a"])), [(1, "b1"), (2, "c1"), (5, "b2")]),
-        (DropKeys(frozenset([b"x"])), [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")]),
+        (DropKeys(frozenset([b"x"]), always=True), [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")]),
         (KeepOffsets(np.array([2, 4])), [(2, "c1"), (4, "a3")]),
         (DropOffsets(np.array([0, 5])), [(1, "b1"), (2, "c1"), (3, "a2"), (4, "a3")]),
         (DropOffsets(np.array([], np.int64)), [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")]),
