@@ -18,6 +18,7 @@ from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
 from tidelog.cli.produce_command import produce
 from tidelog.cli.terminal import prose
 from tidelog.cli.topic_commands import topics
+from tidelog.cli.transaction_commands import producers, transactions
 
 app = typer.Typer(
     name="tidelog",
@@ -32,6 +33,8 @@ app = typer.Typer(
 app.add_typer(topics, name="topic")
 app.add_typer(lakes, name="lake")
 app.add_typer(groups, name="group")
+app.add_typer(transactions, name="transaction")
+app.add_typer(producers, name="producer")
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),

@@ -9,6 +9,7 @@ from typer.main import get_command
 from tidelog.cli.main import app
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.positions import LoggedPositions
+from tidelog.transactions.transaction_log import TransactionLog
 
 # Each command with arguments that make it read from, or write to, a lake.
 COMMANDS = [
@@ -28,9 +29,13 @@ COMMANDS = [
     ["group", "reset-offsets", "billing", "--topic", "orders", "--to-latest", "--execute"],
     ["group", "delete", "billing"],
     ["group", "delete-offsets", "billing", "--topic", "orders"],
+    ["transaction", "list"],
+    ["transaction", "describe", "copier"],
+    ["transaction", "abort", "copier"],
+    ["producer", "list"],
 ]
 # The commands that have commands.
-FAMILIES = ("topic", "lake", "group")
+FAMILIES = ("topic", "lake", "group", "transaction", "producer")
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
 
@@ -48,6 +53,7 @@ def filled(address):
     with open_lake(address) as opened:
         opened.create_topic("orders")
         LoggedPositions(GroupLog(opened)).publish("billing", {"orders": {0: 0}})
+        TransactionLog(opened).init("copier", 60_000)
     return address
 
 
