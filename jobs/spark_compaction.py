@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
@@ -232,11 +233,16 @@ def _kept_row(number: int, kept: bytes, failure: str | None) -> pa.RecordBatch:
 
 def _compact(address: Address, batches: Batches) -> Batches:
     """What became of the unit that all these rows are about."""
+    task = TaskContext.get()
+    number = -1 if task is None else task.partitionId()
     works: list[tuple[PartitionCompaction, Unit]] = []
     kept: list[Offsets] = []
     failure: str | None = None
     for batch in batches:
         for row in batch.to_pylist():
+            if row["unit"] != number:
+                # What is not among the kept offsets goes, so a task must have all of its unit's, and no other's.
+                raise RuntimeError(f"Spark sent rows of unit {row['unit']} to task {number}: nothing is written.")
             failure = failure or row["failure"]
             if row["work"] is not None:
                 works.append(pickle.loads(row["work"]))  # noqa: S301 - the driver's

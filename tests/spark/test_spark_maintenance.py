@@ -10,6 +10,7 @@ import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 from support.faults import FaultyStorage
+from support.spark_queries import fails_with, write
 
 from tidelog.jobs import compaction, forget, maintain, merge, retention
 from tidelog.jobs.spark_compaction import SparkCompactor
@@ -147,6 +148,14 @@ def test_the_driver_opens_no_segment(spark: SparkSession, lake: Lake) -> None:
             compactor=LocalCompactor(watched.storage, watched.ids),
         )
         assert opened
+
+
+def test_the_sink_gives_a_compacted_topic_no_record_without_a_key(spark: SparkSession, lake: Lake) -> None:
+    lake.create_topic("t", partitions=1, config=COMPACTED)
+    rows = spark.createDataFrame([("a", "v"), (None, "w")], "key string, value string")
+    with fails_with("without a key"):
+        write(rows, lake, "t")
+    assert rows_of(lake, "t") == []
 
 
 def test_a_job_is_the_command_with_spark(spark: SparkSession, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
