@@ -82,6 +82,8 @@ class Kind(StrEnum):
     NULLS_WRONG = "nulls-wrong"
     KEY_MISSING = "key-missing"
     COMMITTED_PAST_END = "committed-past-end"
+    INTENT_UNDONE = "intent-undone"
+    INTENT_FILE_MISSING = "intent-file-missing"
 
 
 _WARNINGS = frozenset(
@@ -104,7 +106,9 @@ _WARNINGS = frozenset(
         Kind.COMMITTED_PAST_END,
     }
 )
-_INFOS = frozenset({Kind.STRAY_ENTRIES, Kind.UNPROVEN, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES})
+_INFOS = frozenset(
+    {Kind.STRAY_ENTRIES, Kind.UNPROVEN, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES, Kind.INTENT_UNDONE}
+)
 
 
 def severity_of(kind: Kind) -> Severity:

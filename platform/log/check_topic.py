@@ -9,6 +9,7 @@ from tidelog.log.check_checkpoints import check_hint
 from tidelog.log.check_config import check_metadata, topic_config
 from tidelog.log.check_deep import DeepCheck
 from tidelog.log.check_files import TopicFiles, check_leftovers, check_segments, check_temporary_files, list_files
+from tidelog.log.check_intents import TRANSACTIONS, check_intents
 from tidelog.log.check_listing import LogFiles, list_log, newest_floor
 from tidelog.log.check_log import LogWalk, walk_log
 from tidelog.log.check_report import Finding, Kind, OnProgress, TopicSummary
@@ -91,6 +92,8 @@ def _read_records(
         findings.extend(rows.run(state, skip))
         if state.kind.name == GROUPS:
             findings.extend(check_offsets(topic, rows.rows, partial(_end, storage, {})))
+        if state.kind.name == TRANSACTIONS:
+            findings.extend(check_intents(topic, rows.rows, storage, partial(_state, storage, {})))
         return rows.records
     compacted = state.metadata is not None and ("compact" in topic_config(state.metadata, options.lake).cleanup_policy)
     reader = DeepCheck(storage, topic, compacted, options.on_progress)
@@ -102,12 +105,17 @@ def _end(
     storage: Storage, known: dict[str, TopicState | None], topic: str, topic_id: str, partition: int
 ) -> int | None:
     """A partition's log end offset; None when it is not there any more, or can't be read: its own findings say so."""
-    if topic not in known:
-        known[topic] = read_log(storage, topic)[2].state if not names.why_invalid(topic) else None
-    state = known[topic]
+    state = _state(storage, known, topic)
     if state is None or not state.exists or state.topic_id != topic_id or partition >= state.partitions:
         return None
     return state.end(partition)
+
+
+def _state(storage: Storage, known: dict[str, TopicState | None], topic: str) -> TopicState | None:
+    """A topic's state; None for what can be no topic."""
+    if topic not in known:
+        known[topic] = read_log(storage, topic)[2].state if not names.why_invalid(topic) else None
+    return known[topic]
 
 
 def _log_folder(

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import orjson
 from support.damages import ENTRY, damage
+from support.logs import values
 from support.patients import Line, Patient
 
 from tidelog.groups.group_log import GroupLog
@@ -11,6 +13,8 @@ from tidelog.groups.group_log_rows import SCHEMA, offset_row
 from tidelog.groups.model import CommittedOffset, Decision
 from tidelog.log.check import Kind
 from tidelog.log.layout import OFFSETS_TABLE
+from tidelog.transactions.manager import TransactionManager
+from tidelog.transactions.transaction_log import TransactionLog
 
 
 def grouped(commits: int = 3) -> Patient:
@@ -57,6 +61,29 @@ def an_offset_passed_the_end() -> Patient:
     patient = grouped()
     committed = CommittedOffset(10**6, topic_id=patient.lake.topic("orders").id)
     GroupLog(patient.lake).decide("g", lambda view: Decision(response=None, offsets={("orders", 0): committed}))
+    return patient
+
+
+def undone() -> Patient:
+    """A lake with a committed transaction of id `x` that nobody has rolled forward."""
+    patient = Patient()
+    producer = TransactionManager(patient.lake, "x")
+    producer.init()
+    producer.begin()
+    producer.stage("orders", values("1"), np.zeros(1, np.int32))
+    TransactionLog(patient.lake).intent(producer._key(), producer._staged.parts(), [])
+    return patient
+
+
+damage(Kind.INTENT_UNDONE, "transactional id 'x'", deep=True)(undone)
+
+
+@damage(Kind.INTENT_FILE_MISSING, "transactional id 'x'", deep=True)
+def a_file_of_an_intent_is_gone() -> Patient:
+    patient = undone()
+    intent = TransactionLog(patient.lake).undone()[0].intent
+    assert intent is not None
+    patient.storage.delete(f"orders/{intent.parts[0].segments[0].path}")
     return patient
 
 
