@@ -41,6 +41,8 @@ R = TypeVar("R")
 
 # Kafka's default of `transaction.timeout.ms`.
 TIMEOUT_MS = 60_000
+# So often a producer that goes on notes what is everywhere in an entry of its own.
+_NOTE_S = 1.0
 # How often a decision is made again when the store gives no answer: what is there is seen then.
 _TRIES = 3
 
@@ -92,7 +94,9 @@ class TransactionManager:
         self._in_doubt = False  # a request went out, and nobody knows what became of it
         self._since_s = 0.0
         self._batch = -1
+        # The last transaction that is everywhere, and when one was noted as such.
         self._rolled: TransactionKey | None = None
+        self._noted_s = float("-inf")
 
     @property
     def phase(self) -> Phase:
@@ -194,10 +198,19 @@ class TransactionManager:
             return self._over({}, decided=True)
         key = TransactionKey(self._transactional_id, self._key().producer_id, intent.epoch, intent.number)
         ranges = self._again(lambda: roll_forward(self._lake, self._groups, key, intent, self._helpers))
-        # The next intent says that this one is everywhere, or the background does, whichever is first.
         self._rolled = key
-        self._lake.background.submit(_note_done, self._log, key)
+        self._note_done()
         return self._over(ranges, decided=True)
+
+    def _note_done(self) -> None:
+        """Have it noted that the last intent is everywhere: by the next one, or now and then by the background.
+
+        Who commits all the time needs no entries of its own for that.
+        """
+        now_s = self._lake.clock.elapsed_s()
+        if now_s - self._noted_s >= _NOTE_S:
+            self._noted_s = now_s
+            self._lake.background.submit(_note_done, self._log, self._rolled)
 
     def _decide(self, batch: int | None) -> Intent | None:
         again = 0
@@ -260,6 +273,8 @@ class TransactionManager:
                 self.abort()
             finally:
                 self._staged.drop()
+        if self._rolled is not None:
+            _note_done(self._log, self._rolled)
 
     # --- inside --------------------------------------------------------------------------------------------
 
@@ -342,7 +357,9 @@ class TransactionManager:
         )
 
 
-def _note_done(log: TransactionLog, key: TransactionKey) -> None:
+def _note_done(log: TransactionLog, key: TransactionKey | None) -> None:
+    if key is None:
+        return
     try:
         log.done(key)
     except TidelogError as e:

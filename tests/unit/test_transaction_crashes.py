@@ -71,6 +71,7 @@ def run_to_crash(moment: int) -> bool:
     for text in range(done + 1, 4):
         copy(producer, str(text), text)
     assert judge(town, ["1", "2", "3"]) == 3
+    producer.close()
     assert (successor.log.undone(), successor.pending()) == ([], 0)
     if moment % 20 == 0:
         assert check_lake(town.storage, deep=True).green

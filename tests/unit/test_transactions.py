@@ -197,6 +197,7 @@ def test_markers_of_a_forgotten_id_are_not_taken_for_those_of_the_new_one() -> N
         producer = town.process().ready()
         copy(producer, text)
         copy(producer, text * 2)
+        producer.close()
         town.clock.pass_s(2)
         assert town.process().log.expire() == ["x"]
     assert town.seen("a") == [["1", "11", "2", "22"]]
