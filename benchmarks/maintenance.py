@@ -38,6 +38,8 @@ def run(plan: Plan) -> list[Row]:
 
     before_s = [read() for _ in range(2)]  # some ten seconds each
     merged = _merge(uri)
+    with tidelog.Lake(uri, create=False) as lake:  # what came meanwhile, as the next run would
+        maintain(lake, only=["merge"], topics=[_TOPIC])
     after_s = [read() for _ in range(plan.rounds)]
     spark.stop()
     retention_s, expired = _retention_s(uri)

@@ -58,8 +58,10 @@ def maintain(
     part on what is there now, and changes nothing but the run's own holds. `groups` are looked after when no topics
     are chosen. `needed` tells a purge which files undone transactions name. What fails is named in the report, and the
     rest goes on.
-    Raises `re.error` for a pattern that is none, `StorageError` when the lake can't be listed.
+    Raises `re.error` for a pattern that is none, `StorageError` or `InvalidConfigError` when the lake can't be listed
+    or its configuration can't be read.
     """
+    lake.reload_config()  # a loop may run for weeks
     run_id = lake.ids.new()
     at_ms = lake.clock.now_ms() if now_ms is None else now_ms
     report = Report(run_id, lake.uri, at_ms, dry_run)

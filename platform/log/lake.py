@@ -170,7 +170,12 @@ class Lake:
             raise InvalidConfigError(f"{where}: {e} Correct it in that file.") from e
 
     def config(self) -> LakeConfig:
-        """The lake's configuration, as of opening it or the last `alter_config` here."""
+        """The lake's configuration, as of opening it or the last `alter_config` or `reload_config` here."""
+        return self._config
+
+    def reload_config(self) -> LakeConfig:
+        """The lake's configuration as it is now, which counts here from then on."""
+        self._config = self._read_config()
         return self._config
 
     def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
