@@ -294,12 +294,14 @@ class AdminClient:
     ) -> dict[str, Future[ConsumerGroupTopicPartitions]]:
         """Tell committed offsets: {group id: future of ConsumerGroupTopicPartitions}.
 
-        `require_stable` changes nothing: without transactions every committed offset is stable.
+        `require_stable`: a group whose offsets wait for an open transaction fails with `UNSTABLE_OFFSET_COMMIT`.
         """
         check_flag("require_stable", require_stable)
         requests = check_group_partitions(list_consumer_group_offsets_request)
         return self._answers.each(
-            requests, lambda g: group_requests.offsets(self._groups, requests[g]), request_timeout
+            requests,
+            lambda g: group_requests.offsets(self._groups, requests[g], require_stable=require_stable),
+            request_timeout,
         )
 
     def alter_consumer_group_offsets(

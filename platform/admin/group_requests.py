@@ -94,9 +94,14 @@ def assigned(group: Group, member: Member) -> list[tuple[str, int]]:
         return []
 
 
-def offsets(log: GroupLog, request: ConsumerGroupTopicPartitions) -> ConsumerGroupTopicPartitions:
-    """Return a group's committed offsets: of the partitions asked for, OFFSET_INVALID where there is none, or all."""
-    committed = log.offsets(request.group_id)
+def offsets(
+    log: GroupLog, request: ConsumerGroupTopicPartitions, *, require_stable: bool = False
+) -> ConsumerGroupTopicPartitions:
+    """Return a group's committed offsets: of the partitions asked for, OFFSET_INVALID where there is none, or all.
+
+    With `require_stable` it raises `UnstableOffsetError` while some of them wait for an open transaction.
+    """
+    committed = log.stable_offsets(request.group_id) if require_stable else log.offsets(request.group_id)
     if request.topic_partitions is None:
         wanted = sorted(committed)
     else:

@@ -15,7 +15,10 @@ from tidelog.clients.topic_partition import TopicPartition
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.leases import Leases
 from tidelog.groups.model import CommittedOffset, Decision
+from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.log.lake import Lake
+from tidelog.transactions.manager import TransactionManager
+from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 
 
 @pytest.fixture
@@ -50,6 +53,21 @@ def refusal(futures):
 
 def shown(answer):
     return [(p.topic, p.partition, p.offset, p.error) for p in answer.topic_partitions]
+
+
+def test_offsets_that_wait_for_a_transaction_are_told_or_refused(client, lake):
+    commit(lake, "g", {("t", 0): 1})
+    producer = TransactionManager(lake, "x", LoggedOffsets(GroupLog(lake)))
+    producer.init()
+    producer.begin()
+    producer.add_offsets(GroupIdentity("g"), {("t", 0): OffsetToCommit(3)})
+    asked = client.list_consumer_group_offsets(request("g"))
+    assert shown(asked["g"].result()) == [("t", 0, 1, None)]
+    error = refusal(client.list_consumer_group_offsets(request("g"), require_stable=True))
+    assert (error, error.retriable()) == (KafkaError.UNSTABLE_OFFSET_COMMIT, True)
+    producer.commit()
+    asked = client.list_consumer_group_offsets(request("g"), require_stable=True)
+    assert shown(asked["g"].result()) == [("t", 0, 3, None)]
 
 
 # --- looking -----------------------------------------------------------------------------------------------
