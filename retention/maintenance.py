@@ -113,7 +113,7 @@ class _Run:
         reports = [TopicReport(name) for name in names]
         ready = [report for report in reports if self._part(report, "", self._is_ready) is True]
         for report in ready:
-            if self.lake.peek(report.topic) is not None:
+            if self._part(report, "", lambda r: self.lake.peek(r.topic)) is not None:
                 self._maintain(report)
         for report in ready:
             if PURGE in self.only and not report.gone:

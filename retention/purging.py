@@ -17,7 +17,14 @@ from tidelog.log.check_files import TopicFiles, list_files, old_temporary_files
 from tidelog.log.checkpoints import whole_checkpoints
 from tidelog.log.config import TopicConfig
 from tidelog.log.door import SMALLEST_MIN_AGE_S, Door
-from tidelog.log.errors import CorruptLogError, LogTrimmedError, NotATopicError, ObjectNotFoundError, UnknownTopicError
+from tidelog.log.errors import (
+    CorruptLogError,
+    LogTrimmedError,
+    NotATopicError,
+    ObjectNotFoundError,
+    UnknownTopicError,
+    UnsupportedFormatError,
+)
 from tidelog.log.holds import Hold, Holder, held_version, read_holds
 from tidelog.log.lake import Lake
 from tidelog.log.purging import AT_ONCE, READERS, Kept, newest_floor, read_kept
@@ -117,7 +124,7 @@ class _Log:
 
 
 def purgeable(lake: Lake) -> list[str]:
-    """The names of the topics that have a log, deleted ones too."""
+    """The names of the topics that have a log, deleted ones and such as can't be opened too."""
     found = []
     for name in lake.storage.list_folders(""):
         if names.is_internal(name) or names.why_invalid(name):
@@ -127,6 +134,8 @@ def purgeable(lake: Lake) -> list[str]:
                 found.append(name)
         except NotATopicError:
             continue
+        except (CorruptLogError, UnsupportedFormatError):  # it must not hide the others, and is named when it is tried
+            found.append(name)
     return found
 
 

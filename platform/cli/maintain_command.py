@@ -1,5 +1,8 @@
 """`tidelog maintain`: retention, compaction, merging and purging of a lake, in this process."""
 
+import os
+import sys
+
 import typer
 
 from tidelog.cli.maintain_options import (
@@ -12,6 +15,9 @@ from tidelog.cli.maintain_options import (
     wanted,
 )
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+
+# Unix's scale from 0 to 19: producers and readers on this machine come first.
+NICENESS = 10
 
 
 def maintain(
@@ -34,8 +40,15 @@ def maintain(
     """
     call = session(context, lake, output, debug)
     asked = wanted(only, topics, pattern, now, dry_run, every)
+    _give_way()
     with call.open_lake() as opened:
         # Arrow, the groups and the scheduler: heavy, and not needed for --help.
         from tidelog.cli.maintaining import carry_out
 
         carry_out(call, opened, asked)
+
+
+def _give_way() -> None:
+    """Take a lower priority, in a process that was started for this; another program that calls it keeps its own."""
+    if "maintain" in sys.argv[1:] and hasattr(os, "nice"):
+        os.nice(NICENESS)

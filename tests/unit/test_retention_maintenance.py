@@ -362,3 +362,16 @@ def test_what_a_run_did_is_told_as_rows() -> None:
     assert [(topic, part) for topic, part, _ in report.rows()] == [("t", "retention"), ("t", "merge")]
     assert report.rows()[0][2].startswith("2 segments of ")
     assert "4 -> 1 files" in report.rows()[1][2]
+
+
+@pytest.mark.parametrize(
+    "entry", [b"", b"{", b'{"protocol":{"minReaderVersion":3,"minWriterVersion":7}}\n{"commitInfo":{}}\n']
+)
+def test_a_topic_whose_log_is_broken_is_named_and_the_others_are_done(entry: bytes) -> None:
+    lake, storage, clock = fed()
+    lake.create_topic("bad")
+    version = lake.topic("bad").state().version
+    storage.put_if_absent(f"bad/{entry_path(version + 1)}", entry)
+    report = maintain(open_lake(storage, clock), groups=GroupLog(lake))
+    assert [(topic, part) for topic, part, _ in messages(report)] == [("bad", "topic")]
+    assert segments(lake) == [(0, 6)]
