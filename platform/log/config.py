@@ -129,8 +129,8 @@ class TopicConfig(Settings):
         "merge.compression.level",
         9,
         int_of(1, 22),
-        "tidelog's own: the least level of zstd in segments that maintenance writes. Level 9 makes JSON 8 % smaller than "
-        "level 3, at a fifth of its speed.",
+        "tidelog's own: the least level of zstd in segments that maintenance writes. Level 9 makes JSON 8 % smaller "
+        "than level 3, at a fifth of its speed.",
         "merge.compression.level",
     )
     message_timestamp_after_max_ms = Key(
