@@ -241,23 +241,30 @@ class TransactionManager:
         """Abort the transaction: nothing of it is ever seen.
 
         Raises `InvalidTransactionStateError` when it turns out to be committed: call commit, which finishes it.
-        Raises `ProducerFencedError`, by which it is aborted too; `StorageError`, `OutcomeUnknownError`: repeat it.
+        Raises `ProducerFencedError`, by which it is aborted too, unless its commit had no answer: then its successor
+        has finished or aborted it. Raises `StorageError`, `OutcomeUnknownError`: repeat it.
         """
         self._require(Phase.OPEN, Phase.COMMITTING)
         decided = bool(self._pending) or self._intent_tried
+        # While an intent may be there, nobody but purges may delete the files that it names.
+        nobodys = not self._intent_tried
         try:
             if not decided:
                 self._number = self._log.check_epoch(self._key()).number
-            elif self._again(lambda: self._log.abort(self._key())) is Verdict.COMMITTED:
+                found = Verdict.ABORTED
+            else:
+                found = self._again(lambda: self._log.abort(self._key()))
+            nobodys = nobodys or found is Verdict.ABORTED
+            if found is Verdict.COMMITTED:
                 self._phase = Phase.COMMITTING
                 raise InvalidTransactionStateError(
                     f"The transaction of {self._transactional_id!r} is committed, and can't be aborted any more: its"
                     " commit had succeeded without an answer. Call commit again, which finishes it."
                 )
-            else:
-                self._log.check_epoch(self._key())
+            self._log.check_epoch(self._key())
         except (ProducerFencedError, UnknownTransactionalIdError) as e:
-            self._staged.drop()
+            if nobodys:
+                self._staged.drop()
             self._fence(e)
             raise
         for group in list(self._pending):
@@ -267,12 +274,9 @@ class TransactionManager:
         self._over({}, decided=decided)
 
     def close(self) -> None:
-        """End: what is open is aborted, or dropped when that fails. Not for a transaction that is being committed."""
+        """End: what is open is aborted. A transaction that is being committed is left to whoever finishes it."""
         if self._phase is Phase.OPEN:
-            try:
-                self.abort()
-            finally:
-                self._staged.drop()
+            self.abort()
         if self._rolled is not None:
             _note_done(self._log, self._rolled)
 

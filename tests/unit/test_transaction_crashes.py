@@ -64,6 +64,8 @@ def run_to_crash(moment: int) -> bool:
     except Crash:
         pass
     town.storage.hook = lambda *call: None
+    if moment % 2:
+        town.storage.inner.lose_power()
     successor = town.process()
     producer = successor.ready()
     done = judge(town, ["1", "2"])

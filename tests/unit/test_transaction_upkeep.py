@@ -1,7 +1,8 @@
 """Upkeep of transactions: what dead producers left is finished, what nobody needs is forgotten, purges are told."""
 
+import pyarrow as pa
 import pytest
-from support.logs import open_lake, put_checkpoint
+from support.logs import open_lake, put_checkpoint, values
 from support.transactions import Process, Town, copy, stage
 
 from tidelog.groups.pending_offsets import LoggedOffsets
@@ -145,3 +146,36 @@ def test_the_marker_of_what_is_not_done_elsewhere_stays() -> None:
         return Outcome((), None)
 
     assert town.process().lake.commit("a", nothing).written is False
+
+
+# --- what a topic became meanwhile --------------------------------------------------------------------------
+
+
+def test_records_get_the_time_at_which_they_are_appended_when_another_append_came_before() -> None:
+    """LogAppendTime never falls: what is rolled forward behind a later append is written again."""
+    town = Town()
+    town.first.lake.alter_topic("a", config={"message.timestamp.type": "LogAppendTime"})
+    producer = town.process().ready()
+    producer.begin()
+    stage(producer, "a", "staged first")
+    producer._staged.parts()
+    town.clock.pass_s(5)
+    town.process().lake.topic("a").append(values("appended first"))
+    producer.commit()
+    times = [
+        t
+        for batch in town.process().lake.topic("a").read(0)
+        for t in batch.column("timestamp").cast(pa.int64()).to_pylist()
+    ]
+    assert times == sorted(times)
+    assert town.seen("a") == [["appended first", "staged first"]]
+
+
+def test_a_topic_that_went_between_the_decision_and_its_turn_counts_as_done() -> None:
+    town = Town()
+    left_undone(town)
+    lake = town.process().lake
+    lake.delete_topic("a")
+    lake.create_topic("a", 1)
+    assert upkeep(town.process()).run().finished == ("x",)
+    assert town.seen() == [[], ["1"]]

@@ -328,6 +328,30 @@ def test_a_commit_without_an_answer_is_taken_up_by_the_next_call_and_can_not_be_
     assert town.seen("a") == [["1", "2"]]
 
 
+def test_a_commit_without_an_answer_keeps_its_files_when_its_producer_is_fenced() -> None:
+    """Its successor has finished it: an abort, or the end of the older one, must not delete what is in the topics."""
+    town = Town()
+    producer = town.first.ready()
+    producer.begin()
+    stage(producer, "a", "1")
+    put: list[str] = []
+
+    def silent(method: str, path: str, phase: str) -> None:
+        if path.startswith("__transaction_state") and (put or (method, phase) == ("put_if_absent", "after")):
+            put.append(path)
+            raise StorageUnavailableError("no answer")
+
+    town.storage.hook = silent
+    with pytest.raises((OutcomeUnknownError, StorageUnavailableError)):
+        producer.commit()
+    town.storage.hook = lambda *call: None
+    town.process().ready()
+    with pytest.raises(ProducerFencedError):
+        producer.abort()
+    producer.close()
+    assert town.seen("a") == [["1"]]
+
+
 def test_a_commit_that_failed_before_it_was_decided_can_be_repeated_or_aborted() -> None:
     town = Town()
     producer = town.first.ready()
