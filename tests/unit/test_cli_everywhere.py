@@ -24,6 +24,8 @@ COMMANDS = [
     ["produce", "orders"],
     ["consume", "orders", "-e"],
     ["check"],
+    ["maintain", "--only", "retention"],
+    ["forget", "--topic", "orders", "--key", "k"],
     ["group", "list"],
     ["group", "describe", "billing"],
     ["group", "reset-offsets", "billing", "--topic", "orders", "--to-latest", "--execute"],
@@ -189,7 +191,8 @@ def test_help_shows_no_default_that_is_code(words):
 
 def test_help_names_the_exit_codes():
     text = " ".join(done("--help").stdout.split())
-    assert "0 done; 1 the operation failed; 2 wrong usage; 3 'check' found errors; 130 interrupted" in text
+    assert "0 done; 1 the operation failed; 2 wrong usage; 3 'check' found errors; 4 'forget' is done" in text
+    assert "130 interrupted by Ctrl-C" in text
 
 
 def test_commands_without_words_show_help():
