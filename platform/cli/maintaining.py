@@ -11,6 +11,7 @@ from tidelog.cli.options import Session
 from tidelog.cli.terminal import console, print_json, say, table
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.groups.upkeep import GroupsAndTransactions
 from tidelog.log.errors import TidelogError
 from tidelog.retention.maintenance import maintain
 from tidelog.retention.report import Report
@@ -49,7 +50,7 @@ def carry_out(
             dry_run=wanted.dry_run,
             executor=executor,
             compactor=compactor,
-            groups=groups,
+            groups=GroupsAndTransactions(groups, transactions),
             needed=transactions.needed_files,
         )
         print_report(report, as_json=call.as_json, one_line=wanted.every_s is not None)

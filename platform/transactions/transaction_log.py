@@ -6,8 +6,10 @@ from typing import TypeVar
 from tidelog.log import layout
 from tidelog.log.errors import InvalidTransactionTimeoutError
 from tidelog.log.lake import Lake
+from tidelog.log.row_log import RowLog
 from tidelog.log.row_rules import RowOutcome
 from tidelog.log.sequences import MAX_PRODUCER_ID
+from tidelog.log.state import ROWS
 from tidelog.transactions import rules
 from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
 from tidelog.transactions.rows import KIND, TransactionsFold
@@ -57,6 +59,10 @@ class TransactionLog:
     def done_so_far(self) -> rules.Done:
         """What is everywhere by now."""
         return self._log.look(rules.done)
+
+    def tables(self) -> list[RowLog[TransactionsFold]]:
+        """The table itself; none before the first write."""
+        return [self._log] if self._log.fact(ROWS) is not None else []
 
     # --- deciding ------------------------------------------------------------------------------------------
 

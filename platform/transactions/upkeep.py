@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from tidelog.log import names
 from tidelog.log.lake import Lake
+from tidelog.log.row_log import RowLog
 from tidelog.transactions.ports import GroupOffsets
 from tidelog.transactions.roll_forward import decide_retire, finish
+from tidelog.transactions.rows import TransactionsFold
 from tidelog.transactions.transaction_log import TransactionLog
 
 
@@ -35,6 +37,10 @@ class TransactionUpkeep:
         return TransactionsUpkeep(
             tuple(one.transactional_id for one in finished), tuple(forgotten), self._retire_markers()
         )
+
+    def tables(self) -> list[RowLog[TransactionsFold]]:
+        """The table that holds the transactions; none before the first."""
+        return self._log.tables()
 
     def _retire_markers(self) -> int:
         done, now_ms = self._log.done_so_far(), self._lake.clock.now_ms()

@@ -6,11 +6,13 @@ from support.logs import open_lake, put_checkpoint, values
 from support.transactions import Process, Town, copy, stage
 
 from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.groups.upkeep import GroupsAndTransactions
 from tidelog.log import layout
 from tidelog.log.actions import Txn
 from tidelog.log.decisions import Outcome
 from tidelog.log.errors import SegmentTooOldError, StorageFullError
 from tidelog.log.state import TopicState
+from tidelog.retention.maintenance import maintain
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.model import Part, marker, marker_version
 from tidelog.transactions.roll_forward import roll_forward
@@ -179,3 +181,21 @@ def test_a_topic_that_went_between_the_decision_and_its_turn_counts_as_done() ->
     lake.create_topic("a", 1)
     assert upkeep(town.process()).run().finished == ("x",)
     assert town.seen() == [[], ["1"]]
+
+
+def test_maintenance_looks_after_transactions_with_the_groups() -> None:
+    town = Town(transactional_id_expiration_ms="1000")
+    process = town.process()
+    both = GroupsAndTransactions(process.groups, upkeep(process))
+    assert both.tables() == []
+    copy(process.ready("idle"), "0", 1)
+    left_undone(town)
+    town.clock.pass_s(2)
+    names = [layout.OFFSETS_TABLE, layout.TRANSACTIONS_TABLE]
+    assert [table.name for table in both.tables()] == names
+    assert both.expire_offsets(town.clock.now_ms(), dry_run=True) == {}
+    assert town.seen("a") == [["0"]]
+    report = maintain(process.lake, groups=both, needed=upkeep(process).needed_files)
+    assert not report.failed
+    assert town.seen("a") == [["0", "1"]]
+    assert [one.transactional_id for one in process.log.all()] == ["x"]
