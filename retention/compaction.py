@@ -84,6 +84,15 @@ def is_active(live: Sequence[Segment], config: TopicConfig, now_ms: int) -> bool
     return bool(live) and now_ms - live[-1].modification_ms <= longest_ms
 
 
+def cleanable(state: TopicState, config: TopicConfig, partition: int, now_ms: int) -> tuple[int, int]:
+    """The dirty offsets [start, end) of a partition that may be compacted at `now_ms`; empty where the two are equal.
+
+    The active segment stays out, and so does all from the first segment on that is younger than the lag.
+    """
+    dirty = max(state.start(partition), state.cleans.get(partition, 0))
+    return dirty, max(dirty, _cleanable_end(state.live(partition), state.end(partition), dirty, config, now_ms))
+
+
 def tombstone_mark(state: TopicState, partition: int) -> TombstoneMark | None:
     """The tombstones of a partition that wait for their time, None when there are none."""
     below = state.txn(f"{layout.TOMBSTONES_PREFIX}{partition}") or 0
@@ -124,8 +133,7 @@ def _partition(
 ) -> tuple[float, PartitionCompaction] | None:
     """How dirty a partition is and what is due there, None for nothing."""
     live, start = state.live(partition), state.start(partition)
-    dirty = max(start, state.cleans.get(partition, 0))
-    end = max(dirty, _cleanable_end(live, state.end(partition), dirty, config, now_ms))
+    dirty, end = cleanable(state, config, partition, now_ms)
     clean_bytes, dirty_bytes = _bytes(live, start, dirty), _bytes(live, dirty, end)
     ratio = dirty_bytes / (clean_bytes + dirty_bytes) if dirty_bytes else 0.0
     forced = dirty_bytes > 0 and _waited_long(live, dirty, end, config, now_ms)
@@ -151,7 +159,6 @@ def _expired_below(live: Sequence[Segment], mark: TombstoneMark | None, config: 
 
 
 def _cleanable_end(live: Sequence[Segment], log_end: int, dirty: int, config: TopicConfig, now_ms: int) -> int:
-    """The offset up to which may be compacted: the active segment, and what is younger than the lag, stays."""
     end = live[-1].base_offset if is_active(live, config, now_ms) else log_end
     if config.min_compaction_lag_ms > 0:
         for segment in live:

@@ -6,9 +6,10 @@ them loses what both did, says so, and is done.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tidelog.log.config import TopicConfig
 from tidelog.log.decisions import Outcome
@@ -16,6 +17,7 @@ from tidelog.log.errors import InvalidConfigError, TidelogError, TopicChangedErr
 from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
 from tidelog.log.positions import GroupUpkeep
+from tidelog.log.row_log import RowLog
 from tidelog.log.state import TopicState
 from tidelog.retention.clocks import clock_problem
 from tidelog.retention.compacting import CompactionReport, Compactor, LocalCompactor, compact
@@ -217,7 +219,7 @@ class _Run:
         name = report.topic
         state, config = self._look(name)
         before = shape_of(state, config)
-        units = plan_merges(state, name, config)
+        units = plan_merges(state, name, config, self.now_ms)
         if self.dry_run:
             return Merged(len(units), 0, before, before.replaced((unit, 1, unit.size) for unit in units))
         ends = {partition: state.end(partition) for partition in range(state.partitions)}
@@ -228,7 +230,7 @@ class _Run:
             after = after.replaced((d.unit, len(d.outputs), d.bytes_out) for d in done.landed)
             if all(len(d.unit.inputs) < MOST_INPUTS for d in done.landed):
                 break
-            units = plan_merges(self.lake.topic(name).state(), name, config, ends)
+            units = plan_merges(self.lake.topic(name).state(), name, config, self.now_ms, ends)
         return Merged(count, lost, before, after)
 
     def _purge(self, report: TopicReport) -> Purged:
@@ -254,15 +256,28 @@ class _Run:
     def maintain_offsets(self, groups: GroupUpkeep) -> OffsetsReport:
         """Expire groups' offsets, then compact and purge the tables that hold them."""
         report = OffsetsReport()
-        try:
+        with self._told(report):
             expired = groups.expire_offsets(self.now_ms, dry_run=self.dry_run)
             report.expired = {group: list(gone) for group, gone in expired.items()}
-            for table in groups.tables():
-                if table.chores.plan(_FEWEST_ROW_FILES) is not None:
-                    if not self.dry_run and not table.chores.compact(_FEWEST_ROW_FILES, {"run": self.run_id}):
-                        continue  # somebody else was faster
-                    report.compacted.append(table.name)
-                report.purged.append(self.purger.purge_rows(table, now_ms=self.now_ms, dry_run=self.dry_run))
+        tables: Sequence[RowLog[Any]] = ()
+        with self._told(report):
+            tables = groups.tables()
+        for table in tables:
+            with self._told(report):
+                self._maintain_table(report, table)
+        return report
+
+    def _maintain_table(self, report: OffsetsReport, table: RowLog[Any]) -> None:
+        if table.chores.plan(_FEWEST_ROW_FILES) is not None and (
+            self.dry_run or table.chores.compact(_FEWEST_ROW_FILES, {"run": self.run_id})
+        ):  # else somebody else was faster
+            report.compacted.append(table.name)
+        report.purged.append(self.purger.purge_rows(table, now_ms=self.now_ms, dry_run=self.dry_run))
+
+    @contextmanager
+    def _told(self, report: OffsetsReport) -> Iterator[None]:
+        """What fails is named, and the rest goes on."""
+        try:
+            yield
         except TidelogError as e:
             report.failures.append(Failure(OFFSETS, str(e)))
-        return report

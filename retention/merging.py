@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tidelog.log.config import TopicConfig
 from tidelog.log.state import Segment, TopicState
+from tidelog.retention.compaction import cleanable
 from tidelog.retention.rewrites import Unit, rewrite_codec, runs, unit_of
 
 # So many segments become one at most: an entry that takes long to make loses every race against producers who append
@@ -55,9 +56,9 @@ def shape_of(state: TopicState, config: TopicConfig) -> Shape:
 
 
 def plan_merges(
-    state: TopicState, topic: str, config: TopicConfig, ends: Mapping[int, int] | None = None
+    state: TopicState, topic: str, config: TopicConfig, now_ms: int, ends: Mapping[int, int] | None = None
 ) -> list[Unit]:
-    """The units of a merge, by partition and offset; none where nothing is worth it.
+    """The units of a merge at `now_ms` (ms since the epoch), by partition and offset; none where nothing is worth it.
 
     - A segment of half `segment.bytes` or more stays as it is.
     - Neighbours are gathered from the oldest on until they make `segment.bytes`, or are `MOST_INPUTS`. Of what is
@@ -65,7 +66,9 @@ def plan_merges(
     - Where records expire by time, a merged segment spans `segment.ms` at most, or `retention.ms` when that is
       shorter (Kafka rolls a segment by the first): it expires with its newest record, and would never if it always
       took in the newest ones.
-    - In a compacted topic the newest segment is active and stays, and so does the border of what is compacted.
+    - In a compacted topic the newest segment is active and stays, and so do the borders of what is compacted and of
+      what is about to be. What `min.compaction.lag.ms` still keeps from that becomes segments that span that time at
+      most: a compaction waits for the newest record of a segment, and would for ever if each merge brought newer ones.
 
     `ends` {partition: offset}: only segments below.
     """
@@ -74,8 +77,8 @@ def plan_merges(
         unit_of(state, topic, inputs, config, codec)
         for partition in range(state.partitions)
         for run in runs(state, partition)
-        for part in _parts(_below(run, ends), state, config)
-        for inputs in _gathered(part, config)
+        for part, longest_ms in _parts(_below(run, ends), state, config, now_ms)
+        for inputs in _gathered(part, config, longest_ms)
     ]
 
 
@@ -83,26 +86,31 @@ def _below(run: Sequence[Segment], ends: Mapping[int, int] | None) -> Sequence[S
     return run if ends is None else [s for s in run if s.end <= ends.get(s.partition, 0)]
 
 
-def _parts(run: Sequence[Segment], state: TopicState, config: TopicConfig) -> Iterator[Sequence[Segment]]:
-    """The run, cut where compaction needs its segments apart."""
-    if "compact" not in config.cleanup_policy:
-        yield run
-        return
-    if not run:
+def _parts(
+    run: Sequence[Segment], state: TopicState, config: TopicConfig, now_ms: int
+) -> Iterator[tuple[Sequence[Segment], int | None]]:
+    """The run, cut where compaction needs its segments apart; how many ms a merged segment of each part may span."""
+    expires = "delete" in config.cleanup_policy and config.retention_ms >= 0
+    longest_ms = min(config.segment_ms, config.retention_ms) if expires else None
+    if not run or "compact" not in config.cleanup_policy:
+        yield run, longest_ms
         return
     partition = run[0].partition
-    clean = state.cleans.get(partition, 0)
+    clean, end = cleanable(state, config, partition, now_ms)
     newest = state.live(partition)[-1].path
-    yield [s for s in run if s.end <= clean]
-    yield [s for s in run if s.end > clean and s.path != newest]
+    yield [s for s in run if s.end <= clean], longest_ms
+    dirty = [s for s in run if s.end > clean and s.path != newest]
+    yield [s for s in dirty if s.base_offset < end], longest_ms
+    lag_ms = config.min_compaction_lag_ms
+    yield [s for s in dirty if s.base_offset >= end], lag_ms if longest_ms is None else min(lag_ms, longest_ms)
 
 
-def _gathered(run: Sequence[Segment], config: TopicConfig) -> Iterator[list[Segment]]:
-    """Groups of two neighbours or more that are to become one segment."""
+def _gathered(run: Sequence[Segment], config: TopicConfig, longest_ms: int | None) -> Iterator[list[Segment]]:
+    """Groups of two neighbours or more that are to become one segment, which spans `longest_ms` at most."""
     group = _Group()
     for segment in run:
         large = 2 * segment.size >= config.segment_bytes
-        if large or not group.has_room(segment, config):
+        if large or not group.has_room(segment, config, longest_ms):
             yield from group.whole()
             group = _Group()
         if not large:
@@ -125,14 +133,14 @@ class _Group:
         self._segments.append(segment)
         self._size += segment.size
 
-    def has_room(self, segment: Segment, config: TopicConfig) -> bool:
-        """Whether the segment still fits, by its bytes and by its times."""
+    def has_room(self, segment: Segment, config: TopicConfig, longest_ms: int | None) -> bool:
+        """Whether the segment still fits, by its bytes and, where there is a `longest_ms`, by its times."""
         if self._size + segment.size > config.segment_bytes or len(self._segments) == MOST_INPUTS:
             return False
-        if "delete" not in config.cleanup_policy or config.retention_ms < 0:
+        if longest_ms is None:
             return True
         oldest_ms, newest_ms = self._times_with(segment)
-        return newest_ms - oldest_ms <= min(config.segment_ms, config.retention_ms)
+        return newest_ms - oldest_ms <= longest_ms
 
     def whole(self) -> Iterator[list[Segment]]:
         """All of it: nothing more will ever fit."""

@@ -15,6 +15,7 @@ from tidelog.retention.merging import Shape, plan_merges, shape_of
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
+NOW_MS = 100 * DAY_MS
 
 
 def state_of(sizes: list[int], times_ms: list[tuple[int, int]] | None = None, clean: int = 0) -> TopicState:
@@ -32,7 +33,7 @@ def state_of(sizes: list[int], times_ms: list[tuple[int, int]] | None = None, cl
 def merged(state: TopicState, **config: str) -> list[list[int]]:
     """The numbers of the segments that each unit takes."""
     parsed = TopicConfig.parse({"segment.bytes": "100", **{k.replace("_", "."): v for k, v in config.items()}})
-    return [[s.base_offset // 10 for s in unit.inputs] for unit in plan_merges(state, "t", parsed)]
+    return [[s.base_offset // 10 for s in unit.inputs] for unit in plan_merges(state, "t", parsed, NOW_MS)]
 
 
 @pytest.mark.parametrize(
@@ -82,13 +83,30 @@ def test_the_newest_segment_of_a_compacted_topic_and_the_border_of_what_is_compa
     assert merged(state_of([1] * 6, clean=30)) == [[0, 1, 2, 3, 4, 5]]
 
 
+@pytest.mark.parametrize(
+    ("why", "ages_h", "units"),
+    [
+        ("what may be compacted goes together, however long it took", [900, 400, 11, 0], [[0, 1, 2]]),
+        ("what is younger than the lag stays apart from it", [30, 20, 9, 8, 0], [[0, 1], [2, 3]]),
+        ("and from what is older by more than the lag", [9, 4, 2, 1, 0], [[0, 1, 2, 3]]),
+        ("that comes behind a younger one", [9, 22, 21, 8, 0], [[1, 2]]),
+        ("or before one with a timestamp in the future", [9, 4, -5, -6, 0], [[0, 1], [2, 3]]),
+    ],
+)
+def test_a_merge_keeps_no_record_from_compaction_for_ever(why: str, ages_h: list[int], units: list[list[int]]) -> None:
+    """With min.compaction.lag.ms at ten hours; the last segment is the newest, which stays."""
+    times_ms = [(NOW_MS - age * HOUR_MS, NOW_MS - age * HOUR_MS) for age in ages_h]
+    state = state_of([1] * len(ages_h), times_ms)
+    assert merged(state, cleanup_policy="compact", min_compaction_lag_ms=str(10 * HOUR_MS)) == units, why
+
+
 def test_read_amplification_is_files_for_each_that_is_needed() -> None:
     config = TopicConfig.parse({"segment.bytes": "100"})
     before = shape_of(state_of([10] * 40), config)
     assert before == Shape({0: (40, 400), 1: (0, 0)}, 100)
     assert (before.files, before.bytes, before.read_amplification) == (40, 400, 10.0)
     assert shape_of(state_of([]), config).read_amplification == 1.0
-    units = plan_merges(state_of([10] * 40), "t", config)
+    units = plan_merges(state_of([10] * 40), "t", config, NOW_MS)
     after = before.replaced((unit, 1, 90) for unit in units)
     assert (after.files, after.bytes, after.read_amplification) == (4, 360, 1.0)
 
