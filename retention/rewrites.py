@@ -193,7 +193,7 @@ def decide_rewrite(
             lost.append(done)
     actions: list[Action] = []
     for done in landed:
-        actions.extend(_replacement(done, now_ms))
+        actions.extend(_replacement(done, state.start(done.unit.partition), now_ms))
     actions.extend(_timestamps(state, landed))
     left_out = {done.unit.partition for done in lost}
     for partition, clean in sorted((cleans or {}).items()):
@@ -205,11 +205,14 @@ def decide_rewrite(
     return Outcome(tuple(actions), Landing(tuple(landed), tuple(lost)), operation, parameters=said)
 
 
-def _replacement(done: Rewritten, now_ms: int) -> list[Action]:
+def _replacement(done: Rewritten, start: int, now_ms: int) -> list[Action]:
+    """Inputs leave and outputs come; an output that the log start has passed meanwhile is nobody's."""
     partition = done.unit.partition
     actions: list[Action] = [Remove(s.path, partition, s.base_offset, s.size, now_ms, False) for s in done.unit.inputs]
     actions.extend(
-        Add(o.path, partition, o.base_offset, o.size, o.modification_ms, False, o.stats, o.end) for o in done.outputs
+        Add(o.path, partition, o.base_offset, o.size, o.modification_ms, False, o.stats, o.end)
+        for o in done.outputs
+        if o.end > start
     )
     return actions
 

@@ -107,7 +107,8 @@ class _Decision:
         """The actions for `state`. Raises as `decide_rewrite`."""
         # A list of segments is another one when segments have left, and grows in place when some came.
         partitions = sorted({done.unit.partition for done in self._ready})
-        seen: list[object] = [state.metadata, state.txns.get(layout.PURGE_TXN), *(state.live(p) for p in partitions)]
+        seen: list[object] = [state.metadata, state.txns.get(layout.PURGE_TXN)]
+        seen.extend(thing for p in partitions for thing in (state.live(p), state.start(p)))
         if self._outcome is None or any(now is not then for now, then in zip(seen, self._seen, strict=True)):
             self._outcome = decide_rewrite(
                 state,

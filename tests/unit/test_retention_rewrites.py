@@ -150,6 +150,14 @@ def test_a_start_that_moved_meanwhile_changes_nothing() -> None:
     assert covered(state) == [(0, 20)]
 
 
+def test_an_output_that_the_start_has_passed_meanwhile_is_left_out() -> None:
+    state = state_of(0, 10)
+    planned = unit(state)
+    state.apply(entry(2, start_txn(0, 6)))
+    assert landed(state, done(planned, 0, 3, 6, 8, 10))[1] == []
+    assert covered(state) == [(6, 8), (8, 10)]
+
+
 @pytest.mark.parametrize(("clean", "noted"), [(20, 20), (3, None)])
 def test_how_far_it_is_compacted_is_noted_and_never_falls(clean: int, noted: int | None) -> None:
     state = state_of(0, 10, 20)
