@@ -5,6 +5,7 @@ from typing import Any
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import TopicPartition
+from tidelog.log.errors import TidelogError
 from tidelog.log.row_log import RowLog
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -17,10 +18,18 @@ class GroupsAndTransactions:
         self._transactions = transactions
 
     def expire_offsets(self, now_ms: int, *, dry_run: bool = False) -> Mapping[str, Sequence[TopicPartition]]:
-        """Finish and forget transactions, then expire offsets: {group: (topic, partition) whose offset went}."""
-        if not dry_run:
+        """Finish and forget transactions, then expire offsets: {group: (topic, partition) whose offset went}.
+
+        What holds a transaction up holds no offset up: they expire before it is raised.
+        """
+        if dry_run:
+            return self._groups.expire_offsets(now_ms, dry_run=True)
+        try:
             self._transactions.run()
-        return self._groups.expire_offsets(now_ms, dry_run=dry_run)
+        except TidelogError:
+            self._groups.expire_offsets(now_ms)
+            raise
+        return self._groups.expire_offsets(now_ms)
 
     def tables(self) -> Sequence[RowLog[Any]]:
         """The tables that hold groups and transactions, as far as there are any."""

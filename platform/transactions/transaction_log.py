@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from tidelog.log import layout
-from tidelog.log.errors import InvalidTransactionTimeoutError
+from tidelog.log.errors import CorruptLogError, InvalidTransactionTimeoutError, UnsupportedFormatError
 from tidelog.log.lake import Lake
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_rules import RowOutcome
@@ -108,9 +108,9 @@ class TransactionLog:
         return self._decide(lambda fold, _: rules.decide_floor(fold, topic, topic_id, version))
 
     def drop_floors(self) -> None:
-        """Forget the purge floors of topics that are gone."""
+        """Forget the purge floors of topics that are gone; of one that can't be opened that can't be told."""
         floors = self._log.look(lambda fold: dict(fold.floors))
-        gone = [topic_id for topic_id, floor in floors.items() if self._life_of(floor.topic) != topic_id]
+        gone = [topic_id for topic_id, floor in floors.items() if self._life_of(floor.topic) not in (topic_id, None)]
         if gone:
             self._decide(lambda fold, _: rules.decide_drop_floors(fold, gone))
 
@@ -121,8 +121,12 @@ class TransactionLog:
             return []
         return self._decide(lambda fold, _: rules.decide_expire(fold, since_ms))
 
-    def _life_of(self, topic: str) -> str:
-        state = self._lake.peek(topic)
+    def _life_of(self, topic: str) -> str | None:
+        """The topic's id, "" when there is none of that name, None when it can't be opened."""
+        try:
+            state = self._lake.peek(topic)
+        except (CorruptLogError, UnsupportedFormatError):
+            return None
         return "" if state is None else state.topic_id
 
     def _decide(self, rule: Callable[[TransactionsFold, int], RowOutcome[R]]) -> R:

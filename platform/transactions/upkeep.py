@@ -1,9 +1,11 @@
 """What maintenance does for transactions: finishes what dead producers left, forgets, tells a purge what to leave."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tidelog.log import names
+from tidelog.log.errors import CorruptLogError, InvalidConfigError, TidelogError, UnsupportedFormatError
 from tidelog.log.lake import Lake
 from tidelog.log.row_log import RowLog
 from tidelog.transactions.ports import GroupOffsets
@@ -30,13 +32,26 @@ class TransactionUpkeep:
         self._log = TransactionLog(lake)
 
     def run(self) -> TransactionsUpkeep:
-        """Finish, forget, retire. Raises `StorageError`, `OutcomeUnknownError`."""
-        finished = [one for one in self._log.undone() if finish(self._lake, self._log, self._groups, one)]
+        """Finish, forget, retire.
+
+        A topic that can't be opened holds up the transactions that are to come into it and nothing else: the first such
+        error is raised when all the rest is done. Raises `StorageError`, `OutcomeUnknownError`, and for such a topic
+        `CorruptLogError`, `UnsupportedFormatError`, `InvalidConfigError`.
+        """
+        finished: list[str] = []
+        held_up: list[TidelogError] = []
+        for one in self._log.undone():
+            try:
+                if finish(self._lake, self._log, self._groups, one):
+                    finished.append(one.transactional_id)
+            except (CorruptLogError, UnsupportedFormatError, InvalidConfigError) as e:
+                held_up.append(e)
         forgotten = self._log.expire()
         self._log.drop_floors()
-        return TransactionsUpkeep(
-            tuple(one.transactional_id for one in finished), tuple(forgotten), self._retire_markers()
-        )
+        retired = self._retire_markers()
+        for error in held_up:
+            raise error
+        return TransactionsUpkeep(tuple(finished), tuple(forgotten), retired)
 
     def tables(self) -> list[RowLog[TransactionsFold]]:
         """The table that holds the transactions; none before the first."""
@@ -44,10 +59,11 @@ class TransactionUpkeep:
 
     def _retire_markers(self) -> int:
         done, now_ms = self._log.done_so_far(), self._lake.clock.now_ms()
-        return sum(
-            self._lake.commit(topic, lambda state: decide_retire(state, done, now_ms)).response
-            for topic in self._lake.topics()
-        )
+        retired = 0
+        for topic in self._lake.topics():
+            with suppress(CorruptLogError, UnsupportedFormatError):  # its markers wait until it can be opened
+                retired += self._lake.commit(topic, lambda state: decide_retire(state, done, now_ms)).response
+        return retired
 
     def needed_files(self, topic: str, floor: int) -> Collection[str]:
         """What a purge must leave of files that no entry of the topic names: paths below the topic's folder.

@@ -10,7 +10,7 @@ from tidelog.groups.upkeep import GroupsAndTransactions
 from tidelog.log import layout
 from tidelog.log.actions import Txn
 from tidelog.log.decisions import Outcome
-from tidelog.log.errors import SegmentTooOldError, StorageFullError
+from tidelog.log.errors import CorruptLogError, SegmentTooOldError, StorageFullError
 from tidelog.log.state import TopicState
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.manager import TransactionManager
@@ -181,6 +181,35 @@ def test_a_topic_that_went_between_the_decision_and_its_turn_counts_as_done() ->
     lake.create_topic("a", 1)
     assert upkeep(town.process()).run().finished == ("x",)
     assert town.seen() == [[], ["1"]]
+
+
+def test_a_topic_that_cannot_be_opened_holds_up_its_own_transactions_alone() -> None:
+    town = Town()
+    left_undone(town)
+    copy(town.process().ready("other"), "2", 3)
+    version = town.first.lake.topic("b").state().version
+    town.storage.put_if_absent(f"b/{layout.entry_path(version + 1)}", b"{")
+    process = town.process()
+    with pytest.raises(CorruptLogError):
+        upkeep(process).run()
+    both = GroupsAndTransactions(process.groups, upkeep(process))
+    late_ms = town.clock.now_ms() + 30 * DAY_S * 1000
+    report = maintain(process.lake, only=["offsets"], groups=both, now_ms=late_ms)
+    assert [(topic, one.part) for topic, one in report.failures()] == [("__consumer_offsets", "offsets")]
+    assert report.offsets is not None
+    assert [purged.topic for purged in report.offsets.purged] == [layout.OFFSETS_TABLE, layout.TRANSACTIONS_TABLE]
+    assert town.process().offsets() == {}
+    assert [one.transactional_id for one in process.log.undone()] == ["x"]
+    assert town.seen("a") == [["2", "1"]]
+
+
+def test_what_cannot_be_opened_and_has_no_transaction_holds_up_none() -> None:
+    town = Town()
+    left_undone(town)
+    town.first.lake.create_topic("bad", 1)
+    town.storage.put_if_absent(f"bad/{layout.entry_path(1)}", b"{")
+    assert upkeep(town.process()).run().finished == ("x",)
+    assert town.seen() == [["1"], ["1"]]
 
 
 def test_maintenance_looks_after_transactions_with_the_groups() -> None:
