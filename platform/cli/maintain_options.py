@@ -22,6 +22,8 @@ class Part(StrEnum):
 
 
 ALL = tuple(Part)
+# The last ms of the year 9999: later than any time that a log can name.
+LATEST_MS = 253_402_300_799_999
 
 OnlyOption = Annotated[
     list[Part] | None, typer.Option("--only", help="Only this part. Repeatable.", show_default=False)
@@ -40,6 +42,7 @@ NowOption = Annotated[
         "--now",
         metavar="MS",
         min=0,
+        max=LATEST_MS,
         help="The time that plans go by, in ms since the epoch; without it, the machine's clock.",
         show_default=False,
     ),

@@ -97,6 +97,7 @@ def test_a_topic_that_is_none_is_named(lake):
         (["--only", "everything"], "'everything' is not one of"),
         (["--now", "tomorrow"], "unable to parse string as an integer"),
         (["--now", "-1"], "greater than or equal to 0"),
+        (["--now", "253402300800000"], "less than or equal to 253402300799999"),
         (["--topic", "orders", "--pattern", "o.*"], "give --topic or --pattern"),
         (["--pattern", "("], "no regular expression"),
         (["--only", "offsets", "--topic", "orders"], "leave out --topic and --pattern"),
