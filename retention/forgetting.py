@@ -57,12 +57,12 @@ class Forgotten:
         return {
             "topic": self.topic,
             "run": self.run_id,
-            "dryRun": self.dry_run,
+            "dry_run": self.dry_run,
             "keys": self.keys,
             "records": self.records,
             "rewritten": [{"path": s.path, "bytes": s.size} for s in self.rewritten],
             "deleted": [{"path": d.path, "bytes": d.size} for d in self.deleted],
-            "waiting": [{"path": w.path, "bytes": w.size, "for": w.why, "untilMs": w.until_ms} for w in self.waiting],
+            "waiting": [{"path": w.path, "bytes": w.size, "for": w.why, "until_ms": w.until_ms} for w in self.waiting],
             "failures": {str(p): why for p, why in sorted(self.failures.items())},
             "done": self.done,
         }

@@ -75,17 +75,17 @@ class Purged:
         """The figures, for a report. Times in ms since the epoch, by the store's clock."""
         orphans = [d for d in self.deleted if d.why == "orphan"]
         return {
-            "deletedFiles": len(self.deleted),
-            "deletedBytes": sum(d.size for d in self.deleted),
+            "deleted_files": len(self.deleted),
+            "deleted_bytes": sum(d.size for d in self.deleted),
             "orphans": len(orphans),
             "unfinished": self.unfinished,
-            "waitingFiles": len(self.waiting),
-            "waitingBytes": sum(w.size for w in self.waiting),
-            "waitingUntilMs": max((w.until_ms for w in self.waiting if w.until_ms is not None), default=None),
-            "oldestVersion": self.oldest,
-            "deletedEntries": self.entries,
+            "waiting_files": len(self.waiting),
+            "waiting_bytes": sum(w.size for w in self.waiting),
+            "waiting_until_ms": max((w.until_ms for w in self.waiting if w.until_ms is not None), default=None),
+            "oldest_version": self.oldest,
+            "deleted_entries": self.entries,
             "checkpoint": self.checkpoint,
-            "purgeFloor": self.floor,
+            "purge_floor": self.floor,
         }
 
 

@@ -92,7 +92,7 @@ class TopicReport:
 
     def to_json(self) -> dict[str, Any]:
         """The report of the topic as JSON has it."""
-        parts = {"retention": self.retention, "compact": self.compact, "merge": self.merge, "purge": self.purge}
+        parts = {"retention": self.retention, "merge": self.merge, "compact": self.compact, "purge": self.purge}
         return {
             "topic": self.topic,
             **{name: part.to_json() for name, part in parts.items() if part is not None},
@@ -174,22 +174,37 @@ def _parts(topic: TopicReport) -> list[tuple[str, str]]:
     found = []
     if (retained := topic.retention) is not None:
         cut = f", {retained.cut} cut" if retained.cut else ""
-        text = f"{_many(retained.segments, 'segment')} of {retained.bytes:,} bytes{cut}{_lost(retained.lost)}"
+        expired = f"{_many(retained.segments, 'segment')} of {retained.bytes:,} bytes expired"
+        text = f"{expired if retained.segments else 'nothing expired'}{cut}{_lost(retained.lost)}"
         if retained.future:
             text += f"; timestamps in the future keep partitions {_numbers(sorted(retained.future))}"
         found.append(("retention", text))
-    if (compacted := topic.compact) is not None:
-        change = f"{compacted.records_in:,} -> {compacted.records_out:,} records"
-        bytes_ = f"{compacted.bytes_in:,} -> {compacted.bytes_out:,} bytes"
-        found.append(("compact", f"{_many(compacted.landed, 'unit')}: {change}, {bytes_}{_lost(compacted.lost)}"))
     if (merged := topic.merge) is not None:
-        before, after = merged.before, merged.after
-        change = f"{before.files:,} -> {after.files:,} files, {before.bytes:,} -> {after.bytes:,} bytes"
-        amplified = f"read amplification {before.read_amplification:.1f} -> {after.read_amplification:.1f}"
-        found.append(("merge", f"{change}, {amplified}{_lost(merged.lost)}"))
+        found.append(("merge", _merged(merged)))
+    if (compacted := topic.compact) is not None:
+        found.append(("compact", _compacted(compacted)))
     if (purged := topic.purge) is not None:
         found.append(("purge", _purged(purged)))
     return found
+
+
+def _merged(merged: Merged) -> str:
+    before, after = merged.before, merged.after
+    if not merged.units:
+        return f"nothing to merge: {_many(before.files, 'file')}, {before.bytes:,} bytes"
+    change = f"{before.files:,} -> {after.files:,} files, {before.bytes:,} -> {after.bytes:,} bytes"
+    amplified = f"read amplification {before.read_amplification:.1f} -> {after.read_amplification:.1f}"
+    return f"{change}, {amplified}{_lost(merged.lost)}"
+
+
+def _compacted(compacted: CompactionReport) -> str:
+    if not compacted.partitions:
+        return "nothing due"
+    due = f"{_many(len(compacted.partitions), 'partition')} due"
+    if not compacted.landed:
+        return f"{due}, {_many(compacted.units, 'unit')}{_lost(compacted.lost)}"
+    change = f"{compacted.records_in:,} -> {compacted.records_out:,} records"
+    return f"{due}: {change}, {compacted.bytes_in:,} -> {compacted.bytes_out:,} bytes{_lost(compacted.lost)}"
 
 
 def _offsets(offsets: OffsetsReport) -> list[tuple[str, str]]:
@@ -208,7 +223,8 @@ def _purged(purged: Purged) -> str:
     size = sum(file.size for file in purged.deleted)
     waiting = f", {len(purged.waiting)} wait" if purged.waiting else ""
     entries = f", {_many(purged.entries, 'log object')}" if purged.entries else ""
-    return f"{_many(len(purged.deleted), 'file')} of {size:,} bytes{entries}{waiting}"
+    deleted = f"{_many(len(purged.deleted), 'file')} of {size:,} bytes" if purged.deleted else "no file to delete"
+    return f"{deleted}{entries}{waiting}"
 
 
 def _failed(failure: Failure) -> str:

@@ -30,7 +30,7 @@ def test_the_records_leave_and_files_wait() -> None:
     (topic,) = report["topics"]
     assert (topic["topic"], topic["keys"], topic["records"], report["done"]) == ("t", 1, 2, False)
     assert [w["path"] for w in topic["waiting"]] == [r["path"] for r in topic["rewritten"]]
-    assert topic["waiting"][0]["untilMs"] > 0
+    assert topic["waiting"][0]["until_ms"] > 0
     assert consumed(address) == "1:b=1\n"
 
 
