@@ -29,10 +29,13 @@ class Leases:
         self._storage.put(lease_path(group_id, member_id), json.dumps(lease).encode())
 
     def counter(self, group_id: str, member_id: str) -> int | None:
-        """The counter that the member wrote last; None when it has no lease. Raises StorageError."""
+        """The counter that the member wrote last; None when it has no lease. Raises StorageError.
+
+        None, too, for one that a power loss has torn: it is never synced, and shows no life.
+        """
         try:
             return int(json.loads(self._storage.get(lease_path(group_id, member_id)))["counter"])
-        except ObjectNotFoundError:
+        except (ObjectNotFoundError, ValueError, KeyError, TypeError):
             return None
 
     def drop(self, group_id: str, member_id: str) -> None:

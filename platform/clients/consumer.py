@@ -141,7 +141,8 @@ class Consumer(ConsumerCore):
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """The next messages and error events: `num_messages`, or fewer after `timeout` seconds (below 0: no end).
 
-        Raises ValueError for more than 1,000,000.
+        Fewer, too, when partitions are to be given up: the next call tells of it. Raises ValueError for more than
+        1,000,000.
         """
         self._check_open()
         if not 0 <= num_messages <= MOST_MESSAGES:
@@ -151,7 +152,7 @@ class Consumer(ConsumerCore):
         messages: list[Message] = []
         while len(messages) < count:
             left = count - len(messages)
-            found = self._next(until_s, lambda: self._buffer.take_many(left))  # noqa: B023 - called at once
+            found = self._next(until_s, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
             if not found:
                 break
             messages += found
@@ -174,7 +175,7 @@ class Consumer(ConsumerCore):
         count = 0
         while count < num_records:
             left = num_records - count
-            found = self._next(until_s, lambda: self._buffer.take_batch(left))  # noqa: B023 - called at once
+            found = self._next(until_s, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
             if found is None:
                 break
             if isinstance(found, Message):

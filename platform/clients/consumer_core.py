@@ -71,15 +71,21 @@ class ConsumerCore:
             return float("inf")
         return self._lake.clock.elapsed_s() + timeout
 
-    def _next(self, until_s: float, take: Callable[[], R | None]) -> R | None:
-        """What `take` finds in the buffer, once there is something; None when the time is over."""
+    def _next(self, until_s: float, take: Callable[[], R | None], *, holds: bool = False) -> R | None:
+        """What `take` finds in the buffer, once there is something; None when the time is over.
+
+        `holds`: the caller has found records before, which the application is to get before it is told that their
+        partitions are others' by now: None then.
+        """
         self._check_open()
         group = self._group
         group.polled()
         group.is_polling = True
         try:
             while True:
-                self._rebalancing.serve(self)
+                self._rebalancing.serve(self, but_losses=holds)
+                if holds and self._events.take_away:
+                    return None
                 with self._lock:
                     self._check_open()
                     found = take()

@@ -40,7 +40,14 @@ class Trouble:
     deliver: bool
 
 
-GroupEvent: TypeAlias = Revoke | Assigned | Lost | CommitDone | Trouble
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What is told next was assigned to this consumer as such a member."""
+
+    metadata: ConsumerGroupMetadata
+
+
+GroupEvent: TypeAlias = Joined | Revoke | Assigned | Lost | CommitDone | Trouble
 
 
 class GroupSide:
@@ -58,6 +65,9 @@ class GroupSide:
         self._membership: Membership | None = None
         self._topics: Topics | None = None
         self._commands: deque[Callable[[], None]] = deque()
+        # As whom the application reads by what it was told: by the time it hears of a loss, the thread may be a member
+        # again, and what was read before must not pass for that member's.
+        self.reads_as: ConsumerGroupMetadata | None = None
         self._bell = Bell(lake.storage, lake.clock)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -76,11 +86,10 @@ class GroupSide:
         return (self._membership.member_id or None) if self._membership is not None else None
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """As whom this consumer reads."""
-        group_id, instance_id = self._settings.group_id, self._settings.group_instance_id
-        if self._membership is None:
-            return ConsumerGroupMetadata(group_id, group_instance_id=instance_id)
-        return ConsumerGroupMetadata(group_id, self._membership.generation, self._membership.member_id, instance_id)
+        """As whom the application reads: as of the last assignment that a poll has told it."""
+        return self.reads_as or ConsumerGroupMetadata(
+            self._settings.group_id, group_instance_id=self._settings.group_instance_id
+        )
 
     def identity(self) -> Identity | None:
         """As whom to commit; None for a consumer without a subscription. Raises `UnknownMemberError`."""
@@ -142,6 +151,7 @@ class GroupSide:
     def leave(self) -> None:
         """Be no member any more; returns when the group knows."""
         done: Future[None] = Future()
+        self.reads_as = None
 
         def go() -> None:
             membership, self._membership, self._topics = self._membership, None, None
@@ -260,6 +270,8 @@ class GroupSide:
                 continue
             if isinstance(event, Lost):
                 self._lost(event)
+            if isinstance(event, Assigned) and membership.generation >= 0:
+                self._tell(Joined(self._as_member(membership)))
             self._tell(event)
         if membership.member_id:
             self._bell.follow(self.log.table(self._settings.group_id))
@@ -267,6 +279,12 @@ class GroupSide:
             self._told_trouble = ""
         else:
             self._trouble(membership.trouble)
+
+    def _as_member(self, membership: Membership) -> ConsumerGroupMetadata:
+        settings = self._settings
+        return ConsumerGroupMetadata(
+            settings.group_id, membership.generation, membership.member_id, settings.group_instance_id
+        )
 
     def _lost(self, event: Lost) -> None:
         """See that nothing of these partitions is committed, also not as a member of a later generation."""

@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.clients.consumer_assignment import Assignment, Place, as_list
 from tidelog.clients.consumer_buffer import Buffer
 from tidelog.clients.consumer_fetching import Fetcher
-from tidelog.clients.consumer_group import CommitDone, GroupEvent, GroupSide, Trouble
+from tidelog.clients.consumer_group import CommitDone, GroupEvent, GroupSide, Joined, Trouble
 from tidelog.clients.opening import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.topic_partition import TopicPartition
@@ -34,10 +34,18 @@ class Events:
             self._events.append(event)
             self._lock.notify_all()
 
-    def next(self) -> GroupEvent | None:
-        """The first event."""
+    @property
+    def take_away(self) -> bool:
+        """Whether the first event takes partitions away."""
         with self._lock:
-            return self._events.popleft() if self._events else None
+            return bool(self._events) and isinstance(self._events[0], Revoke | Lost)
+
+    def next(self, *, but_losses: bool = False) -> GroupEvent | None:
+        """The first event; None where there is none, or (`but_losses`) where it takes partitions away."""
+        with self._lock:
+            if not self._events or (but_losses and self.take_away):
+                return None
+            return self._events.popleft()
 
     def drop_rebalances(self) -> None:
         """Forget what a group that was left still told."""
@@ -114,22 +122,25 @@ class Rebalancing:
 
     # --- events --------------------------------------------------------------------------------------------
 
-    def serve(self, consumer: object) -> None:
+    def serve(self, consumer: object, *, but_losses: bool = False) -> None:
         """Serve what waits: rebalances and commits, with their callbacks. A callback's exception is raised.
 
-        A call from inside a callback serves nothing.
+        With `but_losses` nothing from the first event on that takes partitions away. A call from inside a callback
+        serves nothing.
         """
         if self._serving or not self._events:
             return
         self._serving = True
         try:
-            while (event := self._events.next()) is not None:
+            while (event := self._events.next(but_losses=but_losses)) is not None:
                 self._serve(consumer, event)
         finally:
             self._serving = False
 
     def _serve(self, consumer: object, event: GroupEvent) -> None:
-        if isinstance(event, Assigned):
+        if isinstance(event, Joined):
+            self._group.reads_as = event.metadata
+        elif isinstance(event, Assigned):
             self._assigned(consumer, event)
         elif isinstance(event, Revoke):
             try:

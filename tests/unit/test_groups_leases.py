@@ -25,6 +25,16 @@ def test_a_lease_is_overwritten_read_and_dropped() -> None:
     assert leases.counter("g", "anna") is None
 
 
+@pytest.mark.parametrize("torn", [b"", b'{"group": "g", "mem', b"[]", b"{}", b'{"counter": null}', b"\xff\x00"])
+def test_a_lease_that_a_power_loss_has_torn_is_none(torn: bytes) -> None:
+    storage = MemoryStorage("m")
+    leases = Leases(storage)
+    storage.put(lease_path("g", "anna"), torn)
+    assert leases.counter("g", "anna") is None
+    leases.renew("g", "anna", 3)
+    assert leases.counter("g", "anna") == 3
+
+
 @pytest.mark.parametrize("name", ["../../x", "a/b", "", "é\n", "x" * 249, "\ud800"])
 def test_any_id_has_a_lease_of_its_own(name: str) -> None:
     leases = Leases(MemoryStorage("m"))
