@@ -1,4 +1,4 @@
-"""What the sink's driver does: the tasks' segments become one entry per topic, or go away."""
+"""What the sink's driver does: the tasks' segments become an entry or an intent, or go away."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -6,11 +6,21 @@ from contextlib import suppress
 from tidelog.log.appends import Marker
 from tidelog.log.errors import InvalidOptionError, OutcomeUnknownError, StorageError, TidelogError
 from tidelog.log.lake import Lake
-from tidelog.log.layout import SINK_PREFIX, TXN_PREFIX
-from tidelog.log.segments import Staged
+from tidelog.log.layout import TXN_PREFIX
 from tidelog.log.shared import shared_storage
-from tidelog.log.storage import Storage
+from tidelog.log.topic import Topic
+from tidelog.sinks.intents import (
+    PRODUCERS,
+    Producers,
+    commit_numbered,
+    commit_once,
+    finish_left,
+    query_transactional_id,
+    txn_transactional_id,
+)
+from tidelog.sinks.moving import goes_by_intents, marker_id, newest_by_markers
 from tidelog.sinks.options import SinkOptions, Txn
+from tidelog.sinks.staged_files import Segments, delete, merged
 from tidelog.sinks.tasks import StagedTopics
 
 
@@ -25,58 +35,75 @@ def batch_marker(txn: Txn | None) -> Marker | None:
     return Marker(txn.app_id, txn.version, strict=False)
 
 
-def stream_marker(query_id: str, batch_id: int) -> Marker:
-    """The marker of a streaming query's batch."""
-    return Marker(f"{SINK_PREFIX}{query_id}", batch_id, strict=True)
+def commit_stream(
+    lake: Lake, staged: Iterable[StagedTopics], options: SinkOptions, query_id: str, batch_id: int
+) -> None:
+    """Commit a streaming query's batch, once: the same batch again changes nothing, wherever its rows go by then.
 
-
-def commit(lake: Lake, staged: Iterable[StagedTopics], options: SinkOptions, marker: Marker | None) -> None:
-    """Commit what the tasks staged, one entry a topic; a topic that has seen the marker is left as it is.
-
-    When a topic refuses its entry, what was staged for it and for the topics after it is deleted. Raises what
-    `Topic.commit` raises.
+    With option `topic` it is one entry with the query's marker, else one intent. A batch for which nothing was staged
+    leaves no trace: nothing would be repeated. Raises `StaleBatchError` for a batch before the newest one, and what
+    `Topic.commit` and `commit_numbered` raise.
     """
-    waiting = dict(sorted(_merged(staged).items()))
-    for name in list(waiting):
-        try:
-            taken = lake.topic(name).commit(
-                waiting[name], acks=options.acks, marker=marker, request_id=options.request_id
-            )
-        except OutcomeUnknownError:
-            raise  # the entry may be there, and then it needs its segments
-        except TidelogError:
-            _delete(lake.storage, waiting)
-            raise
-        segments = waiting.pop(name)
-        if not taken:
-            _delete(lake.storage, {name: segments})
+    segments, transactional_id = merged(staged), query_transactional_id(query_id)
+    if not segments:
+        if options.topic is None:
+            finish_left(lake, transactional_id)
+        return
+    if options.topic is not None:
+        topic = lake.topic(options.topic)
+        if not goes_by_intents(lake, topic.known, query_id):
+            marker = Marker(marker_id(query_id), batch_id, strict=True)
+            _commit_entry(lake, topic, segments, options, marker)
+            return
+    commit_numbered(
+        lake,
+        transactional_id,
+        batch_id,
+        segments,
+        PRODUCERS,
+        strict=True,
+        counted_before=lambda: newest_by_markers(lake, query_id, batch_id),
+    )
+
+
+def commit_batch(lake: Lake, staged: Iterable[StagedTopics], options: SinkOptions) -> None:
+    """Commit a batch write: all of it or nothing, also over several topics, which makes it an intent.
+
+    With `txnAppId` and `txnVersion` a repeat, or an older version, changes nothing: with option `topic` that topic
+    tells, else the log of transactions for the whole lake. Raises as `commit_stream`, but for the first.
+    """
+    segments = merged(staged)
+    if segments and options.topic is None and options.txn is not None:
+        app_id, version = options.txn.app_id, options.txn.version
+        commit_numbered(lake, txn_transactional_id(app_id), version, segments, Producers(), strict=False)
+    elif len(segments) > 1:
+        commit_once(lake, segments)
+    else:
+        for name in segments:
+            _commit_entry(lake, lake.topic(name), segments, options, batch_marker(options.txn))
+
+
+def _commit_entry(lake: Lake, topic: Topic, segments: Segments, options: SinkOptions, marker: Marker | None) -> None:
+    """Commit what was staged for the only topic as one entry; what is refused or repeated is deleted."""
+    try:
+        taken = topic.commit(segments[topic.name], acks=options.acks, marker=marker, request_id=options.request_id)
+    except OutcomeUnknownError:
+        raise  # the entry may be there, and then it needs its segments
+    except TidelogError:
+        delete(lake.storage, segments)
+        raise
+    if not taken:
+        delete(lake.storage, segments)
 
 
 def abort(lake: str, messages: Sequence[StagedTopics | None]) -> None:
     """Delete what the tasks of a failed job staged; `messages` has None for a task that failed.
 
-    Spark aborts as well when a commit failed, and then every task has its message: the entry may be there, so its
-    segments stay. `commit` has deleted those that were refused; others are nobody's and are purged later. Never
-    raises `StorageError`: Spark would show that instead of what went wrong.
+    Spark aborts as well when a commit failed, and then every task has its message: the entry or intent may be there,
+    so its segments stay. The commit has deleted those that were refused; others are nobody's and are purged later.
+    Never raises `StorageError`: Spark would show that instead of what went wrong.
     """
     if all(message is not None for message in messages):
         return
     with suppress(StorageError):
-        _delete(shared_storage(lake), _merged(message for message in messages if message is not None))
-
-
-def _merged(staged: Iterable[StagedTopics]) -> dict[str, list[Staged]]:
-    """{topic: segments}, tasks in their order."""
-    merged: dict[str, list[Staged]] = {}
-    for one in staged:
-        for name, segments in one.segments.items():
-            merged.setdefault(name, []).extend(segments)
-    return merged
-
-
-def _delete(storage: Storage, segments: dict[str, list[Staged]]) -> None:
-    # What can't be deleted now is nobody's and is purged later; the batch's outcome is what the caller must learn.
-    with suppress(StorageError):
-        for topic, staged in segments.items():
-            for segment in staged:
-                storage.delete(f"{topic}/{segment.path}")
+        delete(shared_storage(lake), merged(message for message in messages if message is not None))

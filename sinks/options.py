@@ -77,7 +77,13 @@ class SinkOptions:
 def parse_batch(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:
     """Options of a batch write. `environment_lake` is TIDELOG_LAKE or None. Raises InvalidOptionError."""
     given = lowered(options)
-    return replace(_parse(given, environment_lake, _txn(given)), request_id=given.get("requestid"))
+    parsed = replace(_parse(given, environment_lake, _txn(given)), request_id=given.get("requestid"))
+    if parsed.request_id is not None and parsed.topic is None:
+        raise InvalidOptionError(
+            "Option 'requestId' is the id of one log entry, and rows that a column 'topic' routes may need several. Set"
+            " the option 'topic', or leave 'requestId' out."
+        )
+    return parsed
 
 
 def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:

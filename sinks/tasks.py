@@ -58,8 +58,8 @@ def stage(
     """Stage the rows of `batches`, whose columns are `names` in order. `known` is the topic of option `topic`.
 
     `planned_ms` (since the epoch) is the LogAppendTime of the whole batch: tasks that run side by side must not
-    make it go back and forth. On an error everything staged is deleted again. With acks=all the segments survive a
-    power loss on return.
+    make it go back and forth. On an error everything staged is deleted again. With acks=all, or where the rows may go
+    to several topics, the segments survive a power loss on return: an intent must be able to rely on them.
     """
     stagers: dict[str, tuple[TopicTarget, Stager]] = {}
     partitioner = load_partitioner(options.partitioner)
@@ -76,7 +76,7 @@ def stage(
                 stage_records(stager, records, name, target.config, partitioner, turn, now_ms)
             _bound([stager for _, stager in stagers.values()])
         staged = {name: (target, stager.finish()) for name, (target, stager) in stagers.items()}
-        if options.acks == "all":
+        if options.acks == "all" or options.topic is None:
             lake.storage.sync(f"{t.target.folder}/{s.path}" for t, segments in staged.values() for s in segments)
     except BaseException:
         for _, stager in stagers.values():

@@ -55,7 +55,7 @@ class _Writer:
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
-    """A batch write: all its rows appear at once in each topic, or none."""
+    """A batch write: all its rows appear, at once in each topic, or none."""
 
     def __init__(self, schema: StructType, overwrite: bool, options: SinkOptions) -> None:
         if overwrite:
@@ -73,7 +73,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         # The worker may be gone after this, so the lake is closed: that writes an overdue checkpoint.
         with Lake(self._options.lake, create=False) as lake:
             staged = (one for one in _staged(messages) if one is not None)
-            commits.commit(lake, staged, self._options, commits.batch_marker(self._options.txn))
+            commits.commit_batch(lake, staged, self._options)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what the tasks staged."""
@@ -102,16 +102,12 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         return StagedMessage(self._stage(iterator), query_id)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """Commit a batch; the query's id and the batch's go into the same entry.
-
-        A topic for which nothing was staged gets no entry: the same batch run again stages nothing for it again.
-        """
+        """Commit a batch; the query's id and the batch's go into the same entry, or intent."""
         told = next((message for message in messages if isinstance(message, StagedMessage)), None)
         if told is None:
             return  # the batch had no tasks
         staged = (one for one in _staged(messages) if one is not None)
-        marker = commits.stream_marker(told.query_id, batchId)
-        commits.commit(shared_lake(self._options.lake), staged, self._options, marker)
+        commits.commit_stream(shared_lake(self._options.lake), staged, self._options, told.query_id, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Delete what the tasks staged."""

@@ -93,8 +93,11 @@ class StagedTopics:
         return found
 
     def _require_unchanged(self, staging: _Staging) -> None:
-        """Refuse to go on when the configuration changed that the records before were checked against."""
-        if staging.topic.known.metadata != staging.metadata and (staging.stager or staging.ready):
+        """Refuse to go on when the configuration changed that records staged here were checked against.
+
+        Others' were checked where they were written, as late as that was.
+        """
+        if staging.topic.known.metadata != staging.metadata and staging.stager is not None:
             raise TopicChangedError(
                 f"Topic '{staging.topic.name}' was altered since the transaction's first records were staged, which"
                 " were checked against its configuration of then. Abort the transaction, and begin it again."

@@ -1,25 +1,67 @@
-"""A query whose processes are killed while it works, and one lake for all of them by TIDELOG_LAKE."""
+"""Queries whose processes are killed while they work, and one lake for all of them by TIDELOG_LAKE."""
 
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from support.spark_queries import append, await_that, in_topic, numbered, run, stream
 
 from tidelog.log.lake import Lake
+from tidelog.transactions.transaction_log import TransactionLog
 
-COPY = """
+SESSION = """
 import sys
 import tidelog
 
 spark = tidelog.spark.session("killed", "local[1]", {"spark.default.parallelism": "1"})
-rows = spark.readStream.format("tidelog").options(subscribe="in", startingOffsets="earliest", maxOffsetsPerTrigger=2)
-copied = rows.load().selectExpr("cast(value as string) value").writeStream.format("tidelog")
-copied.options(topic="out", checkpointLocation=sys.argv[1]).start().awaitTermination()
+source = spark.readStream.format("tidelog").options(subscribe="in", startingOffsets="earliest")
 """
+
+COPY = f"""{SESSION}
+copied = source.option("maxOffsetsPerTrigger", 2).load().selectExpr("cast(value as string) value")
+sink = copied.writeStream.format("tidelog").options(topic="out", checkpointLocation=sys.argv[1])
+sink.start().awaitTermination()
+"""
+
+SPREAD = f"""{SESSION}
+spread = source.option("maxOffsetsPerTrigger", 10).load().selectExpr("if(offset % 2 = 0, 'a', 'b') topic", "value")
+spread.writeStream.format("tidelog").option("checkpointLocation", sys.argv[1]).start().awaitTermination()
+"""
+
+# Every Python process runs this first: the one that is about to put an entry into topic `b` says so, and freezes.
+FREEZE = """
+import os
+import signal
+import sys
+
+def freeze(event, arguments):
+    if event == "os.link" and "/lake/b/_delta_log/" in os.fsdecode(arguments[1]):
+        with open("{told}", "x") as told:
+            told.write(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+sys.addaudithook(freeze)
+"""
+
+
+@contextmanager
+def kept_running(script: Path, lake: Lake, checkpoint: str, **more: str) -> Iterator[Callable[[], bool]]:
+    """A script as a process of its own, killed at the end; yields what tells whether it has ended before."""
+    environment = {**os.environ, "TIDELOG_LAKE": lake.uri, **more}
+    with script.with_suffix(".log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(script), checkpoint], env=environment, stderr=log, start_new_session=True
+        )
+        try:
+            yield lambda: process.poll() is not None
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)  # Python and the JVM; Spark's workers end with it
+            process.wait()
 
 
 def test_a_query_killed_in_the_middle_loses_and_repeats_nothing(
@@ -30,19 +72,37 @@ def test_a_query_killed_in_the_middle_loses_and_repeats_nothing(
     lake.create_topic("out")
     script = tmp_path / "copies.py"
     script.write_text(COPY)
-    environment = {**os.environ, "TIDELOG_LAKE": lake.uri}
-    with (tmp_path / "log.txt").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, str(script), checkpoint], env=environment, stderr=log, start_new_session=True
-        )
-        try:
-            await_that(lambda: len(in_topic(lake, "out")) >= 7 or process.poll() is not None)
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)  # Python and the JVM; Spark's workers end with it
-            process.wait()
+    with kept_running(script, lake, checkpoint) as has_ended:
+        await_that(lambda: len(in_topic(lake, "out")) >= 7 or has_ended())
     copied = in_topic(lake, "out")
-    assert 7 <= len(copied) < 60, (tmp_path / "log.txt").read_text()
+    assert 7 <= len(copied) < 60, script.with_suffix(".log").read_text()
 
     run(stream(spark, lake, subscribe="in", startingOffsets="earliest").select("value"), lake, "out", checkpoint)
 
     assert in_topic(lake, "out") == values
+
+
+def test_a_batch_over_topics_killed_after_its_intent_counts_as_it_was_decided(
+    spark: SparkSession, lake: Lake, checkpoint: str, tmp_path: Path
+) -> None:
+    """One topic has its part, the other doesn't, and the query that comes next routes its rows otherwise."""
+    values = numbered("v", 30)
+    append(lake, "in", *values)
+    for topic in ("a", "b"):
+        lake.create_topic(topic)
+    script, told = tmp_path / "spreads.py", tmp_path / "told"
+    script.write_text(SPREAD)
+    (tmp_path / "sitecustomize.py").write_text(FREEZE.format(told=told))
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    with kept_running(script, lake, checkpoint, PYTHONPATH=path) as has_ended:
+        await_that(lambda: (told.exists() and told.read_text()) or has_ended())
+        assert not has_ended(), script.with_suffix(".log").read_text()
+        os.kill(int(told.read_text()), signal.SIGKILL)
+    assert (in_topic(lake, "a"), in_topic(lake, "b")) == (values[:10:2], [])
+    assert [one.batch for one in TransactionLog(lake).undone()] == [0]
+
+    rows = stream(spark, lake, subscribe="in", startingOffsets="earliest").selectExpr("'c' topic", "value")
+    run(rows, lake, None, checkpoint)
+
+    assert (in_topic(lake, "a"), in_topic(lake, "b")) == (values[:10:2], values[1:10:2])
+    assert in_topic(lake, "c") == values[10:]

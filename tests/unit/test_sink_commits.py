@@ -10,7 +10,6 @@ from tidelog.log.errors import (
     InvalidOptionError,
     OutcomeUnknownError,
     StaleBatchError,
-    StorageError,
     TopicChangedError,
 )
 from tidelog.log.lake import Lake
@@ -45,8 +44,9 @@ def files(lake: Lake, topic: str) -> int:
     return len(list((Path(lake.uri.removeprefix("file://")) / topic).glob("partition=*/*")))
 
 
-def run(lake: Lake, batch_id: int, *tasks: StagedTopics) -> None:
-    commits.commit(lake, tasks, parse_stream({"lake": lake.uri}, None), commits.stream_marker(QUERY, batch_id))
+def run(lake: Lake, batch_id: int, *tasks: StagedTopics, **options: str) -> None:
+    """A streaming batch: option `topic` where it is given, else by a `topic` column."""
+    commits.commit_stream(lake, tasks, parse_stream({"lake": lake.uri, **options}, None), QUERY, batch_id)
 
 
 def test_a_batch_is_an_entry_in_each_topic_and_its_repeat_none(lake: Lake) -> None:
@@ -57,41 +57,40 @@ def test_a_batch_is_an_entry_in_each_topic_and_its_repeat_none(lake: Lake) -> No
     assert (committed(lake, "a"), committed(lake, "b")) == (["1", "3"], ["2"])
     assert {topic: lake.topic(topic).state().version for topic in ("a", "b")} == before
     assert (files(lake, "a"), files(lake, "b")) == (2, 1)
-    assert lake.topic("a").state().txn(f"tidelog/sink/{QUERY}") == 0
 
 
-def test_a_repeat_completes_what_broke_off_between_two_topics(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_if_absent = type(lake.storage).put_if_absent
+def test_with_option_topic_a_batch_is_one_entry_with_the_querys_marker(lake: Lake) -> None:
+    run(lake, 0, staged(lake, a="1"), staged(lake, a="2"), topic="a")
+    version = lake.topic("a").state().version
+    run(lake, 0, staged(lake, a="1"), topic="a")
 
-    def refuse(self: object, path: str, data: bytes) -> bool:
-        if path.startswith("b/"):
-            raise StorageError("the disk is on fire")
-        return put_if_absent(self, path, data)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(type(lake.storage), "put_if_absent", refuse)
-    with pytest.raises(StorageError, match="on fire"):
-        run(lake, 7, staged(lake, a="1", b="2"))
-    assert (committed(lake, "a"), committed(lake, "b"), files(lake, "b")) == (["1"], [], 0)
-
-    monkeypatch.undo()
-    run(lake, 7, staged(lake, a="1", b="2"))
-    assert (committed(lake, "a"), committed(lake, "b"), files(lake, "a")) == (["1"], ["2"], 1)
+    assert (committed(lake, "a"), files(lake, "a")) == (["1", "2"], 2)
+    assert (lake.topic("a").state().version, lake.topic("a").state().txn(f"tidelog/sink/{QUERY}")) == (version, 0)
+    assert not (Path(lake.uri.removeprefix("file://")) / "__transaction_state").exists()
 
 
-def test_a_lower_batch_is_an_error_and_leaves_no_files(lake: Lake) -> None:
-    run(lake, 5, staged(lake, a="1"))
-    with pytest.raises(StaleBatchError, match="already taken batch 5 of this streaming query, and now gets batch 4"):
-        run(lake, 4, staged(lake, a="old", b="old"))
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"topic": "a"}, "Topic 'a' has already taken batch 5 of this streaming query, and now gets batch 4"),
+        ({}, "The lake has already taken batch 5 of this streaming query, and now gets batch 4"),
+    ],
+)
+def test_a_lower_batch_is_an_error_and_leaves_no_files(lake: Lake, options: dict[str, str], words: str) -> None:
+    run(lake, 5, staged(lake, a="1"), **options)
+    with pytest.raises(StaleBatchError, match=words):
+        run(lake, 4, staged(lake, a="old"), **options)
 
-    assert (committed(lake, "a"), committed(lake, "b"), files(lake, "a"), files(lake, "b")) == (["1"], [], 1, 0)
+    assert (committed(lake, "a"), files(lake, "a")) == (["1"], 1)
 
 
-def test_a_topic_created_again_refuses_segments_of_the_old_one(lake: Lake) -> None:
+@pytest.mark.parametrize("options", [{"topic": "a"}, {}])
+def test_a_topic_created_again_refuses_segments_of_the_old_one(lake: Lake, options: dict[str, str]) -> None:
     late = staged(lake, a="1")
     lake.delete_topic("a")
     lake.create_topic("a")
     with pytest.raises(TopicChangedError):
-        run(lake, 0, late)
+        run(lake, 0, late, **options)
     assert files(lake, "a") == 0
 
 
@@ -104,14 +103,14 @@ def test_an_unknown_outcome_keeps_the_segments(lake: Lake, monkeypatch: pytest.M
 
     monkeypatch.setattr("tidelog.log.topic.Topic.commit", unknown)
     with pytest.raises(OutcomeUnknownError):
-        run(lake, 0, waiting)
+        run(lake, 0, waiting, topic="a")
     assert files(lake, "a") == 1
 
 
 def test_the_same_txn_or_an_older_one_is_passed_over(lake: Lake) -> None:
-    options = parse_batch({"lake": lake.uri}, None)
     for version, value in ((3, "first"), (3, "again"), (2, "older"), (4, "next")):
-        commits.commit(lake, [staged(lake, a=value)], options, commits.batch_marker(Txn("app", version)))
+        given = {"lake": lake.uri, "topic": "a", "txnAppId": "app", "txnVersion": str(version)}
+        commits.commit_batch(lake, [staged(lake, a=value)], parse_batch(given, None))
 
     assert (committed(lake, "a"), files(lake, "a")) == (["first", "next"], 2)
     assert commits.batch_marker(None) is None
