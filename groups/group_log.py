@@ -28,8 +28,9 @@ from tidelog.transactions.transaction_log import TransactionLog
 
 R = TypeVar("R")
 
-# How often a group is looked at again while its offsets wait for a transaction.
-_ASK_AGAIN_S = 0.02
+# Between looks at a group whose offsets wait for a transaction: at first, and when it takes longer.
+FIRST_LOOK_AGAIN_S = 0.02
+LAST_LOOK_AGAIN_S = 0.25
 
 
 class GroupLog:
@@ -63,21 +64,22 @@ class GroupLog:
         """
         clock = self._lake.clock
         until_s = clock.elapsed_s() + timeout_s
+        pause_s = FIRST_LOOK_AGAIN_S
         while True:
             try:
                 return self._stable_offsets(group_id)
             except UnstableOffsetError:
-                if clock.elapsed_s() >= until_s:
+                left_s = until_s - clock.elapsed_s()
+                if left_s <= 0:
                     raise
-                clock.sleep(_ASK_AGAIN_S)
+                clock.sleep(min(pause_s, left_s))
+                pause_s = min(2 * pause_s, LAST_LOOK_AGAIN_S)
 
     def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         view, verdicts = self._resolved(lambda: self._written(group_id))
         if view.pending and self._patience.aborts({key for key, _ in view.pending}):
             view, verdicts = self._resolved(lambda: self._written(group_id))
-        for key, verdict in verdicts.items():
-            if verdict is not Verdict.OPEN:  # the next reader need not ask again
-                self.decide(group_id, _settled(key, verdict is Verdict.COMMITTED))
+        self._settle(group_id, verdicts)  # the next reader need not ask again
         if view.pending:
             raise unstable(group_id, view)
         return of_this_life(view.offsets, self._lake.peek)
@@ -89,6 +91,11 @@ class GroupLog:
         """
         view, _ = self._resolved(lambda: self._written(group_id))
         return replace(view, offsets=of_this_life(view.offsets, self._lake.peek))
+
+    def _settle(self, group_id: str, verdicts: Verdicts) -> None:
+        for key, verdict in verdicts.items():
+            if verdict is not Verdict.OPEN:
+                self.decide(group_id, _settled(key, verdict is Verdict.COMMITTED))
 
     def _resolved(self, look: Callable[[], GroupView]) -> tuple[GroupView, Verdicts]:
         return resolve(look, self._transactions.verdicts)
@@ -244,6 +251,7 @@ class GroupLog:
     def expire_offsets(self, now_ms: int, *, dry_run: bool = False) -> dict[str, list[TopicPartition]]:
         """Delete what `offsets.retention.minutes` has passed for, and groups of which nothing is left by that.
 
+        What still waits for transactions that have ended, whose producers died, is settled before.
         `now_ms`: ms since the epoch. Returns {group id: partitions whose offset went}; `dry_run`: would go.
         """
         retention_ms = self._lake.config().offsets_retention_minutes * 60_000
@@ -253,10 +261,18 @@ class GroupLog:
 
         expired: dict[str, list[TopicPartition]] = {}
         for group_id in self.groups():
-            seen = rule(self._written(group_id))
+            seen = rule(self._settled_view(group_id, dry_run=dry_run))
             if seen.group is not None or seen.offsets:
                 expired[group_id] = seen.response if dry_run else self.decide(group_id, rule)
         return expired
+
+    def _settled_view(self, group_id: str, *, dry_run: bool) -> GroupView:
+        view = self._written(group_id)
+        if view.pending:
+            view, verdicts = self._resolved(lambda: self._written(group_id))
+            if not dry_run:
+                self._settle(group_id, verdicts)
+        return view
 
     # --- tables --------------------------------------------------------------------------------------------
 

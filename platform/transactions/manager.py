@@ -4,9 +4,10 @@ init -> begin -> stage, add_offsets ... -> commit | abort -> begin ...
 """
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TypeVar
 
@@ -17,12 +18,11 @@ import pyarrow as pa
 from tidelog.log.appends import Ranges
 from tidelog.log.errors import (
     ConcurrentTransactionsError,
-    ContendedLogError,
     InvalidTransactionStateError,
     OutcomeUnknownError,
     ProducerFencedError,
     SegmentTooOldError,
-    StorageError,
+    StaleBatchError,
     TidelogError,
     TransactionAbortedError,
     UnknownTransactionalIdError,
@@ -90,6 +90,9 @@ class TransactionManager:
         self._pending: dict[str, None] = {}  # groups that offsets were added of
         self._parts: tuple[Part, ...] | None = None
         self._missing: BaseException | None = None
+        self._turn = threading.Condition()
+        self._adders = 0  # threads that are adding something
+        self._sealed = False  # nothing is added any more
         self._intent_tried = False
         self._in_doubt = False  # a request went out, and nobody knows what became of it
         self._since_s = 0.0
@@ -164,7 +167,7 @@ class TransactionManager:
     def miss(self, error: BaseException) -> None:
         """Something that was to be in the transaction is not, for this reason: it can only be aborted."""
         if self._phase is Phase.OPEN:
-            self._missing = error
+            self._missing = self._missing or error
 
     # --- ending --------------------------------------------------------------------------------------------
 
@@ -182,13 +185,13 @@ class TransactionManager:
                 f"The transaction of {self._transactional_id!r} can't be committed: something that was to be in it is"
                 f" not ({self._missing}). Call abort_transaction, and begin it again."
             ) from self._missing
-        if self._phase is Phase.OPEN and self._is_late():
+        if self._phase is Phase.OPEN and self._lake.clock.elapsed_s() - self._since_s > self._timeout_ms / 1000:
             raise self._timed_out()
         if batch is not None and batch == self._batch:
             self._staged.drop()
             return self._over({}, decided=False)
         if self._parts is None:
-            self._parts = self._staged.parts()
+            self._parts = self._all_parts()
         if not self._parts and not self._pending and batch is None:
             return self._over({}, decided=False)
         intent = self._decide(batch)
@@ -210,7 +213,17 @@ class TransactionManager:
         now_s = self._lake.clock.elapsed_s()
         if now_s - self._noted_s >= _NOTE_S:
             self._noted_s = now_s
-            self._lake.background.submit(_note_done, self._log, self._rolled)
+            with suppress(RuntimeError):  # the program is at its end; whoever looks at it next notes it
+                self._lake.background.submit(_note_done, self._log, self._rolled)
+
+    def _all_parts(self) -> tuple[Part, ...]:
+        """What was staged. Where it can't all be had, a part may be lost by that: then the rest counts for nothing."""
+        self._seal()
+        try:
+            return self._staged.parts()
+        except BaseException as e:
+            self.miss(e)
+            raise
 
     def _decide(self, batch: int | None) -> Intent | None:
         again = 0
@@ -224,17 +237,26 @@ class TransactionManager:
             except ConcurrentTransactionsError:
                 self._finish_earlier()
             except SegmentTooOldError:
-                again += 1
-                if again > _TRIES:
+                if (again := again + 1) > _TRIES:
                     raise
                 self._staged.write_again()
                 self._parts = self._staged.parts()
-            except (OutcomeUnknownError, ContendedLogError, StorageError) as e:
-                if self._in_doubt or isinstance(e, OutcomeUnknownError):
-                    self._phase = Phase.COMMITTING
-                raise
             except (ProducerFencedError, UnknownTransactionalIdError) as e:
                 self._fence(e)
+                raise
+            except (TransactionAbortedError, StaleBatchError):
+                self._phase = Phase.OPEN  # decided by now: it is not there
+                raise
+            except InvalidTransactionStateError:
+                if self._in_doubt or self._log.check_epoch(self._key()).number <= self._number:
+                    raise
+                raise TransactionAbortedError(  # its number, which was never asked for, is taken
+                    f"The transaction of {self._transactional_id!r} was aborted by an operator, and others that were to"
+                    " come after it. Call abort_transaction, and begin it again."
+                ) from None
+            except TidelogError as e:
+                if self._in_doubt or isinstance(e, OutcomeUnknownError):
+                    self._phase = Phase.COMMITTING
                 raise
 
     def abort(self) -> None:
@@ -245,15 +267,13 @@ class TransactionManager:
         has finished or aborted it. Raises `StorageError`, `OutcomeUnknownError`: repeat it.
         """
         self._require(Phase.OPEN, Phase.COMMITTING)
-        decided = bool(self._pending) or self._intent_tried
+        self._seal()
+        key = self._key()
         # While an intent may be there, nobody but purges may delete the files that it names.
         nobodys = not self._intent_tried
+        traces = bool(self._pending) or self._intent_tried
         try:
-            if not decided:
-                self._number = self._log.check_epoch(self._key()).number
-                found = Verdict.ABORTED
-            else:
-                found = self._again(lambda: self._log.abort(self._key()))
+            found = self._again(lambda: self._log.abort(key)) if traces else Verdict.ABORTED
             nobodys = nobodys or found is Verdict.ABORTED
             if found is Verdict.COMMITTED:
                 self._phase = Phase.COMMITTING
@@ -261,17 +281,18 @@ class TransactionManager:
                     f"The transaction of {self._transactional_id!r} is committed, and can't be aborted any more: its"
                     " commit had succeeded without an answer. Call commit again, which finishes it."
                 )
-            self._log.check_epoch(self._key())
+            number = self._log.check_epoch(key).number  # an operator may have aborted more
         except (ProducerFencedError, UnknownTransactionalIdError) as e:
             if nobodys:
                 self._staged.drop()
             self._fence(e)
             raise
         for group in list(self._pending):
-            self._again(lambda: self._groups.settle(group, self._key(), committed=False))  # noqa: B023
+            self._again(lambda: self._groups.settle(group, key, committed=False))  # noqa: B023
             del self._pending[group]
         self._staged.drop()
-        self._over({}, decided=decided)
+        self._number = number
+        self._over({}, decided=False)
 
     def close(self) -> None:
         """End: what is open is aborted. A transaction that is being committed is left to whoever finishes it."""
@@ -288,7 +309,7 @@ class TransactionManager:
         self._pending = {}
         self._parts = None
         self._missing = None
-        self._intent_tried = False
+        self._intent_tried = self._sealed = False
         self._phase = Phase.READY
         return ranges
 
@@ -312,9 +333,6 @@ class TransactionManager:
                 self._in_doubt = True
         return request()
 
-    def _is_late(self) -> bool:
-        return self._lake.clock.elapsed_s() - self._since_s > self._timeout_ms / 1000
-
     def _timed_out(self) -> TransactionAbortedError:
         return TransactionAbortedError(
             f"The transaction of {self._transactional_id!r} is open for longer than transaction.timeout.ms"
@@ -329,17 +347,29 @@ class TransactionManager:
     @contextmanager
     def _adding(self) -> Iterator[None]:
         """What fails to be added is missing: then the transaction can't be committed any more."""
-        self._require(Phase.OPEN)
-        if self._parts is not None:
-            raise InvalidTransactionStateError(
-                f"The commit of the transaction of {self._transactional_id!r} has failed, and nothing can be added"
-                " to it any more: call commit_transaction again, or abort_transaction."
-            )
+        with self._turn:
+            self._require(Phase.OPEN)
+            if self._sealed:
+                raise InvalidTransactionStateError(
+                    f"The transaction of {self._transactional_id!r} is being committed, or that has failed: nothing can"
+                    " be added to it any more. Call commit_transaction again, or abort_transaction."
+                )
+            self._adders += 1
         try:
             yield
         except BaseException as e:
-            self._missing = e
+            self.miss(e)
             raise
+        finally:
+            with self._turn:
+                self._adders -= 1
+                self._turn.notify_all()
+
+    def _seal(self) -> None:
+        """Have nothing more added, and wait for what is being added."""
+        with self._turn:
+            self._sealed = True
+            self._turn.wait_for(lambda: not self._adders)
 
     def _require(self, *phases: Phase) -> None:
         if self._fatal is not None:
