@@ -1,7 +1,6 @@
 """What a consumer is made of, and how a call of it waits."""
 
 import threading
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -12,6 +11,7 @@ from tidelog.clients.consumer_fetching import Fetcher
 from tidelog.clients.consumer_group import GroupSide
 from tidelog.clients.consumer_rebalance import Events, Rebalancing
 from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.helpers import Ending
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.log.errors import TidelogError
@@ -45,7 +45,7 @@ class ConsumerCore:
         self._subscribed = False
         self._closed = False
         # Also when the consumer is forgotten, or the process ends: then nothing is committed, and nobody leaves.
-        self._stop = weakref.finalize(self, _stop, self._fetcher, self._group, opened)
+        self._stop = Ending(self, _stop, self._fetcher, self._group, opened)
 
     def close(self) -> None:
         """Commit what is stored (`enable.auto.commit`), leave the group, and stop. Closing again does nothing."""
@@ -116,7 +116,6 @@ class ConsumerCore:
 def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake) -> None:
     fetcher.halt()
     group.halt()
-    if not (fetcher.is_current() or group.is_current()):  # a garbage collection may run in one of them
-        fetcher.join()
-        group.join()
-        opened.close()
+    fetcher.join()
+    group.join()
+    opened.close()

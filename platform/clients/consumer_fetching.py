@@ -2,15 +2,16 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from tidelog.clients.constants import OFFSET_INVALID
 from tidelog.clients.consumer_assignment import Assignment, Owned, Place
 from tidelog.clients.consumer_buffer import Buffer
-from tidelog.clients.consumer_starts import RESET, Start, find_start, needs_committed
+from tidelog.clients.consumer_starts import RESET, Start, find_start, needs_committed, once
 from tidelog.clients.errors import KafkaError, kafka_error
+from tidelog.clients.helpers import Helpers
 from tidelog.clients.settings import ConsumerSettings
+from tidelog.groups.group_log import FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.decisions import require_partition
 from tidelog.log.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError, UnstableOffsetError
@@ -20,8 +21,6 @@ from tidelog.log.lake import Lake
 
 # Between looks for where to start, while a topic is not there or the store does not answer.
 _RETRY_S = 1.0
-# The same, while the group's offsets wait for an open transaction.
-_UNSTABLE_RETRY_S = 0.02
 # Threads that decode segments, started when there is much to read.
 _HELPERS = 2
 
@@ -48,7 +47,7 @@ class Fetcher:
         self._assignment = assignment
         self._buffer = buffer
         self._offsets = offsets
-        self._helpers = ThreadPoolExecutor(_HELPERS, thread_name_prefix="tidelog-decode")
+        self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-decode")
         self._engine = FetchEngine(lake, helpers=self._helpers)
         self._session = self._engine.session(headers=True, ends=settings.enable_partition_eof)
         self._limits = FetchLimits(
@@ -59,6 +58,7 @@ class Fetcher:
             settings.fetch_error_backoff_ms / 1000,
         )
         self._most_bytes = settings.queued_max_messages_kbytes * 1024
+        self._unstable_s = FIRST_LOOK_AGAIN_S  # until the next look, while the group's offsets wait for a transaction
         self._paused = False  # as much is read ahead as may be
         self._changed = True
         self._stopping = False
@@ -72,10 +72,6 @@ class Fetcher:
         """Have the thread end."""
         self._stopping = True
         self._engine.wake()
-
-    def is_current(self) -> bool:
-        """Whether the caller is the thread."""
-        return threading.current_thread() is self._thread
 
     def join(self) -> None:
         """Wait for the thread's end and give back what it held."""
@@ -153,7 +149,8 @@ class Fetcher:
                 self._session.remove(topic, partition)
 
     def _find_starts(self, wanted: list[Owned]) -> None:
-        offsets = cache(self._offsets)
+        offsets = once(self._offsets)
+        unstable = False
         states = cache(lambda topic: self._lake.topic(topic).state())
         for owned in wanted:
             start = owned.start
@@ -166,13 +163,16 @@ class Fetcher:
                     reset = self._settings.auto_offset_reset
                     found = find_start(owned.place, start, state, offsets, reset, owned.told)
             except UnstableOffsetError:  # an open transaction decides where: nothing to tell of yet
+                unstable = True
                 with self._lock:
-                    owned.retry_s = self._lake.clock.elapsed_s() + _UNSTABLE_RETRY_S
+                    owned.retry_s = self._lake.clock.elapsed_s() + self._unstable_s
                 continue
             except TidelogError as e:
                 found = kafka_error(e)
             with self._lock:
                 self._found(owned, start, found)
+        if wanted:
+            self._unstable_s = min(2 * self._unstable_s, LAST_LOOK_AGAIN_S) if unstable else FIRST_LOOK_AGAIN_S
 
     def _found(self, owned: Owned, start: int, found: Start | KafkaError) -> None:
         """Read from the start that was found, unless the partition was moved meanwhile."""

@@ -182,10 +182,6 @@ class GroupSide:
         self._stopping = True
         self._bell.ring()
 
-    def is_current(self) -> bool:
-        """Whether the caller is the thread."""
-        return threading.current_thread() is self._thread
-
     def join(self) -> None:
         """Wait for the thread's end and give back what it held."""
         if self._thread is not None:

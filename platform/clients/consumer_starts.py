@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, NoReturn, TypeVar
 
 from tidelog.clients.constants import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
 from tidelog.clients.consumer_assignment import Place
 from tidelog.clients.errors import KafkaError
 from tidelog.groups.model import CommittedOffset
+from tidelog.log.errors import TidelogError
 from tidelog.log.state import TopicState
+
+T = TypeVar("T")
 
 # librdkafka's RD_KAFKA_OFFSET_TAIL(n): so many records before the end.
 OFFSET_TAIL_BASE: Final = -2000
@@ -27,6 +31,26 @@ class Start:
 def needs_committed(start: int) -> bool:
     """Whether the group's offsets must be known."""
     return start in (OFFSET_STORED, OFFSET_INVALID)
+
+
+def once(look: Callable[[], T]) -> Callable[[], T]:
+    """The same look for all who ask, whether it finds something or is refused: many partitions ask at a time."""
+    found: list[Callable[[], T]] = []
+
+    def ask() -> T:
+        if not found:
+            try:
+                answer = look()
+                found.append(lambda: answer)
+            except TidelogError as e:
+                found.append(partial(_refuse, e))
+        return found[0]()
+
+    return ask
+
+
+def _refuse(error: TidelogError) -> NoReturn:
+    raise error
 
 
 def find_start(

@@ -1,9 +1,8 @@
 """The producer, in the shape of `confluent_kafka.Producer`, with Arrow tables on top."""
 
 import threading
-import weakref
 from collections.abc import Mapping
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
@@ -14,6 +13,7 @@ from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer_commits import partitions_of
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
+from tidelog.clients.helpers import Ending, Helpers
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.producer_committer import Shared, TopicCommitter
 from tidelog.clients.producer_queue import MOST_BYTES, MOST_ROWS, Account
@@ -58,7 +58,7 @@ class Producer:
         self._account = Account()
         self._lock = self._account.lock
         self._reports = Reports(self._account, settings.on_delivery, settings.report_only_error)
-        helpers = ThreadPoolExecutor(_HELPERS, thread_name_prefix="tidelog-produce")
+        helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-produce")
         self._transactions = (
             ProducerTransactions(opened.lake, settings, settings.transactional_id, helpers)
             if settings.transactional_id
@@ -72,7 +72,7 @@ class Producer:
         self._most_size = settings.queue_max_kbytes * 1024
         self._largest = settings.message_max_bytes
         # What a program that ends without flush has still waiting is given up, as by librdkafka.
-        self._end = weakref.finalize(self, _end, self._account, self._topics, helpers, opened)
+        self._end = Ending(self, _end, self._account, self._topics, helpers, opened)
 
     # --- producing -----------------------------------------------------------------------------------------
 
@@ -326,21 +326,22 @@ class Producer:
         KafkaException: `txn_requires_abort`, call `abort_transaction`; `retriable`, call this again; `fatal`
         (`_FENCED`), close the producer: a newer one with its id has taken over.
         """
-        transactions = self._transactional()
-        self._most = 0
-        if self.flush(timeout):
-            raise KafkaException(
-                KafkaError(KafkaError._TIMED_OUT, "Records are still waiting: call it again.", retriable=True)
-            )
-        transactions.commit()
+        self._end_transaction(timeout, purge=False).commit()
 
     def abort_transaction(self, timeout: float | None = -1) -> None:
         """Give up what waits, and abort the transaction: nothing of it is ever seen. KafkaException as for a commit."""
+        self._end_transaction(timeout, purge=True).abort()
+
+    def _end_transaction(self, timeout: float | None, *, purge: bool) -> ProducerTransactions:
+        """Take no more records, and settle those there are, lest one gets into the next transaction."""
         transactions = self._transactional()
         self._most = 0
-        self.purge()
-        self.flush(timeout)
-        transactions.abort()
+        if purge:
+            self.purge()
+        if left := self.flush(timeout):
+            text = f"{left} records are still on their way after {timeout} s: call it again."
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
+        return transactions
 
     def _transactional(self) -> ProducerTransactions:
         self._check_open()

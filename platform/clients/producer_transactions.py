@@ -15,9 +15,14 @@ from tidelog.clients.topic_partition import TopicPartition
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.log.errors import (
+    ContendedLogError,
     InvalidTransactionStateError,
+    InvalidTransactionTimeoutError,
+    OutcomeUnknownError,
     ProducerFencedError,
+    StorageError,
     TidelogError,
+    TransactionAbortedError,
     UnknownTransactionalIdError,
 )
 from tidelog.log.lake import Lake
@@ -25,6 +30,9 @@ from tidelog.transactions.manager import Phase, TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 
 R = TypeVar("R")
+
+# After these the same call may succeed: the store had no room, gave no answer, or others were faster.
+_PASSING = (StorageError, OutcomeUnknownError, ContendedLogError)
 
 
 class ProducerTransactions:
@@ -63,7 +71,12 @@ class ProducerTransactions:
         self._manager.miss(KafkaException(error))
 
     def send_offsets(self, positions: Iterable[TopicPartition], group: ConsumerGroupMetadata) -> None:
-        """Commit a group's offsets with the transaction; those below 0 are passed over, as in librdkafka."""
+        """Commit a group's offsets with the transaction; those below 0 are passed over, as in librdkafka.
+
+        Raises TypeError for what is no group's metadata.
+        """
+        if not isinstance(group, ConsumerGroupMetadata):
+            raise TypeError(f"expected a consumer's consumer_group_metadata(), not {type(group).__name__}")
         offsets = {
             (one.topic, one.partition): OffsetToCommit(
                 one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch
@@ -80,7 +93,7 @@ class ProducerTransactions:
 
     def abort(self) -> None:
         """Abort the transaction: nothing of it is ever seen."""
-        self._call(self._manager.abort)
+        self._call(self._manager.abort, ending=True)
 
     def close(self) -> None:
         """Abort what is open."""
@@ -88,33 +101,49 @@ class ProducerTransactions:
 
     def out_of_turn(self) -> KafkaException:
         """What producing outside of a transaction is refused with."""
-        return KafkaException(
-            KafkaError(
-                KafkaError._STATE,
-                f"A producer with a transactional.id produces only in a transaction, and none is open (its state is"
-                f" '{self._manager.phase.value}'): call begin_transaction first.",
-            )
-        )
+        phase = self._manager.phase
+        if phase is Phase.FENCED:
+            text = "Local: Fatal error: this producer was fenced, or its id forgotten. Close it, and create a new one."
+            return KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
+        if phase in (Phase.OPEN, Phase.COMMITTING):
+            hint = "a commit or an abort has begun: call it again"
+        else:
+            hint = "none is open: call begin_transaction first"
+        text = f"A producer with a transactional.id produces only in a transaction, and {hint} (state '{phase.value}')."
+        return KafkaException(KafkaError(KafkaError._STATE, text))
 
-    def _call(self, call: Callable[[], R]) -> R:
+    def _call(self, call: Callable[[], R], *, ending: bool = False) -> R:
         with self._turn:
             try:
                 return call()
             except TidelogError as e:
-                raise KafkaException(_as_kafka(e, self._manager.phase)) from e
+                raise KafkaException(_as_kafka(e, self._manager.phase, ending=ending)) from e
 
 
-def _as_kafka(error: TidelogError, phase: Phase) -> KafkaError:
-    """Fatal: close the producer. Retriable: call again. Abortable: abort the transaction."""
-    if isinstance(error, ProducerFencedError | UnknownTransactionalIdError):
-        return KafkaError(KafkaError._FENCED, str(error), fatal=True)
+def _as_kafka(error: TidelogError, phase: Phase, *, ending: bool) -> KafkaError:
+    """Fatal: close the producer. Retriable: call again. Abortable: abort the transaction. `ending`: it was an abort."""
+    code, text = error.kafka_code, str(error)
+    if isinstance(error, ProducerFencedError):
+        return KafkaError(KafkaError._FENCED, text, fatal=True)
+    if isinstance(error, UnknownTransactionalIdError | InvalidTransactionTimeoutError):
+        return KafkaError(code, text, fatal=True)
     if isinstance(error, InvalidTransactionStateError):
-        return KafkaError(KafkaError._STATE, str(error))
-    if phase is Phase.COMMITTING:
-        return KafkaError(error.kafka_code, str(error), retriable=True)
+        return KafkaError(KafkaError._STATE, text)
+    if isinstance(error, TransactionAbortedError):
+        return KafkaError(_code_of(error.__cause__, code), text, txn_requires_abort=True)
+    if ending or phase is Phase.COMMITTING:
+        return KafkaError(code, text, retriable=isinstance(error, _PASSING))
     if phase is Phase.OPEN:
-        return KafkaError(error.kafka_code, str(error), txn_requires_abort=True)
+        return KafkaError(code, text, txn_requires_abort=True)
     return kafka_error(error)
+
+
+def _code_of(cause: BaseException | None, otherwise: int) -> int:
+    """A commit is refused with the code of what went wrong before, as by librdkafka."""
+    if isinstance(cause, KafkaException):
+        code: int = cause.args[0].code()
+        return code
+    return cause.kafka_code if isinstance(cause, TidelogError) and cause.kafka_code > 0 else otherwise
 
 
 def no_transactional_id() -> KafkaException:

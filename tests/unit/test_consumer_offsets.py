@@ -1,6 +1,5 @@
 """A consumer with assigned partitions: offsets it stores and commits, what it answers, and what it refuses."""
 
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,12 +219,3 @@ def test_bad_arguments(lake: Lake, call: Any, error: type[Exception]) -> None:
 def test_keywords_are_configuration_too(lake: Lake) -> None:
     with Consumer({"group.id": "g"}, lake=lake) as reader:
         assert reader.list_topics().topics
-
-
-def test_a_forgotten_consumer_stops_its_threads(lake: Lake) -> None:
-    before = threading.active_count()
-    reader = consumer(lake)
-    reader.assign([at()])
-    assert threading.active_count() > before
-    del reader
-    assert threading.active_count() == before

@@ -1,5 +1,6 @@
 """The producer's transactions as confluent-kafka has them: what is seen, what is refused, with which error."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -100,7 +101,7 @@ def test_a_member_that_lost_its_partitions_can_only_abort() -> None:
         error = raised(lambda: p.send_offsets_to_transaction([at(1, topic="a")], gone))
         assert (error.code(), error.txn_requires_abort()) == (KafkaError.ILLEGAL_GENERATION, True)
         error = raised(p.commit_transaction)
-        assert (error.code(), error.txn_requires_abort()) == (KafkaError.TRANSACTION_ABORTABLE, True)
+        assert (error.code(), error.txn_requires_abort()) == (KafkaError.ILLEGAL_GENERATION, True)
         p.abort_transaction()
     assert GroupLog(lake).offsets("g") == {}
 
@@ -160,13 +161,22 @@ def test_a_producer_that_was_replaced_is_fenced_for_good() -> None:
             error = raised(old.commit_transaction)
             assert (error.code(), error.fatal()) == (KafkaError._FENCED, True)
             assert raised(old.begin_transaction).fatal()
+            error = raised(lambda: old.produce("a", "old"))
+            assert (error.code(), error.fatal()) == (KafkaError._FATAL, True)
             new.begin_transaction()
             new.produce("a", "new")
             new.commit_transaction()
     assert read(lake, "a") == ["new"]
 
 
-@pytest.mark.parametrize("what", ["too large", "no such partition", "no such topic"])
+REFUSED = {
+    "too large": KafkaError.MSG_SIZE_TOO_LARGE,
+    "no such partition": KafkaError._UNKNOWN_PARTITION,
+    "no such topic": KafkaError.UNKNOWN_TOPIC_OR_PART,
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
 def test_a_record_that_is_not_taken_spoils_its_transaction(what: str) -> None:
     lake, _ = lake_with()
     lake.alter_topic("a", config={"max.message.bytes": "100"})
@@ -177,8 +187,9 @@ def test_a_record_that_is_not_taken_spoils_its_transaction(what: str) -> None:
         partition = 7 if what == "no such partition" else -1
         told = Delivered()
         p.produce(topic, b"x" * (200 if what == "too large" else 1), partition=partition, callback=told)
-        assert raised(p.commit_transaction).txn_requires_abort()
-        assert told.codes != [None]
+        error = raised(p.commit_transaction)
+        assert (error.code(), error.txn_requires_abort()) == (REFUSED[what], True)
+        assert told.codes == [REFUSED[what]]
         p.abort_transaction()
         p.begin_transaction()
         p.produce("a", "again")
@@ -210,10 +221,77 @@ def test_a_commit_that_the_store_refuses_can_be_aborted_and_one_that_is_decided_
     assert read(lake, "a") == ["a/_delta_log"]
 
 
+def test_an_abort_that_the_store_refuses_is_repeated() -> None:
+    lake, storage = lake_with()
+    with ready(lake) as p:
+        p.begin_transaction()
+        p.produce("a", "1")
+        p.send_offsets_to_transaction([at(0, topic="a")], ConsumerGroupMetadata("g"))
+
+        def full(method: str, path: str, phase: str) -> None:
+            if method == "put":
+                raise StorageFullError("no space")
+
+        storage.hook = full
+        error = raised(p.abort_transaction)
+        storage.hook = lambda *call: None
+        assert (error.retriable(), error.txn_requires_abort()) == (True, False)
+        p.abort_transaction()
+        p.begin_transaction()
+        p.produce("a", "2")
+        p.commit_transaction()
+    assert read(lake, "a") == ["2"]
+
+
+def test_a_record_on_its_way_when_the_time_is_up_gets_into_no_later_transaction() -> None:
+    lake, storage = lake_with()
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def slow(method: str, path: str, phase: str) -> None:
+        if path.startswith("a/_delta_log") and threading.current_thread().name.startswith("tidelog-produce"):
+            arrived.set()
+            assert go_on.wait(20)
+
+    with ready(lake, linger_ms=0) as p:
+        for end in (p.abort_transaction, p.commit_transaction):
+            p.begin_transaction()
+            go_on.clear()
+            storage.hook = slow
+            p.produce("a", "given up")
+            assert arrived.wait(20)
+            arrived.clear()
+            error = raised(lambda end=end: end(0))
+            assert (error.code(), error.retriable()) == (KafkaError._TIMED_OUT, True)
+            assert raised(p.begin_transaction) == KafkaError._STATE
+            assert raised(lambda: p.produce("a", "late")) == KafkaError._STATE
+            storage.hook = lambda *call: None
+            go_on.set()
+            p.abort_transaction()
+            p.begin_transaction()
+            p.produce("a", "1")
+            p.commit_transaction()
+    assert read(lake, "a") == ["1", "1"]
+
+
+def test_offsets_of_nothing_and_of_nobody() -> None:
+    lake, _ = lake_with()
+    with ready(lake) as p:
+        p.begin_transaction()
+        p.send_offsets_to_transaction([], ConsumerGroupMetadata("g"))
+        one, group_of = at(1, topic="a"), ConsumerGroupMetadata("g")
+        for positions, group in (([one], None), ([one], "g"), ("a", group_of), (None, group_of)):
+            with pytest.raises(TypeError):
+                p.send_offsets_to_transaction(positions, group)
+        p.produce("a", "1")
+        p.commit_transaction()
+    assert (read(lake, "a"), GroupLog(lake).groups()) == (["1"], [])
+
+
 def test_a_time_out_that_the_lake_does_not_allow() -> None:
     lake, _ = lake_with()
     with producer(lake, transactional_id="x", transaction_timeout_ms=900_001) as p:
-        assert raised(p.init_transactions) == KafkaError.INVALID_TRANSACTION_TIMEOUT
+        error = raised(p.init_transactions)
+        assert (error.code(), error.fatal()) == (KafkaError.INVALID_TRANSACTION_TIMEOUT, True)
 
 
 def test_a_transactional_producer_must_be_idempotent() -> None:
