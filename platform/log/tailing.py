@@ -108,6 +108,8 @@ class Tailing:
         self._storage = storage
         self._clock = clock
         self._lock = threading.Lock()
+        # Of its own, since nobody waits while holding it; to be had again, as signals and collections call `wake`.
+        self._waking = threading.RLock()
         self._schedule = LookSchedule()
         self._watcher: FolderWatcher | None = open_watcher(storage)
         self._logs: dict[str, str] = {}  # by watched folder
@@ -144,14 +146,10 @@ class Tailing:
                 self._forget(log)
 
     def wake(self) -> None:
-        """End the wait that is going on, or else the next one."""
-        try:
-            os.write(self._waker, b"w")
-        except BlockingIOError:
-            pass  # it is full of calls to wake up
-        except OSError:
-            if not self._closed:
-                raise
+        """End the wait that is going on, or else the next one. After `close` it does nothing."""
+        with self._waking, suppress(BlockingIOError):  # it is full of calls to wake up
+            if not self._closed:  # else the number may be another file's by now
+                os.write(self._waker, b"w")
 
     def wait(self, timeout_s: float | None) -> set[str]:
         """The logs at which to look now; waits until there are some, somebody calls `wake`, or the time is over.
@@ -184,7 +182,7 @@ class Tailing:
 
     def close(self) -> None:
         """Give back the files; nobody may be waiting."""
-        with self._lock:
+        with self._lock, self._waking:
             self._closed = True
             if self._watcher is not None:
                 self._watcher.close()

@@ -233,3 +233,15 @@ def test_the_file_system_of_a_path(path: str, kind: str) -> None:
         "27 22 0:60 / /twice rw - tmpfs tmpfs rw",
     ]
     assert file_system_of(path, iter(mounts)) == kind
+
+
+def test_a_wake_after_the_end_writes_into_nobodys_file(tmp_path: Path) -> None:
+    """The number of a closed file is soon another's."""
+    ended = tailing(MemoryStorage("ended"))
+    number = ended._waker
+    with (tmp_path / "file").open("wb") as file:
+        ended.close()
+        os.dup2(file.fileno(), number)
+        ended.wake()
+        os.close(number)
+    assert (tmp_path / "file").read_bytes() == b""
