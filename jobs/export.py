@@ -28,6 +28,7 @@ from tidelog.jobs.moving_export import (
 )
 from tidelog.jobs.moving_failures import spark_failures_told
 from tidelog.jobs.moving_report import Moved, Place, batch_in_words
+from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
 from tidelog.spark import session as spark_session
 
@@ -210,8 +211,9 @@ def _carry_out(
             stream, initial = read_stream(spark, lake, options)
             report = write_stream(stream, initial, target, rows, when, lake, tell, stop)
         else:
-            records, offsets = read_batch(spark, lake, options)
-            report = write_batch(records, offsets, target, rows, when, lake)
+            with Holder(lake.storage, lake.clock, lake.ids, "export") as holder:
+                records, offsets = read_batch(spark, lake, options, holder)
+                report = write_batch(records, offsets, target, rows, when, lake)
         code = stop.exit_code
     report.show(as_json=call.as_json)
     if code:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -21,6 +22,7 @@ from tidelog.jobs.moving_report import Moved, Place, Report
 from tidelog.jobs.moving_stream import Progress, offsets_read, records_in, run_to_end, triggered
 from tidelog.log.clock import Clock
 from tidelog.log.errors import UnknownTopicError
+from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import check_resolved_order
@@ -97,8 +99,14 @@ def check_target(target: Target, rows: Rows, when: When) -> None:
         )
 
 
-def read_batch(spark: SparkSession, lake: Lake, options: Options) -> tuple[DataFrame, dict[Place, Moved]]:
-    """The records between the limits, and their offsets, fixed now. Raises what the source raises."""
+def read_batch(
+    spark: SparkSession, lake: Lake, options: Options, holder: Holder
+) -> tuple[DataFrame, dict[Place, Moved]]:
+    """The records between the limits, and their offsets, fixed now. Raises what the source raises.
+
+    `holder` holds their topics from before the segments are chosen on, so that no purge takes one that is still to be
+    read.
+    """
     parsed = parse_batch(options, None)
     catalog = _catalog(lake, parsed)
     if not catalog.assigned():
@@ -114,6 +122,8 @@ def read_batch(spark: SparkSession, lake: Lake, options: Options) -> tuple[DataF
         "endingOffsets": dumps({tp: max(end, starts[tp]) for tp, end in ends.items()}),
     }
     offsets = {(tp.topic, tp.partition): Moved(starts[tp], max(ends[tp], starts[tp])) for tp in starts}
+    for topic in sorted({tp.topic for tp in starts}):
+        holder.hold(topic, partial(_head, lake, topic))
     return spark.read.format("tidelog").options(**fixed).load(), offsets
 
 
@@ -279,6 +289,10 @@ def _topics(places: Iterable[Place]) -> str:
     names = sorted({topic for topic, _ in places})
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return f"{'topic' if len(names) == 1 else 'topics'} {', '.join(repr(name) for name in names[:3])}{more}"
+
+
+def _head(lake: Lake, topic: str) -> int:
+    return lake.log(topic).door.refresh().version
 
 
 def _catalog(lake: Lake, options: SourceOptions) -> Catalog:

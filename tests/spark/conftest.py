@@ -38,12 +38,20 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory, spark_log: Path) -> Iterator[SparkSession]:
     """The session, whose processes take over stderr as it is when they start."""
     folder = tmp_path_factory.mktemp("session")
+    # Derby, of which tests make databases, would log into the working folder.
+    options = f"{QUIET_AND_SMALL['spark.driver.extraJavaOptions']} -Dderby.stream.error.file={folder / 'derby.log'}"
     own = os.dup(2)
     with spark_log.open("wb") as log:
         os.dup2(log.fileno(), 2)
         try:
             session = tidelog.spark.session(
-                "tests", "local[2]", {**QUIET_AND_SMALL, "spark.sql.warehouse.dir": str(folder / "warehouse")}
+                "tests",
+                "local[2]",
+                {
+                    **QUIET_AND_SMALL,
+                    "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                    "spark.driver.extraJavaOptions": options,
+                },
             )
         finally:
             os.dup2(own, 2)

@@ -11,6 +11,7 @@ from support.jobs_that_move import moved, ranges, refused
 from support.spark_queries import append, forget_commit
 
 from tidelog.jobs import export
+from tidelog.log.holds import Hold, read_holds
 from tidelog.log.lake import Lake
 
 JSON = ["--value-as", "json", "--schema", "id long, city string"]
@@ -56,6 +57,23 @@ def test_a_batch_to_files(
     report = moved(export, capsys, orders, *to, *some, "--where", "value IS NOT NULL")
     assert [row.k for row in spark.read.parquet(str(tmp_path / "out")).collect()] == ["B"]
     assert ranges(report) == [("orders", 0, 1, 2), ("orders", 1, 0, 1)]
+
+
+def test_a_batch_holds_what_it_reads(
+    orders: Lake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = orders.topic("orders").state().version
+    held: list[Hold] = []
+    write_batch = export.write_batch
+
+    def write(*arguments: Any) -> Any:
+        held.extend(read_holds(orders.storage, "orders"))
+        return write_batch(*arguments)
+
+    monkeypatch.setattr(export, "write_batch", write)
+    moved(export, capsys, orders, "--topic", "orders", "--to", "noop")
+    assert [(hold.version, hold.by) for hold in held] == [(version, "export")]
+    assert read_holds(orders.storage, "orders") == []
 
 
 def test_a_batch_to_another_topic_and_by_run_to_delta(
