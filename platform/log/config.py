@@ -99,7 +99,7 @@ class TopicConfig(Settings):
     )
     log_checkpoint_interval = Key(
         "log.checkpoint.interval",
-        500,
+        250,
         int_of(10),
         "tidelog's own: log entries between two checkpoints of the topic's table.",
         "log.checkpoint.interval",
