@@ -20,7 +20,7 @@ from typing import TypeVar
 import cases
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from figures import Row, percentile, summary
+from figures import Row, percentile
 from lakes import small_batch
 from memory import memory_mb
 from plan import Plan
@@ -37,6 +37,7 @@ _KEPT_MS = 300_000
 _READ_EVERY_S = 10.0
 _FLAT = 2.0
 _FLAT_MEMORY = 1.5
+_STEADY = 1.2
 _LOOKS = 9
 _BEHIND = 200
 _WARMUP = 5
@@ -198,7 +199,9 @@ def _rows(written: list[Written], seen: Watched, began: float, seconds: float, k
     rate = len(appends) / seconds
     last_rate = len(minutes[-1]) * len(minutes) / seconds
     most, bound = max(n for _, n in seen.files), _folder_bound(rate, kept_ms)
-    reads = {engine: [s for _, s in found] for engine, found in seen.reads.items()}
+    steady_s = _steady_since(minutes, seconds)
+    reads = {engine: [s for at, s in found if at >= steady_s] for engine, found in seen.reads.items()}
+    hurried = [f"{engine} {max(taken):.1f} s" for engine, taken in _before(seen.reads, steady_s).items()]
     figures = {
         "appends": len(appends),
         "appends_per_s": [round(len(ms) * len(minutes) / seconds, 1) for ms in minutes],
@@ -207,7 +210,8 @@ def _rows(written: list[Written], seen: Watched, began: float, seconds: float, k
         "open_s": [(round(at), round(s, 3)) for at, s in seen.opens],
         "log_files": [(round(at), n) for at, n in seen.files],
         "log_min_age_ms": kept_ms,
-        "reads_s": {engine: summary(taken) for engine, taken in reads.items()},
+        "steady_since_s": round(steady_s),
+        "reads_s": {engine: [(round(at), round(s, 2)) for at, s in found] for engine, found in seen.reads.items()},
         "looked_again": seen.gaps,
         "reads_at_head": seen.at_head,
         "versions_behind_otherwise": _BEHIND,
@@ -216,7 +220,10 @@ def _rows(written: list[Written], seen: Watched, began: float, seconds: float, k
     what = f"{seconds / 60:g} minutes of appends at full rate by {_WRITERS} processes ({rate:.0f}/s)"
     first, last = _median(p99s[: max(1, len(p99s) // 3)]), _median(p99s[-max(1, len(p99s) // 3) :])
     longest = max(max(taken) for taken in reads.values())
-    told = ", ".join(_told(engine, taken, seen.at_head[engine]) for engine, taken in reads.items())
+    told = ", ".join(_told(engine, taken) for engine, taken in reads.items())
+    looks = sum(map(len, seen.reads.values()))
+    behind = looks - sum(seen.at_head.values())
+    again = f"{sum(seen.gaps.values())} of {looks} reads looked again, {behind} were {_BEHIND} versions behind"
     return [
         Row(
             f"{what}: append p99",
@@ -248,21 +255,29 @@ def _rows(written: list[Written], seen: Watched, began: float, seconds: float, k
             {},
         ),
         Row(
-            f"meanwhile: Spark and deltalake read it ({last_rate:.0f} entries/s at last)",
+            f"meanwhile: Spark and deltalake read it, at {last_rate:.0f} entries/s",
             "each read ≤ 3 s",
-            f"{told}; {sum(seen.gaps.values())} of {sum(map(len, reads.values()))} reads looked again",
+            f"{told}; {again}; at most in the burst before ({len(minutes[0]) * len(minutes) / seconds:.0f}/s):"
+            f" {', '.join(hurried)}",
             longest <= 3,
             {},
         ),
     ]
 
 
-def _told(engine: str, taken: list[float], at_head: int) -> str:
-    behind = len(taken) - at_head
-    where = f"{at_head} of {len(taken)} at the head" + (
-        f", {behind} pinned {_BEHIND} versions behind" if behind else ""
-    )
-    return f"{engine} {max(taken):.1f} s at most, {_median(taken):.1f} s p50 ({where})"
+def _told(engine: str, taken: list[float]) -> str:
+    return f"{engine} {max(taken):.1f} s at most, {_median(taken):.1f} s p50"
+
+
+def _steady_since(slices: list[list[float]], seconds: float) -> float:
+    """When the burst was over: from then on no slice has many more appends than the last one."""
+    hurried = [i for i, ms in enumerate(slices) if len(ms) > _STEADY * len(slices[-1])]
+    return (hurried[-1] + 1) * seconds / len(slices) if hurried else 0.0
+
+
+def _before(reads: dict[str, list[tuple[float, float]]], end_s: float) -> dict[str, list[float]]:
+    found = {engine: [s for at, s in taken if at < end_s] for engine, taken in reads.items()}
+    return {engine: taken for engine, taken in found.items() if taken}
 
 
 def _folder_bound(rate: float, kept_ms: int) -> float:
