@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 ENTRIES_PER_SECOND = 100.0
 BURST_ENTRIES = 10_000.0
+# At each look so much of a debt is forgiven, and as many entries are added to it: writers that have seen different
+# parts of the log come to owe the same, and so to wait alike. The log then grows by as much faster at most.
+LEVELLING = 0.1
 
 
 @dataclass(slots=True)
@@ -27,8 +30,9 @@ class Throttle:
         if self._tokens is None or version < self._version:
             tokens = self.burst
         else:
+            owed = self._tokens if self._tokens > 0 else self._tokens * (1 - LEVELLING) - LEVELLING
             gained = (now_s - self._at_s) * self.rate
-            tokens = min(self.burst, self._tokens + gained) - (version - self._version)
+            tokens = min(self.burst, owed + gained) - (version - self._version)
         # Debt beyond a second is forgiven: others may have made it.
         self._tokens = max(tokens, -self.rate)
         self._version, self._at_s = version, now_s
