@@ -127,8 +127,9 @@ def test_a_driver_taken_for_dead_is_refused_once_its_query_has_moved() -> None:
 
     moving = world.process()
     world.storage.hook = come_first
-    run(moving, 1, a="1", b="1")
-    assert world.all_seen() == {"a": ["0", "late"]}
+    for _ in range(2):  # it may have to be run again
+        run(moving, 1, a="1", b="1")
+        assert world.all_seen() == {"a": ["0", "late"]}
     run(moving, 2, b="2")
 
     with pytest.raises(StaleBatchError):
