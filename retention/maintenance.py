@@ -18,7 +18,7 @@ from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
 from tidelog.log.positions import GroupUpkeep
 from tidelog.log.row_log import RowLog
-from tidelog.log.state import TopicState
+from tidelog.log.state import ROWS, TopicState
 from tidelog.retention.clocks import clock_problem
 from tidelog.retention.compacting import CompactionReport, Compactor, LocalCompactor, compact
 from tidelog.retention.executors import Executor, LocalExecutor, Task
@@ -262,7 +262,13 @@ class _Run:
         tables: Sequence[RowLog[Any]] = ()
         with self._told(report):
             tables = groups.tables()
-        for table in tables:
+        ready: list[RowLog[Any]] = []
+        for table in tables:  # all of them first: one purge waits for its look, and the others have waited
+            with self._told(report):
+                if table.fact(ROWS) is not None:  # of several, some were never written to
+                    self.purger.look_rows(table)
+                    ready.append(table)
+        for table in ready:
             with self._told(report):
                 self._maintain_table(report, table)
         return report

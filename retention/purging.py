@@ -160,6 +160,10 @@ class Purger:
         """
         self._look(topic, self.lake.log(topic).door)
 
+    def look_rows(self, log: RowLog[Any]) -> None:
+        """The same for a table of rows, which is there. Raises `StorageError`, `CorruptLogError`."""
+        self._look(log.name, log.door)
+
     def purge(
         self,
         topic: str,

@@ -5,9 +5,12 @@ from support.logs import FakeClock, memory_lake, open_lake, quiet
 from support.purges import HOUR_S
 from support.row_tables import NAME, WORDS, put, words
 
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.model import CommittedOffset
 from tidelog.log import layout
 from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
+from tidelog.retention.maintenance import maintain
 from tidelog.retention.purging import Purged, Purger
 
 
@@ -46,6 +49,26 @@ def test_what_nobody_needs_goes() -> None:
     assert words(log) == {"k0": 18, "k1": 19, "k2": 17}
     put(log, n=1)
     assert words(open_lake(storage, clock).row_log(NAME, WORDS))["n"] == 1
+
+
+def test_many_tables_wait_together() -> None:
+    lake, storage, clock = memory_lake()
+    lake.alter_config({"offsets.topic.num.partitions": "4"})
+    lake.create_topic("t", partitions=1)
+    groups = GroupLog(lake)
+    for n in range(40):
+        groups.commit_offsets(f"g{n % 4}", {("t", 0): CommittedOffset(0, commit_ms=clock.now_ms())})
+    assert not maintain(lake, only=["offsets"], groups=groups).failed
+    clock.pass_s(2 * HOUR_S)
+    began_s = clock.elapsed_s()
+    later = open_lake(storage, clock)
+    report = maintain(later, only=["offsets"], groups=GroupLog(later)).offsets
+    assert report is not None
+    assert report.failures == []
+    used = {groups.table(f"g{n}") for n in range(4)}
+    assert {purged.topic for purged in report.purged if purged.deleted} == used
+    assert 1 < len(used) < 4  # and what was never written to is no failure
+    assert 0 < clock.elapsed_s() - began_s <= 10
 
 
 def test_a_committer_whose_file_was_taken_for_an_orphan_writes_it_again() -> None:
