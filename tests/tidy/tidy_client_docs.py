@@ -65,7 +65,12 @@ copier.close()
 `send_offsets_to_transaction(consumer.position(consumer.assignment()), consumer.consumer_group_metadata())` puts a
 consumer's progress into it. Nobody sees records of an open transaction, so that readers never wait; delivery reports
 come when a record is written, without its offset, which the commit gives. Errors say what to do: `fatal()` close the
-producer, `txn_requires_abort()` call `abort_transaction`, `retriable()` call it again.
+producer, `txn_requires_abort()` call `abort_transaction`, `retriable()` call it again. `consumer_group_metadata()` is
+as of the last poll: what was read before the group went on without the consumer is refused.
+
+A program with dozens of clients opens the lake once and hands it to all: `lake = tidelog.Lake(LAKE)`, then
+`Consumer({{"lake": lake, ...}})`. They read its logs together, which else each does for itself. A forked process opens
+its own.
 
 ## Consume
 
