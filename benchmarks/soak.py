@@ -202,21 +202,7 @@ def _rows(written: list[Written], seen: Watched, began: float, seconds: float, k
     steady_s = _steady_since(minutes, seconds)
     reads = {engine: [s for at, s in found if at >= steady_s] for engine, found in seen.reads.items()}
     hurried = [f"{engine} {max(taken):.1f} s" for engine, taken in _before(seen.reads, steady_s).items()]
-    figures = {
-        "appends": len(appends),
-        "appends_per_s": [round(len(ms) * len(minutes) / seconds, 1) for ms in minutes],
-        "p50_ms_by_slice": [round(percentile(ms, 50), 2) for ms in minutes],
-        "p99_ms_by_slice": [round(p, 2) for p in p99s],
-        "open_s": [(round(at), round(s, 3)) for at, s in seen.opens],
-        "log_files": [(round(at), n) for at, n in seen.files],
-        "log_min_age_ms": kept_ms,
-        "steady_since_s": round(steady_s),
-        "reads_s": {engine: [(round(at), round(s, 2)) for at, s in found] for engine, found in seen.reads.items()},
-        "looked_again": seen.gaps,
-        "reads_at_head": seen.at_head,
-        "versions_behind_otherwise": _BEHIND,
-        "writers_memory_mb": [[(round(at), round(mb)) for at, mb in one[:: max(1, len(one) // 20)]] for one in peaks],
-    }
+    figures = _figures(minutes, peaks, seen, seconds, steady_s) | {"log_min_age_ms": kept_ms}
     what = f"{seconds / 60:g} minutes of appends at full rate by {_WRITERS} processes ({rate:.0f}/s)"
     first, last = _median(p99s[: max(1, len(p99s) // 3)]), _median(p99s[-max(1, len(p99s) // 3) :])
     longest = max(max(taken) for taken in reads.values())
@@ -263,6 +249,29 @@ def _rows(written: list[Written], seen: Watched, began: float, seconds: float, k
             {},
         ),
     ]
+
+
+def _figures(
+    minutes: list[list[float]],
+    peaks: list[list[tuple[float, float]]],
+    seen: Watched,
+    seconds: float,
+    steady_s: float,
+) -> dict[str, object]:
+    return {
+        "appends": sum(map(len, minutes)),
+        "appends_per_s": [round(len(ms) * len(minutes) / seconds, 1) for ms in minutes],
+        "p50_ms_by_slice": [round(percentile(ms, 50), 2) for ms in minutes],
+        "p99_ms_by_slice": [round(percentile(ms, 99), 2) for ms in minutes],
+        "open_s": [(round(at), round(s, 3)) for at, s in seen.opens],
+        "log_files": [(round(at), n) for at, n in seen.files],
+        "steady_since_s": round(steady_s),
+        "reads_s": {engine: [(round(at), round(s, 2)) for at, s in found] for engine, found in seen.reads.items()},
+        "looked_again": seen.gaps,
+        "reads_at_head": seen.at_head,
+        "versions_behind_otherwise": _BEHIND,
+        "writers_memory_mb": [[(round(at), round(mb)) for at, mb in one[:: max(1, len(one) // 20)]] for one in peaks],
+    }
 
 
 def _told(engine: str, taken: list[float]) -> str:
