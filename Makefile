@@ -2,6 +2,8 @@
 
 VENV := .venv/bin
 LAYERS := unit contract tidy simulation spark
+# Layers whose tests share nothing take every core; Spark takes them itself.
+PARALLEL := unit contract simulation
 
 # Spark starts its Python workers with PATH's python3 unless it is told otherwise, and itself from SPARK_HOME
 # where that is set: both must be the ones in .venv.
@@ -38,7 +40,7 @@ typecheck: setup ## types only (mypy --strict over the installed package)
 
 $(LAYERS:%=test-%): test-%: setup
 	@printf '\n== tests: $* ==\n'
-	@$(VENV)/pytest tests/$* $(PYTEST_ARGS)
+	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(PYTEST_ARGS)
 
 bench: setup ## the speed table of the README, measured here
 	@$(VENV)/python benchmarks/run.py $(BENCH_ARGS)

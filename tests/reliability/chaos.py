@@ -1,0 +1,58 @@
+"""Chaos on real processes: `make reliability`, or
+
+python tests/reliability/chaos.py --seed 7               # ten minutes; a seed gives the order of faults and victims
+python tests/reliability/chaos.py --seconds 30 --rounds 1 --few
+python tests/reliability/chaos.py --record               # and put the run's figures into RELIABILITY.md
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from chaos_page import RECORDED, write_page
+from chaos_plan import FEW_WORKERS, QUERY, WORKERS, Place
+from chaos_run import Chaos, Wanted
+
+RESULT = Path("artifacts/reliability.json")
+
+
+def main() -> int:
+    """Run once; 1 when something was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=None, help="what goes wrong when; by default another each time")
+    parser.add_argument("--seconds", type=float, default=480.0, help="of faults; then all must come to rest")
+    parser.add_argument("--rounds", type=int, default=5, help="of each fault")
+    parser.add_argument("--records", type=int, default=100_000, help="at least, in all topics")
+    parser.add_argument("--few", action="store_true", help="one worker of each role")
+    parser.add_argument("--spark", action="store_true", help="a Spark query beside the others")
+    parser.add_argument("--keep", type=Path, help="a new folder to keep the lake and the journals in")
+    parser.add_argument("--record", action="store_true", help="put the run's figures into RELIABILITY.md")
+    given = parser.parse_args()
+    seed = given.seed if given.seed is not None else int.from_bytes(os.urandom(3), "big")
+    folder = given.keep or Path(tempfile.mkdtemp(prefix="tidelog-chaos-"))
+    print(f"seed {seed}, in {folder}; again: python tests/reliability/chaos.py --seed {seed}", flush=True)
+    wanted = Wanted(seed, given.seconds, given.rounds, given.records)
+    workers = (*(FEW_WORKERS if given.few else WORKERS), *((QUERY,) if given.spark else ()))
+    verdict = Chaos(Place(folder), workers, wanted, lambda text: print(text, flush=True)).run()
+    if verdict.counts["acknowledged"] < given.records:
+        verdict.problems.append(f"{verdict.counts['acknowledged']} acknowledged records are fewer than wanted")
+    text = json.dumps(verdict.to_json(), indent=2) + "\n"
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(text)
+    print(text)
+    if given.record and not verdict.problems:
+        RECORDED.write_text(text)
+        write_page()
+    if verdict.problems:
+        print(f"{len(verdict.problems)} problems; the lake and the journals are in {folder}")
+    elif given.keep is None:
+        shutil.rmtree(folder)
+    return 1 if verdict.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""The processes of a chaos run: started, killed, frozen, and started again when they end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos_plan import Place, Worker
+
+SCRIPT = Path(__file__).with_name("chaos_worker.py")
+# What `chaos_worker.py` ends with when a successor is to take over.
+GAVE_UP = 3
+# The last words of a worker that are quoted.
+_QUOTED = 2_000
+
+
+@dataclass
+class _Running:
+    worker: Worker
+    life: int
+    process: subprocess.Popen[bytes]
+    frozen: bool = False
+
+
+class Herd:
+    """All workers. Whoever is killed stays away until `start`; whoever gives up is started again by `tend`."""
+
+    def __init__(self, place: Place, workers: Sequence[Worker], seed: int) -> None:
+        self._place = place
+        self._seed = seed
+        self.workers = {worker.name: worker for worker in workers}
+        self._running: dict[str, _Running] = {}
+        self._lives: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.problems: list[str] = []
+        self.ended: set[str] = set()
+
+    @property
+    def names(self) -> list[str]:
+        """Those that run, frozen ones too."""
+        return sorted(self._running)
+
+    def start(self, names: Iterable[str]) -> None:
+        """Begin a new life of each that does not run."""
+        for name in names:
+            if name in self._running or name in self.ended:
+                continue
+            life = self._lives[name]
+            self._lives[name] += 1
+            command = [sys.executable, str(SCRIPT), str(self._place.folder), name, str(life), str(self._seed)]
+            with self._words(name, life).open("wb") as words:
+                process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True)
+            self._running[name] = _Running(self.workers[name], life, process)
+            self.counts["lives"] += 1
+
+    def kill(self, names: Iterable[str]) -> None:
+        """SIGKILL, and see them gone."""
+        gone = [self._running.pop(name) for name in names if name in self._running]
+        for one in gone:
+            _send(one.process, signal.SIGKILL)
+        for one in gone:
+            one.process.wait()
+            self.counts["killed"] += 1
+
+    def freeze(self, names: Iterable[str]) -> None:
+        """SIGSTOP."""
+        for name in names:
+            if name in self._running:
+                _send(self._running[name].process, signal.SIGSTOP)
+                self._running[name].frozen = True
+                self.counts["frozen"] += 1
+
+    def thaw(self) -> None:
+        """SIGCONT, to all that are frozen."""
+        for one in self._running.values():
+            if one.frozen:
+                _send(one.process, signal.SIGCONT)
+                one.frozen = False
+
+    def ask(self) -> None:
+        """Have all print what their threads do."""
+        for one in self._running.values():
+            with suppress(ProcessLookupError):
+                one.process.send_signal(signal.SIGUSR1)
+
+    def kill_all_at_once(self) -> None:
+        """As a power cut does: nobody does anything after another has died."""
+        for one in self._running.values():
+            _send(one.process, signal.SIGSTOP)
+        self.kill(self.names)
+
+    def tend(self) -> None:
+        """See who has ended: with 0 for good; else a successor takes over, and what no fault explains is a problem."""
+        for name, one in list(self._running.items()):
+            code = one.process.poll()
+            if code is None:
+                continue
+            del self._running[name]
+            if code == 0:
+                self.ended.add(name)
+                continue
+            self.counts["gave up"] += 1
+            if code != GAVE_UP:
+                words = self._words(name, one.life).read_text(errors="replace")[-_QUOTED:]
+                self.problems.append(f"{name}.{one.life} ended with {code}: {words}")
+            self.start([name])
+
+    def has_ended(self, roles: Collection[str]) -> bool:
+        """Whether all workers of these roles have ended for good."""
+        return all(name in self.ended for name, worker in self.workers.items() if worker.role in roles)
+
+    def _words(self, name: str, life: int) -> Path:
+        return self._place.words / f"{name}.{life:04}"
+
+
+def _send(process: subprocess.Popen[bytes], what: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, what)  # a query's JVM, too
+
+
+def wait_s(seconds: float, herd: Herd) -> None:
+    """Let the herd go on for some time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        herd.tend()
+        time.sleep(min(0.1, max(0.0, until - time.monotonic())))

@@ -1,0 +1,136 @@
+"""A chaos run's lake and workers: what is there, and who does what."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from chaos_storage import ChaosStorage, PowerNotes, Switch
+from history import Copy, Policy, Rule
+
+from tidelog.log.clock import SystemClock, SystemIds
+from tidelog.log.lake import Lake
+
+# Small rules, so that minutes see many checkpoints, trims, merges, time-outs and evictions.
+LAKE_CONFIG = {"log.checkpoint.interval": "50", "log.min.age.ms": "10000"}
+SESSION_MS = 6_000
+TRANSACTION_TIMEOUT_MS = 8_000
+PARTITIONS = 3
+COPIERS, READERS = "copiers", "readers"
+INPUT, OUTPUT, AUDIT = "in", "out", "audit"
+# acks=1 survives processes, not power cuts: that is what it promises.
+QUICK = "quick"
+# What the Spark query writes to.
+EVEN, ODD = "even", "odd"
+
+
+@dataclass(frozen=True)
+class TopicPlan:
+    """A topic: its rule, and how it is configured."""
+
+    rule: Rule
+    config: dict[str, str]
+
+
+KEPT = TopicPlan(Rule(), {"file.delete.delay.ms": "2000"})
+TOPICS: dict[str, TopicPlan] = {
+    INPUT: KEPT,
+    OUTPUT: KEPT,
+    AUDIT: KEPT,
+    "a": KEPT,
+    "b": KEPT,
+    "expiring": TopicPlan(Rule(Policy.EXPIRE), {"retention.bytes": "60000", "file.delete.delay.ms": "2000"}),
+    "latest": TopicPlan(
+        Rule(Policy.COMPACT),
+        {
+            "cleanup.policy": "compact",
+            "segment.ms": "1",
+            "min.cleanable.dirty.ratio": "0.1",
+            "file.delete.delay.ms": "2000",
+        },
+    ),
+    QUICK: TopicPlan(Rule(once=False), {"file.delete.delay.ms": "2000"}),
+    EVEN: KEPT,
+    ODD: KEPT,
+}
+COPIES = [Copy((INPUT,), (OUTPUT,), COPIERS)]
+COPIES_BY_QUERY = [Copy((INPUT,), (EVEN, ODD))]
+
+
+@dataclass(frozen=True)
+class Worker:
+    """One process that is started again and again: its name, its role, and the topics that it writes or reads."""
+
+    name: str
+    role: str
+    topics: tuple[str, ...] = ()
+    acks: str = "all"
+
+
+WORKERS = (
+    Worker("producer-1", "producer", (INPUT,)),
+    Worker("producer-2", "producer", ("expiring", "latest", INPUT)),
+    Worker("producer-3", "producer", (QUICK,), acks="1"),
+    Worker("transactional-1", "transactional", ("a", "b")),
+    Worker("transactional-2", "transactional", ("b", "a", AUDIT)),
+    Worker("copier-1", "copier", (OUTPUT, AUDIT)),
+    Worker("copier-2", "copier", (OUTPUT, AUDIT)),
+    Worker("reader-1", "reader", (INPUT, OUTPUT, "a", "b", QUICK)),
+    Worker("reader-2", "reader", (INPUT, OUTPUT, "a", "b", QUICK)),
+    Worker("maintainer", "maintainer"),
+    Worker("watcher", "watcher"),
+)
+QUERY = Worker("query", "query", (EVEN, ODD))
+FEW_WORKERS = tuple(
+    worker
+    for worker in WORKERS
+    if worker.name in ("producer-1", "producer-2", "transactional-1", "copier-1", "reader-1", "maintainer", "watcher")
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder of a run, and what lies where in it."""
+
+    folder: Path
+
+    @property
+    def lake(self) -> Path:
+        return self.folder / "lake"
+
+    @property
+    def journals(self) -> Path:
+        return self.folder / "journals"
+
+    @property
+    def notes(self) -> Path:
+        return self.folder / "power"
+
+    @property
+    def words(self) -> Path:
+        """What workers print."""
+        return self.folder / "words"
+
+    @property
+    def switch(self) -> Switch:
+        return Switch(self.folder / "switch.json")
+
+    def make(self) -> None:
+        """Make the folders, and the lake with its topics."""
+        for folder in (self.journals, self.notes, self.words):
+            folder.mkdir(parents=True)
+        with Lake(self.lake) as lake:
+            lake.alter_config(LAKE_CONFIG)
+            for name, topic in TOPICS.items():
+                lake.create_topic(name, PARTITIONS, topic.config)
+
+    def open(self, worker: str, life: int, rng: Random) -> Lake:
+        """The lake as a worker has it."""
+        notes = PowerNotes(self.notes, f"{worker}.{life}")
+        storage = ChaosStorage(self.lake, worker, self.switch, notes, rng)
+        return Lake(storage.uri, storage=storage, clock=SystemClock(), ids=SystemIds())
+
+    def journals_of(self) -> Iterator[tuple[str, Path]]:
+        """(worker and life, its journal), in the order in which they began."""
+        for path in sorted(self.journals.glob("*.jsonl")):
+            yield path.stem, path

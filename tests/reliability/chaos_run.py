@@ -1,0 +1,277 @@
+"""A chaos run: faults in an order that the seed gives, then calm, then the checkers' verdict."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from random import Random
+from typing import Any
+
+from chaos_herd import Herd, wait_s
+from chaos_plan import (
+    COPIERS,
+    COPIES,
+    COPIES_BY_QUERY,
+    INPUT,
+    PARTITIONS,
+    QUERY,
+    QUICK,
+    READERS,
+    TOPICS,
+    Place,
+    Worker,
+)
+from chaos_storage import MARK, Faults, cut_power
+from checkers import SHOWN, check, summary
+from history import History, Partition, Policy
+from journals import HistoryReader, events
+
+from tidelog.clients.consumer import Consumer
+from tidelog.clients.errors import KafkaException
+from tidelog.clients.topic_partition import TopicPartition
+from tidelog.log.check import Severity, check_lake
+from tidelog.log.lake import Lake
+
+FAULTS = ("killed", "frozen", "disk full", "permissions lost", "answers lost", "power cut")
+# How long the run may take to come to rest, each step of it. Seconds.
+PATIENCE_S = 120.0
+# A fault lasts no longer, seconds: past sessions and transactions' time-outs all the same.
+LONGEST_S = 12.0
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is to be: `seconds` of chaos in rounds, `rounds` of each fault, and so many records at least."""
+
+    seed: int
+    seconds: float
+    rounds: int
+    records: int
+
+
+@dataclass
+class Verdict:
+    """What a run came to. `problems` is empty when everything held."""
+
+    seed: int
+    seconds: float = 0.0
+    rounds: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Chaos:
+    """One run."""
+
+    def __init__(self, place: Place, workers: Sequence[Worker], wanted: Wanted, say: Callable[[str], None]) -> None:
+        self._place = place
+        self._wanted = wanted
+        self._rng = Random(f"chaos {wanted.seed}")
+        self._say = say
+        self._faults = Faults()
+        self._herd = Herd(place, workers, wanted.seed)
+        self._rounds: Counter[str] = Counter()
+        self._fates: Counter[str] = Counter()
+        self._problems: list[str] = []
+        self._began_s = time.monotonic()
+
+    def run(self) -> Verdict:
+        """Do all of it; no process is left behind."""
+        self._place.make()
+        self._switch(Faults())
+        try:
+            self._herd.start(self._herd.workers)
+            self._go_through_rounds()
+            self._gather_records()
+            self._settle()
+        finally:
+            self._herd.kill(self._herd.names)
+        history = self._history()
+        self._problems += self._herd.problems
+        self._problems += self._unexplained()
+        self._problems += summary(check(history))
+        self._problems += self._check_lake()
+        took_s = time.monotonic() - self._began_s
+        return Verdict(self._wanted.seed, round(took_s, 1), dict(self._rounds), self._count(history), self._problems)
+
+    # --- faults --------------------------------------------------------------------------------------------
+
+    def _go_through_rounds(self) -> None:
+        faults = [fault for fault in FAULTS for _ in range(self._wanted.rounds)]
+        self._rng.shuffle(faults)
+        each_s = self._wanted.seconds / max(1, len(faults))
+        wait_s(min(each_s, 4.0), self._herd)
+        for fault in faults:
+            until = time.monotonic() + each_s
+            self._say(f"{time.monotonic() - self._began_s:6.1f} s  {fault}")
+            self._strike(fault, min(LONGEST_S, each_s * self._rng.uniform(0.2, 0.7)))
+            self._rounds[fault] += 1
+            wait_s(max(0.0, until - time.monotonic()), self._herd)
+
+    def _strike(self, fault: str, seconds: float) -> None:
+        herd, victims = self._herd, self._victims()
+        if fault == "killed":
+            herd.kill(victims)
+            wait_s(self._rng.uniform(0.0, seconds), herd)
+            herd.start(victims)
+        elif fault == "frozen":
+            herd.freeze(victims)
+            wait_s(seconds, herd)
+            herd.thaw()
+        elif fault == "power cut":
+            gone = herd.names
+            herd.kill_all_at_once()
+            self._fates += cut_power(self._place.lake, self._place.notes, self._rng, (f"{QUICK}/",))
+            herd.start(gone)
+        else:
+            everyone = tuple(herd.names) if self._rng.random() < 0.3 else tuple(victims)
+            self._switch(
+                Faults(
+                    full=fault == "disk full",
+                    denied=everyone if fault == "permissions lost" else (),
+                    lost=tuple(herd.names) if fault == "answers lost" else (),
+                )
+            )
+            wait_s(seconds, herd)
+            self._switch(Faults())
+
+    def _victims(self) -> list[str]:
+        names = self._herd.names
+        return self._rng.sample(names, k=min(len(names), self._rng.choice([1, 2, 3, len(names) // 2])))
+
+    def _switch(self, faults: Faults) -> None:
+        self._faults = faults
+        self._place.switch.set(faults)
+
+    def _gather_records(self) -> None:
+        """Go on in calm until there are enough records."""
+        with Lake(self._place.lake) as lake:
+            self._await(lambda: _records(lake) >= self._wanted.records, f"{self._wanted.records} records")
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Everybody finishes: producers, then who copies, then who reads."""
+        herd = self._herd
+        herd.thaw()
+        herd.start(herd.workers)
+        stopped = ["producer", "transactional"]
+        self._stop(stopped, "maintainer")
+        with Lake(self._place.lake) as lake:
+            self._await(lambda: _behind(lake, COPIERS, [INPUT]) == 0, "end of copying")
+            stopped += ["copier", "query"]
+            self._stop(stopped, "maintainer")
+            kept = [name for name, topic in TOPICS.items() if topic.rule.policy is Policy.KEEP]
+            self._await(lambda: _behind(lake, READERS, kept) == 0, "end of reading")
+        self._stop([*stopped, "reader", "maintainer", "watcher"])
+
+    def _stop(self, roles: Sequence[str], *later: str) -> None:
+        """End roles and see them ended; those of `later` have longer."""
+        self._switch(Faults(stopped=(*roles, *later)))
+        self._await(lambda: self._herd.has_ended(roles), f"end of {', '.join(roles)}")
+
+    def _await(self, there: Callable[[], bool], what: str) -> None:
+        until = time.monotonic() + PATIENCE_S
+        self._say(f"{time.monotonic() - self._began_s:6.1f} s  waits for: {what}")
+        while not there():
+            if time.monotonic() > until:
+                self._problems.append(f"after {PATIENCE_S:.0f} s there is no {what}; there are {self._herd.names}")
+                self._herd.ask()
+                return
+            wait_s(0.3, self._herd)
+
+    # --- the verdict ---------------------------------------------------------------------------------------
+
+    def _history(self) -> History:
+        copies = [*COPIES, *(COPIES_BY_QUERY if QUERY.name in self._herd.workers else ())]
+        history = History(rules={name: topic.rule for name, topic in TOPICS.items()}, copies=copies)
+        reader = HistoryReader(history)
+        for life, path in self._place.journals_of():
+            reader.take(life, events(path))
+        with Lake(self._place.lake) as lake:
+            for name in TOPICS:
+                for partition, (start, end) in lake.offsets(name).items():
+                    history.log[name, partition] = _read(lake, name, partition, start, end)
+            for group in (COPIERS, READERS):
+                history.committed |= {(group, place): offset for place, offset in _committed(lake, group).items()}
+        return history
+
+    def _unexplained(self) -> list[str]:
+        """Failures that maintenance named, and that the run did not make; damage that clients were told of."""
+        found = [
+            f"maintenance: {failure}"
+            for _, path in self._place.journals_of()
+            for event in events(path)
+            for failure in event.get("failures", ())
+            if MARK not in failure
+        ]
+        found += [
+            f"{life}: {event}"
+            for life, path in self._place.journals_of()
+            for event in events(path)
+            if event.get("why") == "INVALID_MSG"
+        ]
+        return found[:SHOWN] + ([f"{len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+
+    def _check_lake(self) -> list[str]:
+        with Lake(self._place.lake) as lake:
+            report = check_lake(lake, deep=True)
+        return [] if report.green else [f"check: {f}" for f in report.findings if f.severity is not Severity.INFO]
+
+    def _count(self, history: History) -> dict[str, int]:
+        told = Counter(one.told or "unknown" for one in history.transactions.values())
+        in_transactions = sum(len(one.values) for one in history.transactions.values() if one.told == "committed")
+        happened = Counter(
+            event["e"] for _, path in self._place.journals_of() for event in events(path) if event["e"] != "read"
+        )
+        return {
+            "acknowledged": len(history.acked) + in_transactions,
+            "acknowledged by producers": len(history.acked),
+            "acknowledged by transactions": in_transactions,
+            "transactions committed": told["committed"],
+            "transactions aborted": told["aborted"],
+            "transactions without an answer": told["unknown"],
+            "records in the log": sum(len(one.records) for one in history.log.values()),
+            "records read": sum(len(stretch.reads) for stretch in history.stretches),
+            "assignments": sum(1 for stretch in history.stretches if stretch.reads),
+            "looks": len(history.looks),
+            "runs of maintenance": happened["maintained"],
+            **{f"processes: {what}": count for what, count in sorted(self._herd.counts.items())},
+            **{f"objects not synced at power cuts: {what}": count for what, count in sorted(self._fates.items())},
+        }
+
+
+def _records(lake: Lake) -> int:
+    return sum(end for name in TOPICS for _, end in lake.offsets(name).values())
+
+
+def _committed(lake: Lake, group: str) -> dict[tuple[str, int], int]:
+    places = [TopicPartition(topic, partition) for topic in TOPICS for partition in range(PARTITIONS)]
+    with Consumer({"lake": lake, "group.id": group, "enable.auto.commit": False}) as consumer:
+        found = consumer.committed(places, timeout=1.0)
+    return {(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+
+def _behind(lake: Lake, group: str, topics: Sequence[str]) -> int:
+    """How many records of the topics the group has not committed; 1 at least while that can't be told."""
+    try:
+        committed = _committed(lake, group)
+    except KafkaException:
+        return 1
+    ends = {(topic, p): end for topic in topics for p, (_, end) in lake.offsets(topic).items()}
+    return sum(end - committed.get(place, 0) for place, end in ends.items())
+
+
+def _read(lake: Lake, name: str, partition: int, start: int, end: int) -> Partition:
+    found = Partition(start, end)
+    for batch in lake.topic(name).read(partition, start, end):
+        rows = zip(
+            batch["offset"].to_pylist(), batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True
+        )  # fmt: skip
+        found.records += [
+            (offset, None if key is None else key.decode(), value.decode()) for offset, key, value in rows
+        ]
+    return found

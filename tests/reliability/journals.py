@@ -1,0 +1,110 @@
+"""The journals that workers keep, a line of JSON an event: what a `History` is made of.
+
+What a worker will ask for is noted before it asks, what it was told after it was: a worker that is killed in between
+has asked for less than it says, or was told more, so that a journal never accuses the product of what did not happen.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from history import Acked, History, Look, Sent, Stretch, Transaction
+
+
+class JournalFile:
+    """An append-only file of one worker; each event is one `write`."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def note(self, event: str, **fields: Any) -> None:
+        """Append an event."""
+        os.write(
+            self._fd,
+            json.dumps({"e": event, "s": round(time.time(), 3), **fields}, separators=(",", ":")).encode() + b"\n",
+        )
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a journal; a line that a kill has cut is none."""
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            yield json.loads(line)
+        except ValueError:
+            continue
+
+
+class HistoryReader:
+    """Puts the journals of many workers together in one history."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._open: dict[tuple[str, str, int], Stretch] = {}  # reader, topic, partition
+        self._numbers: dict[str, int] = {}
+        self._takers: dict[str, Callable[[str, dict[str, Any]], None]] = {
+            "send": self._send,
+            "acked": self._acked,
+            "begin": self._begin,
+            "committing": self._committing,
+            "committed": self._told,
+            "aborted": self._told,
+            "assign": self._assign,
+            "seek": self._assign,
+            "give up": self._give_up,
+            "read": self._read,
+            "look": self._look,
+        }
+
+    def take(self, worker: str, journal: Iterable[dict[str, Any]]) -> None:
+        """Add the journal of one life of a worker."""
+        for event in journal:
+            taker = self._takers.get(event["e"])
+            if taker is not None:
+                taker(worker, event)
+
+    def _send(self, worker: str, event: dict[str, Any]) -> None:
+        transaction = self._history.transactions.get(event.get("txn", ""))
+        for value in event["values"]:
+            number = self._numbers[worker] = self._numbers.get(worker, 0) + 1
+            self._history.sent[value] = Sent(event["topic"], worker, number)
+            if transaction is not None:
+                transaction.values[value] = event["topic"]
+
+    def _acked(self, worker: str, event: dict[str, Any]) -> None:
+        for partition, offset, value, key in event["records"]:
+            self._history.acked.append(Acked((event["topic"], partition), offset, value, key))
+
+    def _begin(self, worker: str, event: dict[str, Any]) -> None:
+        self._history.transactions[event["txn"]] = Transaction(event["txn"])
+
+    def _committing(self, worker: str, event: dict[str, Any]) -> None:
+        self._history.transactions[event["txn"]].asked_to_commit = True
+
+    def _told(self, worker: str, event: dict[str, Any]) -> None:
+        self._history.transactions[event["txn"]].told = event["e"]
+
+    def _assign(self, worker: str, event: dict[str, Any]) -> None:
+        for topic, partition in event["places"]:
+            stretch = Stretch(worker, event["group"], (topic, partition))
+            self._open[worker, topic, partition] = stretch
+            self._history.stretches.append(stretch)
+
+    def _give_up(self, worker: str, event: dict[str, Any]) -> None:
+        for topic, partition in event["places"]:
+            self._open.pop((worker, topic, partition), None)
+
+    def _read(self, worker: str, event: dict[str, Any]) -> None:
+        for topic, partition, offset, value in event["records"]:
+            stretch = self._open.get((worker, topic, partition))
+            if stretch is None:
+                self._history.unassigned.append((worker, (topic, partition), offset))
+            else:
+                stretch.reads.append((offset, value))
+
+    def _look(self, worker: str, event: dict[str, Any]) -> None:
+        bounds = {(topic, partition): (start, end) for topic, partition, start, end in event["bounds"]}
+        committed = {(group, (topic, p)): offset for group, topic, p, offset in event["committed"]}
+        self._history.looks.append(Look(worker, bounds, committed))

@@ -1,0 +1,169 @@
+"""A simulated lake with an input, outputs, transactional copiers and maintenance: what there is and what goes wrong."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+from unittest.mock import patch
+
+from groups_sim_world import Program
+from history import Copy, History
+from sim_journal import Journal
+from sim_scheduler import Process, Scheduler
+from sim_storage import Disk, Trouble
+from sim_world import StoreClock
+
+from tidelog.log import purging as row_purging
+from tidelog.log.holds import Holder
+from tidelog.retention import carrying, compacting, executors, maintenance, purging, survivors
+
+INPUT, AUDIT = "in", "audit"
+PARTITIONS = 2
+TIMEOUT_MS = 6_000
+# A transactional id each, with a group of its own: (id, output, group).
+COPIERS = (("x", "out-x", "group-x"), ("y", "out-y", "group-y"))
+TOPICS = (INPUT, AUDIT, *(output for _, output, _ in COPIERS))
+TOPIC_CONFIG = {"log.checkpoint.interval": "10", "log.min.age.ms": "10000", "file.delete.delay.ms": "3000"}
+
+
+@dataclass(frozen=True)
+class TransactionsPlan:
+    """What kind of run a seed stands for. Means in seconds."""
+
+    duration_s: float
+    pause_s: float
+    mishap_s: float
+    copiers: int
+    maintainers: int
+    operators: int
+    twins: bool  # whether two copiers sometimes have one transactional id
+    expires: bool  # whether transactional ids are forgotten within the run
+    trouble: Trouble
+    on_disk: bool = False  # processes have clocks of their own
+
+    @staticmethod
+    def of(seed: int) -> "TransactionsPlan":
+        rng = Random(f"transactions plan {seed}")
+        rough = rng.choice([0.0, 0.3, 1.0])
+        return TransactionsPlan(
+            duration_s=rng.uniform(30, 70),
+            pause_s=rng.choice([1.0, 3.0]),
+            mishap_s=rng.choice([2.0, 5.0, 12.0]),
+            copiers=rng.choice([1, 2, 2]),
+            maintainers=rng.choice([0, 1, 1]),
+            operators=rng.choice([0, 1]),
+            twins=rng.random() < 0.6,
+            expires=rng.random() < 0.2,
+            trouble=Trouble(
+                slow=rng.choice([0.0, 0.005]),
+                unsent=0.004 * rough,
+                lost=0.01 * rough,
+                late=0.004 * rough,
+                misread=0.01 * rough,
+                conflict=0.01 * rough,
+                full=0.002 * rough,
+                freeze=rng.choice([0.0, 0.0005]),
+                freeze_at_put=rng.choice([0.0, 0.02, 0.06]),
+            ),
+        )
+
+
+@dataclass
+class TransactionsJournal(Journal):
+    """The run's events, and what clients saw."""
+
+    history: History
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def called(self, process: Process, method: str, path: str, result: object) -> None:
+        if method == "FROZEN":
+            self.counts["frozen"] += 1
+        if method in ("FROZEN", "put_if_absent", "put", "create", "delete"):
+            self.note(f"{process.name}: {method} {path} {result if isinstance(result, str | bool) else ''}")
+
+    def stored(self, method: str, path: str, data: bytes) -> None:
+        """Nothing is read off the bytes: what clients saw must do."""
+
+
+class TransactionsWorld:
+    """Everything that one seed drives. Its parts that others' clocks and programs ask for have their names there."""
+
+    def __init__(self, seed: int, plan: TransactionsPlan, trace: list[str] | None = None) -> None:
+        self.plan = plan
+        self.rng = Random(f"transactions run {seed}")
+        self.scheduler = Scheduler()
+        self.trouble = Trouble()
+        self.wall_jump_ms = 0
+        self.booted_s = 0.0
+        self.seen = History(copies=[Copy((INPUT,), (output,), group) for _, output, group in COPIERS])
+        self.history = TransactionsJournal(self.scheduler, self.seen, trace=trace)
+        self.disk = Disk("simulated", clock=StoreClock(self))  # type: ignore[arg-type]  # it asks for no more
+        self.programs: list[Program] = []
+        self.started = 0
+        self.ending = False
+        self._values = 0
+
+    def start(self, name: str, role: Callable[[Program], None], delay: float = 0.0) -> None:
+        """Start a process that plays a role, after `delay` seconds."""
+        program = Program(self, name, role)  # type: ignore[arg-type]  # it asks for no more
+        self.programs.append(program)
+        program.spawn("main", program.run, delay)
+
+    def kill(self, program: Program) -> None:
+        """The process is gone, between two of its calls or while one is under way."""
+        self.history.counts["killed"] += 1
+        self.history.note(f"KILLED {program.process.name}")
+        self.scheduler.kill(program.process, program.actors)
+        self.programs.remove(program)
+
+    def freeze(self, program: Program, seconds: float) -> None:
+        """The process stands still, as after SIGSTOP."""
+        program.process.frozen_until = max(program.process.frozen_until, self.scheduler.now + seconds)
+        self.history.called(program.process, "FROZEN", f"{seconds:.1f}s", "")
+
+    def end_trouble(self) -> None:
+        """Nothing more goes wrong; who is frozen wakes up at once."""
+        self.trouble = Trouble()
+        for program in self.programs:
+            program.storage.heal()
+            program.process.frozen_until = 0.0
+
+    def number(self) -> int:
+        """A number that comes once."""
+        self._values += 1
+        return self._values
+
+
+class InlinePool(Executor):
+    """A pool of threads without threads: work is done where it is submitted."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as e:
+            future.set_exception(e)
+        return future
+
+
+class InlineHolder(Holder):
+    """Holds that nobody renews: simulated runs of maintenance are shorter than they last."""
+
+    def __enter__(self) -> "InlineHolder":
+        return self
+
+
+@contextmanager
+def inline() -> Iterator[None]:
+    """Maintenance without threads."""
+    with ExitStack() as stack:
+        for module in (carrying, compacting, executors, purging, row_purging, survivors):
+            stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
+        stack.enter_context(patch.object(maintenance, "Holder", InlineHolder))
+        yield
