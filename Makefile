@@ -1,7 +1,7 @@
 # Everything a developer types. `make` alone lists it; CI runs `make test` and nothing else.
 
 VENV := .venv/bin
-LAYERS := unit contract tidy simulation spark
+LAYERS := unit contract tidy simulation reliability spark
 # Layers whose tests share nothing take every core; Spark takes them itself.
 PARALLEL := unit contract simulation
 
@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint typecheck bench bench-soak clean $(LAYERS:%=test-%)
+.PHONY: help setup demo test lint typecheck reliability bench bench-soak clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -41,6 +41,9 @@ typecheck: setup ## types only (mypy --strict over the installed package)
 $(LAYERS:%=test-%): test-%: setup
 	@printf '\n== tests: $* ==\n'
 	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(PYTEST_ARGS)
+
+reliability: setup ## ten minutes of faults on real processes, judged by independent checkers
+	@$(VENV)/python tests/reliability/chaos.py $(RELIABILITY_ARGS)
 
 bench: setup ## the speed table of the README, measured here
 	@$(VENV)/python benchmarks/run.py $(BENCH_ARGS)
