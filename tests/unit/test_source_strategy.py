@@ -18,7 +18,7 @@ EXISTING = {"orders": 2, "reorders": 1, "clicks-eu": 1, "clicks.us": 1}
         (SubscribePattern("nothing"), [], []),
         (Assign(frozenset({TopicPartition("orders", 1), TopicPartition("orders", 7)})), ["orders"], ["orders-1"]),
     ],
-    ids=str,
+    ids=["named, one of them missing", "pattern", "pattern of nothing", "assigned, one partition missing"],
 )
 def test_partitions_of_a_strategy(strategy: Subscribe, topics: list[str], partitions: list[str]) -> None:
     assert topics_of(strategy, EXISTING) == topics
