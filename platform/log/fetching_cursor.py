@@ -99,9 +99,14 @@ class Cursor:
         coming, self._coming = self._coming, None
         if coming is not None and not coming.cancel():
             wait([coming])
+        self._rest = None
+        self._end_plan()
+
+    def _end_plan(self) -> None:
+        """Be done with what was planned. A helper may be at it, which must not wait for itself."""
         if self._batches is not None:
             self._batches.close()  # type: ignore[attr-defined]
-        self._batches = self._rest = self._plan = None
+        self._batches = self._plan = None
 
     def available(self, state: TopicState, enough: int) -> int:
         """About how many stored bytes are there to read, counted up to `enough`."""
@@ -173,7 +178,7 @@ class Cursor:
             if batch is not None:
                 return batch
             self.position = self._plan.end  # what is left of it was compacted away
-            self.close()
+            self._end_plan()
 
     # --- what there is to tell -----------------------------------------------------------------------------
 

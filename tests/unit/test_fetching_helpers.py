@@ -1,5 +1,7 @@
 """The fetch engine with helpers: they decode ahead, and nobody else notices."""
 
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -129,3 +131,42 @@ def test_so_few_are_decoded_ahead_of_their_turns(lake: Lake, helpers: Helpers) -
         (event,) = fetch(engine, session, max_bytes=1)
         assert event.cursor.partition == 0
         assert 1 <= len(helpers.begun) <= 6
+
+
+class LateHelpers(Helpers):
+    """They begin when it is known that something is coming from them."""
+
+    def submit(self, work: Any, *args: Any, **more: Any) -> Future[Any]:
+        def begin() -> Any:
+            time.sleep(0.005)
+            return work(*args, **more)
+
+        return super().submit(begin)
+
+
+def test_a_helper_that_comes_to_the_end_of_its_plan_goes_on_with_what_was_appended_since(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for nobody, least of all for itself."""
+    monkeypatch.setattr(fetching_cursor, "_WORTH_HELP_BYTES", 1)
+    read: dict[int, list[str]] = {partition: [] for partition in range(PARTITIONS)}
+
+    def follow() -> None:
+        with LateHelpers() as late, FetchEngine(lake, helpers=late) as engine:
+            session = session_of(engine)
+            for end in range(12, 40, 4):
+                while min(map(len, read.values())) < end - 2:  # what comes now is not in the plan that is being read
+                    events = fetch(engine, session, max_bytes=1, partition_max_bytes=1)
+                    for partition, found in read.items():
+                        found += texts(events, partition)
+                for partition in read:
+                    more = [f"{partition}.{n}" for n in range(end, end + 4)]
+                    lake.topic("t").append(values(*more, partition=[partition] * 4), acks=1)
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert {partition: found[:34] for partition, found in read.items()} == {
+        partition: [f"{partition}.{n}" for n in range(34)] for partition in read
+    }
