@@ -219,7 +219,7 @@ class Chaos:
     def _check_lake(self) -> list[str]:
         with Lake(self._place.lake) as lake:
             report = check_lake(lake, deep=True)
-        return [] if report.green else [f"check: {f}" for f in report.findings if f.severity is not Severity.INFO]
+        return [] if report.green else [f"check: {f}" for f in report.findings if f.severity is Severity.ERROR]
 
     def _count(self, history: History) -> dict[str, int]:
         told = Counter(one.told or "unknown" for one in history.transactions.values())

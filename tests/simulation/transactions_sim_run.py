@@ -164,7 +164,7 @@ class _Director:
         except TidelogError as e:
             return [*world.history.violations, f"the lake can't be read: {type(e).__name__}: {e}"]
         report = check_lake(world.disk, deep=True, clock=judge.clock)
-        broken = [] if report.green else [f"check: {f}" for f in report.findings if f.severity is not Severity.INFO]
+        broken = [] if report.green else [f"check: {f}" for f in report.findings if f.severity is Severity.ERROR]
         return [*world.history.violations, *summary(check(world.seen)), *broken]
 
 
