@@ -50,7 +50,7 @@ class TransactionsReport:
 def run_transactions(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> TransactionsReport:
     """Run one seed."""
     world = TransactionsWorld(seed, TransactionsPlan.of(seed), trace)
-    with inline(), staged(world.scheduler, THREADED, planted):
+    with inline(world.scheduler), staged(world.scheduler, THREADED, planted):
         problems = _Director(world).direct()
     return TransactionsReport(seed, problems, world.history.digest(), world.history)
 

@@ -12,10 +12,11 @@ from unittest.mock import patch
 from groups_sim_world import Program
 from history import Copy, History
 from sim_journal import Journal
-from sim_scheduler import Process, Scheduler
+from sim_scheduler import Actor, Process, Scheduler
 from sim_storage import Disk, Trouble
 from sim_world import StoreClock
 
+from tidelog.log import combining
 from tidelog.log import purging as row_purging
 from tidelog.log.holds import Holder
 from tidelog.retention import carrying, compacting, executors, maintenance, purging, survivors
@@ -152,6 +153,26 @@ class InlinePool(Executor):
         return future
 
 
+class SimEvent:
+    """`threading.Event` of a world: who waits lets the others run."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._is_set = False
+        self._waiters: list[Actor] = []
+
+    def set(self) -> None:
+        self._is_set = True
+        for waiter in self._waiters:
+            self._scheduler.wake(waiter)
+        self._waiters.clear()
+
+    def wait(self) -> None:
+        while not self._is_set:
+            self._waiters.append(self._scheduler.current)
+            self._scheduler.block()
+
+
 class InlineHolder(Holder):
     """Holds that nobody renews: simulated runs of maintenance are shorter than they last."""
 
@@ -160,9 +181,15 @@ class InlineHolder(Holder):
 
 
 @contextmanager
-def inline() -> Iterator[None]:
-    """Maintenance without threads."""
+def inline(scheduler: Scheduler) -> Iterator[None]:
+    """Maintenance without threads, and threads that line up for a table of rows on the scheduler."""
+
+    def place(request: Any) -> combining.Place[Any]:
+        return Place(request, wake=SimEvent(scheduler))  # type: ignore[arg-type]  # it is asked for no more
+
+    Place = combining.Place  # noqa: N806 - a class
     with ExitStack() as stack:
+        stack.enter_context(patch.object(combining, "Place", place))
         for module in (carrying, compacting, executors, purging, row_purging, survivors):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch.object(maintenance, "Holder", InlineHolder))
