@@ -141,13 +141,17 @@ def read(life: Life) -> None:
     with life.lake() as lake:
         reading = Reading(life, lake, READERS, TOPICS, "cooperative-sticky")
         with reading.consumer as consumer:
+            owes = False
             while not life.stopped:
-                if not reading.next(1_000) or life.rng.random() < 0.2:
+                owes = bool(reading.next(1_000)) or owes
+                if not owes or life.rng.random() < 0.2:
                     continue
                 try:
                     consumer.commit(asynchronous=False)
-                except KafkaException as e:  # its next owner reads these again
+                    owes = False
+                except KafkaException as e:  # a next owner reads these again
                     life.journal.note("not committed", why=e.args[0].name())
+                    owes = e.args[0].code() != KafkaError._NO_OFFSET
 
 
 def copy(life: Life) -> None:
