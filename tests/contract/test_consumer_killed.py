@@ -85,10 +85,19 @@ def test_members_killed_and_frozen_lose_nothing(members: Members, tmp_path: Path
                 topic.append(pa.table(columns), acks=1)
             written += count
 
+        def come(condition: Callable[[], bool], what: str) -> None:
+            """Wait for it while records go on coming: those who are there first may have read the others."""
+
+            def look() -> bool:
+                write(PER_ENTRY)
+                return condition()
+
+            wait_until(look, what)
+
         for _ in range(3):
             members.start()
         write(RECORDS // 4)
-        wait_until(lambda: all(members.read_by(n) for n in range(3)), "record for each member")
+        come(lambda: all(members.read_by(n) for n in range(3)), "record for each member")
 
         group = log.group("g")
         assert group is not None
@@ -105,13 +114,13 @@ def test_members_killed_and_frozen_lose_nothing(members: Members, tmp_path: Path
 
         wait_until(moved_on, "generation without those that are gone")
         members.send(1, signal.SIGCONT)  # it thinks that it owns what others read by now
-        wait_until(lambda: members.read_by(1) > frozen, "record for the one that was frozen")
+        come(lambda: members.read_by(1) > frozen, "record for the one that was frozen")
         write(RECORDS // 4)
         ends = {("t", p): end for p, (_, end) in lake.offsets("t").items()}
         wait_until(lambda: {place: o.offset for place, o in log.offsets("g").items()} == ends, "commit of the ends")
 
     read = members.read()
-    assert written == RECORDS
-    assert set(read) == set(range(RECORDS))
-    assert len(read) < 2 * RECORDS
+    assert written >= RECORDS
+    assert set(read) == set(range(written))
+    assert len(read) < 2 * written
     assert [p.poll() for p in members.processes[1:]] == [None, None, None]
