@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpoint, read_checkpoint, whole_checkpoints
+from tidelog.log.errors import CorruptLogError
 from tidelog.log.holds import forgotten, held_version, read_holds
 from tidelog.log.storage.port import ObjectInfo, Storage
 
@@ -122,12 +123,13 @@ def trim(storage: Storage, folder: str, min_age_ms: int, seen: Seen | None = Non
     until_ms = store_now_ms if seen is None else max(store_now_ms, seen.store_ms)
     held = held_version(holds, store_now_ms)
     plan = plan_trim(listing, checkpoints, floor, until_ms, min_age_ms, seen, held)
-    if plan.floor > floor:
+    while plan.floor > floor:
         kept = next(c for c in checkpoints if c.version > plan.floor)
-        # What is deleted can only be had from this checkpoint, so it must be readable, and outlast a power loss.
-        storage.sync(f"{folder}/{layout.LOG_FOLDER}/{name}" for name in kept.files)
-        read_checkpoint(storage, folder, kept)
-        storage.put_if_absent(f"{folder}/{layout.floor_path(plan.floor)}", b"")
+        if _is_sound(storage, folder, kept):
+            storage.put_if_absent(f"{folder}/{layout.floor_path(plan.floor)}", b"")
+            break
+        checkpoints.remove(kept)
+        plan = plan_trim(listing, checkpoints, floor, until_ms, min_age_ms, seen, held)
     for path in plan.paths:
         storage.delete(path)
     for path in forgotten(holds, store_now_ms):
@@ -136,3 +138,16 @@ def trim(storage: Storage, folder: str, min_age_ms: int, seen: Seen | None = Non
         if (layout.version_of(path) or 0) < plan.floor:
             storage.delete(path)
     return plan
+
+
+def _is_sound(storage: Storage, folder: str, checkpoint: Checkpoint) -> bool:
+    """Whether what is deleted can be had from this checkpoint: it can be read, and outlasts a power loss.
+
+    One that a power loss tore just after it was written is passed over, as by those who open the log.
+    """
+    storage.sync(f"{folder}/{layout.LOG_FOLDER}/{name}" for name in checkpoint.files)
+    try:
+        read_checkpoint(storage, folder, checkpoint)
+    except CorruptLogError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from support.logs import START_MS, Calls, FakeClock, memory_lake, open_lake, put
 
 from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpoint, whole_checkpoints
-from tidelog.log.errors import CorruptLogError, StorageError
+from tidelog.log.errors import StorageError
 from tidelog.log.storage.port import ObjectInfo
 from tidelog.log.trim import Seen, ages_ms, counted_ages_ms, old_version, plan_trim, trim
 
@@ -172,9 +172,17 @@ def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: i
 def test_what_only_a_checkpoint_holds_goes_only_if_it_can_be_read() -> None:
     storage, _ = old_log()
     storage.inner.put(f"t/{layout.checkpoint_path(20)}", b"PAR1 but no more")
-    with pytest.raises(CorruptLogError, match="checkpoint"):
-        trim(storage, "t", MIN_AGE_MS)
+    trim(storage, "t", MIN_AGE_MS)
     assert kept(storage) == list(range(32))
+
+
+def test_the_checkpoint_before_a_torn_one_stands_for_it() -> None:
+    storage, clock = old_log(checkpoint=10)
+    put_checkpoint(storage.inner, "t", 20)
+    storage.inner.put(f"t/{layout.checkpoint_path(20)}", b"")
+    trim(storage, "t", MIN_AGE_MS)
+    assert kept(storage) == list(range(10, 32))
+    assert read(open_lake(storage, clock), "t")[-2:] == ["29", "young"]
 
 
 def test_what_only_a_checkpoint_holds_goes_only_when_that_survives_a_power_loss() -> None:
