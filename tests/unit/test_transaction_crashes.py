@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.crashes import Crash, CrashAt
 from support.logs import read
 from support.transactions import GROUP, Town, copy, offsets_to, stage
 
@@ -20,26 +21,6 @@ from tidelog.log.errors import (
 )
 from tidelog.transactions.manager import Phase, TransactionManager
 from tidelog.transactions.ports import GroupIdentity
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-class CrashAt:
-    """A hook that ends the process before its n-th call to the store, which is also after the one before."""
-
-    def __init__(self, moment: int) -> None:
-        self.left = moment
-        self.crashed = False
-
-    def __call__(self, method: str, path: str, phase: str) -> None:
-        if self.crashed:
-            raise Crash  # what other threads would still do does not happen either
-        self.left -= phase == "before"
-        if self.left < 0:
-            self.crashed = True
-            raise Crash
 
 
 def judge(town: Town, texts: list[str]) -> int:
