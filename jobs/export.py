@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.failures import LoneCommand, UsageProblemError, exit_code_of
+from tidelog.cli.failures import UsageProblemError
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, pairs, session
 from tidelog.cli.stopping import Stop
-from tidelog.cli.terminal import note, prose
+from tidelog.cli.terminal import note
 from tidelog.jobs import moving_options as shared
 from tidelog.jobs.moving_columns import BadJson, Forms, KeyForm, ValueForm
 from tidelog.jobs.moving_export import (
@@ -28,6 +28,7 @@ from tidelog.jobs.moving_export import (
 )
 from tidelog.jobs.moving_failures import spark_failures_told
 from tidelog.jobs.moving_report import Moved, Place, batch_in_words
+from tidelog.jobs.programs import lone_app, run_job
 from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
 from tidelog.spark import session as spark_session
@@ -35,13 +36,6 @@ from tidelog.spark import session as spark_session
 RECORDS = "Which records"
 TARGET = "Where they go"
 FORM = "What keys and values become"
-
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 Topics = Annotated[
     list[str] | None,
@@ -220,17 +214,19 @@ def _carry_out(
         raise typer.Exit(code)
 
 
-app.command(
-    cls=LoneCommand,
-    help=prose(export.__doc__ or ""),
-    epilog="Example: export --lake ./lake --topic orders --to delta --save ./orders-table --value-as json --schema 'id"
-    " long, city string' --available-now --checkpoint ./checkpoints/orders-table\n\n" + shared.EXIT_CODES,
-)(export)
+app = lone_app(
+    "export",
+    export.__doc__ or "",
+    export,
+    "export --lake ./lake --topic orders --to delta --save ./orders-table --value-as json --schema 'id"
+    " long, city string' --available-now --checkpoint ./checkpoints/orders-table",
+    shared.EXIT_CODES,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out the command line; its exit code."""
-    return exit_code_of(app, "export", arguments)
+    return run_job(app, arguments)
 
 
 if __name__ == "__main__":

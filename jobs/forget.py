@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
+from tidelog.cli.failures import EXIT_CODES
 from tidelog.cli.forget_options import (
     ForgetDryRunOption,
     ForgetTopicsOption,
@@ -20,7 +21,8 @@ from tidelog.cli.forget_options import (
 )
 from tidelog.cli.forgetting import forget_keys
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
-from tidelog.jobs.maintenance_job import lone_app, plain_session, run_job
+from tidelog.jobs.maintenance_job import plain_session
+from tidelog.jobs.programs import lone_app, run_job
 from tidelog.jobs.spark_executor import SparkExecutor
 
 
@@ -52,6 +54,7 @@ app = lone_app(
     forget.__doc__ or "",
     forget,
     "spark-submit jobs/forget.py --lake s3://bucket/lake --topic orders --key customer-7",
+    EXIT_CODES,
 )
 
 

@@ -9,28 +9,21 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.failures import LoneCommand, exit_code_of
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, pairs, session
 from tidelog.cli.stopping import Stop
-from tidelog.cli.terminal import note, prose
+from tidelog.cli.terminal import note
 from tidelog.jobs import moving_options as shared
 from tidelog.jobs.moving_failures import spark_failures_told
 from tidelog.jobs.moving_ingest import Source, as_records, check_source, read, write_batch, write_stream
 from tidelog.jobs.moving_records import Wanted
 from tidelog.jobs.moving_report import Moved, Place, batch_in_words
+from tidelog.jobs.programs import lone_app, run_job
 from tidelog.log.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.spark import session as spark_session
 
 RECORD = "What a record is: each a column's name or an SQL expression"
 SOURCE = "Where rows come from"
-
-app = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 Topic = Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The topic to write to.", show_default=False)]
 From = Annotated[
@@ -213,17 +206,19 @@ def _check_topic(lake: Lake, topic: str) -> None:
         )
 
 
-app.command(
-    cls=LoneCommand,
-    help=prose(ingest.__doc__ or ""),
-    epilog="Example: ingest --lake ./lake --topic orders --from json --load in/ --schema 'id long, city string'"
-    " --key id --available-now --checkpoint ./checkpoints/orders\n\n" + shared.EXIT_CODES,
-)(ingest)
+app = lone_app(
+    "ingest",
+    ingest.__doc__ or "",
+    ingest,
+    "ingest --lake ./lake --topic orders --from json --load in/ --schema 'id long, city string'"
+    " --key id --available-now --checkpoint ./checkpoints/orders",
+    shared.EXIT_CODES,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out the command line; its exit code."""
-    return exit_code_of(app, "ingest", arguments)
+    return run_job(app, arguments)
 
 
 if __name__ == "__main__":

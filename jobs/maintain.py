@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from tidelog.cli.maintain_options import ALL
-from tidelog.jobs.maintenance_job import maintenance_job, run_job
+from tidelog.jobs.maintenance_job import maintenance_job
+from tidelog.jobs.programs import run_job
 
 app = maintenance_job("maintain", __doc__.partition("\n")[0], ALL)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import typer
 from pyspark.sql import SparkSession
 
-from tidelog.cli.failures import EXIT_CODES, LoneCommand, exit_code_of
+from tidelog.cli.failures import EXIT_CODES
 from tidelog.cli.maintain_options import (
     DryRunOption,
     EveryOption,
@@ -23,7 +23,7 @@ from tidelog.cli.maintain_options import (
 )
 from tidelog.cli.maintaining import carry_out
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
-from tidelog.cli.terminal import prose
+from tidelog.jobs.programs import lone_app
 from tidelog.jobs.spark_compaction import SparkCompactor
 from tidelog.jobs.spark_executor import SparkExecutor
 from tidelog.spark.session import is_submitted
@@ -56,25 +56,7 @@ def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typ
                 compactor=SparkCompactor(spark, opened.uri),
             )
 
-    return lone_app(name, summary, run, f"spark-submit jobs/{name}.py --lake s3://bucket/lake --every 5m")
-
-
-def lone_app(name: str, summary: str, command: object, example: str) -> typer.Typer:
-    """A program of one command."""
-    app = typer.Typer(
-        name=name,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.command(cls=LoneCommand, help=prose(summary), epilog=f"Example: {example}\n\n{EXIT_CODES}")(command)  # type: ignore[type-var]
-    return app
-
-
-def run_job(app: typer.Typer, arguments: Sequence[str] | None) -> int:
-    """Carry out the command line; its exit code."""
-    return exit_code_of(app, app.info.name or "job", arguments)
+    return lone_app(name, summary, run, f"spark-submit jobs/{name}.py --lake s3://bucket/lake --every 5m", EXIT_CODES)
 
 
 def plain_session(name: str) -> SparkSession:
