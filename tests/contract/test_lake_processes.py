@@ -1,4 +1,4 @@
-"""Real processes that append to one topic at once, on a local disk."""
+"""Real processes that append to one topic at once, on a local disk and on an object store."""
 
 import multiprocessing
 from pathlib import Path
@@ -6,15 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.versitygw import S3Place
 
 from tidelog.log.lake import Lake
 
 PER_PROCESS = 30
 
 
-def append_many(uri: str, who: int, partition: int | None, ready: Any, go: Any, answers: Any) -> None:
+def append_many(
+    uri: str, options: dict[str, str], who: int, partition: int | None, ready: Any, go: Any, answers: Any
+) -> None:
     """Append `PER_PROCESS` times, two records each; answer with the ranges."""
-    with Lake(uri) as lake:
+    with Lake(uri, storage_options=options) as lake:
         topic = lake.topic("t")
         topic.state()
         ready.release()
@@ -29,13 +32,21 @@ def append_many(uri: str, who: int, partition: int | None, ready: Any, go: Any, 
 
 @pytest.mark.parametrize(("processes", "partitions"), [(2, 1), (8, 4)])
 def test_offsets_are_dense_unique_and_nothing_is_lost(tmp_path: Path, processes: int, partitions: int) -> None:
-    uri = str(tmp_path / "lake")
-    lake = Lake(uri)
+    race(str(tmp_path / "lake"), {}, processes, partitions)
+
+
+def test_offsets_are_dense_unique_and_nothing_is_lost_on_s3(s3: S3Place) -> None:
+    race(s3.uri, s3.options, 4, 2)
+
+
+def race(uri: str, options: dict[str, str], processes: int, partitions: int) -> None:
+    lake = Lake(uri, storage_options=options)
     lake.create_topic("t", partitions=partitions, config={"log.checkpoint.interval": "50", "log.min.age.ms": "10000"})
     spawn = multiprocessing.get_context("spawn")
     ready, go, answers = spawn.Semaphore(0), spawn.Event(), spawn.Queue()
     started = [
-        spawn.Process(target=append_many, args=(uri, i, i % partitions, ready, go, answers)) for i in range(processes)
+        spawn.Process(target=append_many, args=(uri, options, i, i % partitions, ready, go, answers))
+        for i in range(processes)
     ]
     for process in started:
         process.start()

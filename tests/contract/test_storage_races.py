@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.storage_adapters import ADAPTERS, WRITES, names, write
+from support.versitygw import S3Place
 
 from tidelog.log.errors import ObjectNotFoundError
-from tidelog.log.storage import LocalStorage, Storage
+from tidelog.log.storage import Storage, open_storage
 
 every_write = pytest.mark.parametrize("how", WRITES)
 NAMES = [f"log/{i:03d}" for i in range(200)]
@@ -100,24 +101,33 @@ def test_all_methods_at_once(storage: Storage):
     assert [names(storage, f"t{worker}") for worker in range(6)] == [[]] * 6
 
 
-# --- processes on one local disk -----------------------------------------------------------------------------
+# --- processes -----------------------------------------------------------------------------------------------
 
 
-def race_in_process(root: str, worker: str, start: object, answers: object) -> None:
+def race_in_process(uri: str, options: dict[str, str], worker: str, start: object, answers: object) -> None:
+    storage = open_storage(uri, options)
     start.wait()
-    answers.put((worker, win_what_you_can(LocalStorage(root), worker)))
+    answers.put((worker, win_what_you_can(storage, worker)))
 
 
-def test_of_four_processes_one_wins_each_name(tmp_path: Path):
-    # spawned, so that they share nothing but the disk
+def race_of_processes(uri: str, options: dict[str, str]) -> None:
+    """Four processes, spawned, so that they share nothing but the store."""
     spawn = multiprocessing.get_context("spawn")
     start, answers = spawn.Barrier(4), spawn.Queue()
-    racers = [spawn.Process(target=race_in_process, args=(tmp_path, f"p{i}", start, answers)) for i in range(4)]
+    racers = [spawn.Process(target=race_in_process, args=(uri, options, f"p{i}", start, answers)) for i in range(4)]
     for racer in racers:
         racer.start()
     wins = dict(answers.get(timeout=60) for _ in racers)
     for racer in racers:
         racer.join()
     assert len(wins) == 4
-    check_race(LocalStorage(tmp_path), wins)
+    check_race(open_storage(uri, options), wins)
+
+
+def test_of_four_processes_one_wins_each_name(tmp_path: Path):
+    race_of_processes(str(tmp_path), {})
     assert sorted(os.listdir(tmp_path / "log")) == [name.removeprefix("log/") for name in NAMES]
+
+
+def test_of_four_processes_one_wins_each_name_on_s3(s3: S3Place):
+    race_of_processes(s3.uri, s3.options)
