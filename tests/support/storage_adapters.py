@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from obstore.store import LocalStore, MemoryStore
+from support import versitygw
 from support.faults import FaultyStorage
 
 from tidelog.log.storage import LocalStorage, MemoryStorage, ObjectStorage, Storage
@@ -15,7 +16,10 @@ ADAPTERS: dict[str, Callable[[Path], Storage]] = {
     "objects in memory": lambda _: ObjectStorage("s3://bucket/root", store=MemoryStore()),
     "objects in files": lambda root: ObjectStorage("az://container/root", store=LocalStore(str(root))),
     "faulty without faults": lambda root: FaultyStorage(LocalStorage(root), lambda *call: None),
+    "s3": lambda _: versitygw.server().place().storage(),
 }
+# Those that need no server.
+INSIDE = tuple(name for name in ADAPTERS if name != "s3")
 
 
 def names(storage: Storage, folder: str, after: str = "") -> list[str]:

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 class ObjectInfo:
     """One object of a listing: its whole path, its bytes, and when it was stored.
 
-    `modified_ms` is the store's own clock, ms since the epoch.
+    `modified_ms` is the store's own clock, ms since the epoch; some stores tell whole seconds only.
     """
 
     path: str
