@@ -47,7 +47,7 @@ _STATUS = {
 }
 
 
-def well(request: Request) -> Fault:  # noqa: ARG001
+def well(request: Request) -> Fault:
     """No faults."""
     return Fault.NONE
 
