@@ -229,25 +229,6 @@ class GroupLog:
         wanted = list(partitions)
         return self.decide(group_id, lambda view: delete_offsets(view, group_id, wanted))
 
-    def forget_topics(self, topics: Iterable[str]) -> None:
-        """Delete every group's offsets of these topics, as when they were deleted: they mean nothing in a new life."""
-        gone = frozenset(topics)
-
-        def rule(view: GroupView) -> Decision[None]:
-            return Decision(
-                response=None,
-                offsets=dict.fromkeys(place for place in view.offsets if place[0] in gone),
-                pending=dict.fromkeys(waiting for waiting in view.pending if waiting[1][0] in gone),
-            )
-
-        def holds(view: GroupView) -> bool:
-            return any(topic in gone for topic, _ in (*view.offsets, *(place for _, place in view.pending)))
-
-        holders = [group for group, view in self._all_written().items() if holds(view)]
-        for answer in self.decide_all([(group_id, rule) for group_id in holders]):
-            if answer is not None:
-                raise answer
-
     def expire_offsets(self, now_ms: int, *, dry_run: bool = False) -> dict[str, list[TopicPartition]]:
         """Delete what `offsets.retention.minutes` has passed for, and groups of which nothing is left by that.
 

@@ -50,18 +50,12 @@ class KeepOffsets:
 
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask:
         """A mask of the records whose offsets are kept."""
-        return _among(self.offsets, base_offset + batch.column("position").to_numpy())
-
-
-@dataclass(frozen=True)
-class DropOffsets:
-    """Keeps all records but those of these offsets, which rise."""
-
-    offsets: Offsets
-
-    def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask:
-        """A mask of the records whose offsets are not dropped."""
-        return ~_among(self.offsets, base_offset + batch.column("position").to_numpy())
+        wanted = base_offset + batch.column("position").to_numpy()
+        if not len(self.offsets):
+            return np.zeros(len(wanted), np.bool_)
+        at = np.minimum(np.searchsorted(self.offsets, wanted), len(self.offsets) - 1)
+        found: Mask = self.offsets[at] == wanted
+        return found
 
 
 @dataclass(frozen=True)
@@ -84,14 +78,6 @@ class DropKeys:
         found = pc.is_in(batch.column("key"), value_set=self._sought)
         mask: Mask = np.asarray(pc.invert(found))
         return None if mask.all() else mask
-
-
-def _among(offsets: Offsets, wanted: Offsets) -> Mask:
-    if not len(offsets):
-        return np.zeros(len(wanted), np.bool_)
-    at = np.minimum(np.searchsorted(offsets, wanted), len(offsets) - 1)
-    found: Mask = offsets[at] == wanted
-    return found
 
 
 def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) -> Rewritten:

@@ -77,14 +77,6 @@ def checkpoints_from(storage: Storage, folder: str, at_least: int) -> Iterator[C
             yield found
 
 
-def find_checkpoint(storage: Storage, folder: str, at_least: int) -> Checkpoint | None:
-    """The checkpoint to start from, of version `at_least` or newer; None when there is none.
-
-    A log without a checkpoint is read from entry 0.
-    """
-    return next(checkpoints_from(storage, folder, at_least), None)
-
-
 def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> CheckpointActions:
     """The checkpoint's actions that make up state: metaData, protocol, txn and add, in no order.
 

@@ -31,13 +31,8 @@ PURGE_TXN = "tidelog/purge"
 END_TAG = "tidelog.end"
 
 
-def entry_name(version: int) -> str:
-    """The entry's file name below the log folder: `00000000000000000007.json`."""
-    return f"{version:020d}.json"
-
-
 def entry_path(version: int) -> str:
-    """The entry's path below the topic's folder."""
+    """The entry's path below the topic's folder: `_delta_log/00000000000000000007.json`."""
     return f"{LOG_FOLDER}/{version:020d}.json"
 
 
@@ -65,9 +60,3 @@ def segment_path(partition: int, known_version: int, unique: str) -> str:
 def rows_path(known_version: int, unique: str) -> str:
     """A new file's path in a table of rows; `known_version` as in `segment_path`."""
     return f"{ROWS_FOLDER}/{known_version}-{unique}.parquet"
-
-
-def segment_known_version(path: str) -> int | None:
-    """The version in a segment's name, or None for a file that another engine wrote."""
-    head = path.rpartition("/")[2].partition("-")[0]
-    return int(head) if head.isdigit() else None

@@ -24,7 +24,7 @@ from support.logs import (
 from tidelog.log import checkpoint_files, layout
 from tidelog.log.actions import Action, Protocol, Txn, encode_entry
 from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.checkpoints import find_checkpoint, removed_files
+from tidelog.log.checkpoints import checkpoints_from, removed_files
 from tidelog.log.errors import LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage import MemoryStorage
 
@@ -141,8 +141,7 @@ def test_removed_files_are_named_until_their_time_is_up(
     if between:
         write_checkpoint(storage, "t", 2, START_MS)
     write_checkpoint(storage, "t", 3, START_MS + later_ms)
-    found = find_checkpoint(storage, "t", 3)
-    assert found is not None
+    found = next(checkpoints_from(storage, "t", 3))
     assert list(removed_files(storage, "t", found)) == ([(add(0, 0, 4).path, START_MS)] if named else [])
     assert [body["path"] for body in bodies(storage, 3, "add")] == [add(0, 4, 5).path]
 

@@ -10,7 +10,7 @@ from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, values
 
 from tidelog.log import layout
-from tidelog.log.checkpoints import checkpoints_from, find_checkpoint, newest_checkpoint_version, read_checkpoint
+from tidelog.log.checkpoints import checkpoints_from, newest_checkpoint_version, read_checkpoint
 from tidelog.log.errors import CorruptLogError, NotATopicError
 from tidelog.log.lake import Lake
 from tidelog.log.lazy_list import LazyList
@@ -58,8 +58,7 @@ def test_a_missing_hint_is_made_good_by_a_listing() -> None:
     _, storage, clock = log_with(4, 10)
     storage.inner.delete(HINT)
     assert newest_checkpoint_version(storage, "t") == -1
-    found = find_checkpoint(storage, "t", 0)
-    assert found is not None
+    found = next(checkpoints_from(storage, "t", 0))
     assert found.version == 10
     assert read(open_lake(storage, clock), "t") == [str(i) for i in range(ENTRIES)]
 
@@ -219,16 +218,14 @@ def test_a_checkpoint_in_parts_is_read_whole() -> None:
     for body in ({"version": 10, "parts": 2}, {}):
         hint(storage, body)
         assert read(open_lake(storage, clock), "t") == [str(i) for i in range(ENTRIES)]
-        found = find_checkpoint(storage, "t", 0)
-        assert found is not None
+        found = next(checkpoints_from(storage, "t", 0))
         assert len(read_checkpoint(storage, "t", found)) == table.num_rows
 
 
 def test_segments_of_a_checkpoint_stay_columns_until_they_are_asked_for() -> None:
     """What opens a topic of 100,000 segments in a fraction of a second."""
     _, storage, clock = log_with(10)
-    found = find_checkpoint(storage, "t", 0)
-    assert found is not None
+    found = next(checkpoints_from(storage, "t", 0))
     actions = read_checkpoint(storage, "t", found)
     assert actions.adds is not None
     assert len(actions.adds) == 10

@@ -244,17 +244,6 @@ def test_many_rules_at_once_make_one_entry_a_table_and_are_answered_each() -> No
     assert groups.log.decide_all([]) == []
 
 
-def test_a_deleted_topics_offsets_are_forgotten() -> None:
-    groups = Groups()
-    groups.lake.create_topic("u")
-    groups.log.commit_offsets("g", {("t", 0): CommittedOffset(1), ("u", 0): CommittedOffset(0)})
-    groups.log.commit_offsets("h", {("t", 1): CommittedOffset(1)})
-    write(groups.log, stable("g", 1, member("m", "t")))
-    groups.log.forget_topics(["t", "unknown"])
-    assert {g: list(o) for g, o in groups.reopened().positions().items()} == {"g": [("u", 0)]}
-    assert groups.log.group("g") == stable("g", 1, member("m", "t"))
-
-
 def test_offsets_of_a_topic_that_was_deleted_mean_nothing_in_its_next_life() -> None:
     groups = Groups()
     groups.log.commit_offsets("g", {("t", 0): CommittedOffset(3)})

@@ -14,7 +14,7 @@ from support.logs import START_MS, add, apply_all, created, end_txn, entry, meta
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Metadata, Remove, Txn, encode_entry
 from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.checkpoints import find_checkpoint, read_checkpoint
+from tidelog.log.checkpoints import checkpoints_from, read_checkpoint
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import decide_create, decide_delete
 from tidelog.log.state import Segment, TopicState
@@ -169,8 +169,7 @@ def store(storage: Storage, entries: list[Entry]) -> None:
 
 
 def from_checkpoint(storage: Storage, entries: list[Entry], version: int) -> TopicState:
-    found = find_checkpoint(storage, "t", 0)
-    assert found is not None
+    found = next(checkpoints_from(storage, "t", 0))
     assert found.version == version
     state = TopicState()
     state.restore(version, read_checkpoint(storage, "t", found))

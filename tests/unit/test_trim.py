@@ -20,7 +20,7 @@ LOG = "t/_delta_log"
 
 def listed(entries: dict[int, int], checkpoints: dict[int, int]) -> list[ObjectInfo]:
     """A log folder: {version: age in s} of entries and of checkpoints."""
-    objects = [ObjectInfo(f"{LOG}/{layout.entry_name(v)}", 1, START_MS - age * 1000) for v, age in entries.items()]
+    objects = [ObjectInfo(f"t/{layout.entry_path(v)}", 1, START_MS - age * 1000) for v, age in entries.items()]
     objects += [
         ObjectInfo(f"{LOG}/{v:020d}.checkpoint.parquet", 1, START_MS - age * 1000) for v, age in checkpoints.items()
     ]
@@ -77,7 +77,7 @@ def test_what_a_reader_of_the_last_seconds_needs_is_kept(ages: list[int], marked
 def test_a_clock_that_jumped_makes_nothing_old() -> None:
     """A local disk's times come from a clock that may have been an hour ahead for a while."""
     times = [0, 1, 3_600_000, 2, 3]
-    entries = [ObjectInfo(f"{LOG}/{layout.entry_name(v)}", 1, START_MS + ms) for v, ms in enumerate(times)]
+    entries = [ObjectInfo(f"t/{layout.entry_path(v)}", 1, START_MS + ms) for v, ms in enumerate(times)]
     ages = counted_ages_ms(entries, -1, MIN_AGE_MS)
     assert max(ages.values()) <= MIN_AGE_MS + 1
     assert ages[4] == 0
@@ -98,7 +98,7 @@ PATIENT: dict[str, tuple[dict[int, int], tuple[int, int] | None, dict[int, int]]
 def test_ages_that_a_patient_trimmer_may_go_by(
     stored: dict[int, int], seen: tuple[int, int] | None, ages: dict[int, int]
 ) -> None:
-    listing = [ObjectInfo(f"{LOG}/{layout.entry_name(v)}", 1, START_MS + s * 1000) for v, s in stored.items()]
+    listing = [ObjectInfo(f"t/{layout.entry_path(v)}", 1, START_MS + s * 1000) for v, s in stored.items()]
     look = None if seen is None else Seen(seen[0], START_MS + seen[1] * 1000)
     assert ages_ms(listing, -1, MIN_AGE_MS, look) == {v: s * 1000 for v, s in ages.items()}
 
