@@ -1,0 +1,136 @@
+"""A Kafka broker for one case: one KRaft node on loopback, in a folder of its own."""
+
+import base64
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import jars
+from confluent_kafka.admin import AdminClient
+
+_LEASH = Path(__file__).parent / "leash.py"
+_START_S = 90.0
+_HEAP = "1g"
+# As Kafka's own scripts start it, with the heap bounded.
+_JVM = (
+    f"-Xmx{_HEAP}", f"-Xms{_HEAP}", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true",
+)  # fmt: skip
+_LOGGING = """\
+appenders=file
+appender.file.type=File
+appender.file.name=file
+appender.file.fileName=%s
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=%%d %%p %%m (%%c)%%n
+rootLogger.level=WARN
+rootLogger.appenderRef.file.ref=file
+"""
+
+
+class BrokerError(Exception):
+    """The broker did not start."""
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A running broker: `address` for clients, `logs` the folder of its partitions."""
+
+    address: str
+    logs: Path
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Broker]:
+    """A broker that answers, with all it keeps in `folder` (made here); stopped at the end, and when we die."""
+    folder.mkdir(parents=True)
+    port, controller = _free_ports(2)
+    logs = folder / "data"
+    properties = folder / "server.properties"
+    properties.write_text(_properties(port, controller, logs), encoding="utf-8")
+    logging = folder / "log4j2.properties"
+    logging.write_text(_LOGGING % (folder / "broker.log"), encoding="utf-8")
+    out = folder / "broker.out"
+    class_path = ":".join(str(jar) for jar in jars.fetched(jars.BROKER))
+    tool = [jars.java(), f"-Dlog4j2.configurationFile={logging}", "-cp", class_path]
+    _format(tool, properties)
+    command = [tool[0], *_JVM, *tool[1:], "kafka.Kafka", str(properties)]
+    with out.open("wb") as told:
+        leash = subprocess.Popen(
+            [sys.executable, str(_LEASH), *command],
+            stdin=subprocess.PIPE, stdout=told, stderr=told, start_new_session=True, cwd=folder,
+        )  # fmt: skip
+    try:
+        _await(leash, f"127.0.0.1:{port}", folder)
+        yield Broker(f"127.0.0.1:{port}", logs)
+    finally:
+        leash.communicate()
+
+
+def _properties(port: int, controller: int, logs: Path) -> str:
+    """A broker as Kafka ships it, but for what a single node needs and for data that is kept until the case ends."""
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "log.dirs": logs,
+        "log.retention.ms": -1,
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def _format(tool: list[str], properties: Path) -> None:
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    run = subprocess.run(
+        [*tool, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if run.returncode:
+        raise BrokerError(f"Kafka's storage could not be formatted:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
+
+
+def _await(leash: "subprocess.Popen[bytes]", address: str, folder: Path) -> None:
+    """Wait until the broker is one of its own cluster: from then on topics can be created."""
+    until = time.monotonic() + _START_S
+    admin = AdminClient({"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 200})
+    while leash.poll() is None and time.monotonic() < until:
+        try:
+            if admin.list_topics(timeout=2).brokers:
+                return
+        except Exception:
+            continue
+    told = "".join(_tail(folder / name) for name in ("broker.out", "broker.log"))
+    why = "ended" if leash.poll() is not None else f"did not answer within {_START_S:.0f} s"
+    raise BrokerError(f"The broker {why}:\n{told}")
+
+
+def _tail(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")[-3000:] if path.exists() else ""
+
+
+def _free_ports(number: int) -> list[int]:
+    """Ports that nobody listens on, all found before any is let go, so that they differ."""
+    held = [socket.socket() for _ in range(number)]
+    try:
+        for one in held:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in held]
+    finally:
+        for one in held:
+            one.close()

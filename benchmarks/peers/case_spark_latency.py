@@ -1,0 +1,160 @@
+"""Micro-batch latency: from `produce` of a record to its copy in the hands of a consumer, by way of a query.
+
+A streaming query copies topic `in` to topic `out` as fast as it can (no trigger interval). The clients around it are
+each log's own for Python, on both sides with the same calls; of Delta there are none, so its table is appended to and
+looked at by deltalake.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import confluent_kafka
+import pyarrow as pa
+from bench import Bench
+from deltalake import DeltaTable, write_deltalake
+from figures import percentile
+from measures import Measure
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+from spark_systems import kafka_topic, new_lake, reader_of_kafka, reader_of_lake
+
+import tidelog
+
+TITLE = "Micro-batch latency"
+
+_PATIENCE_S = 60.0
+_VALUE = b"v" * 100
+# Makes one record and waits for its copy.
+_RoundTrip = Callable[[], None]
+_System = Callable[[Bench, SparkSession], AbstractContextManager[_RoundTrip]]
+
+
+def run(bench: Bench) -> list[Measure]:
+    """Each round starts each query in turn, on the checkpoint that it left, so that no two run at once."""
+    spark = bench.spark("spark-latency")
+    systems: dict[str, tuple[_System, int]] = {"tidelog": (_lake, 30), "kafka": (_kafka, 30), "delta": (_delta, 6)}
+    samples: dict[str, list[list[float]]] = {name: [] for name in systems}
+    names = list(systems)
+    with kafka_topic(bench, "in", 1), kafka_topic(bench, "out", 1):
+        for number in range(bench.rounds + 1):
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                system, count = systems[name]
+                with system(bench, spark) as round_trip:
+                    taken = _latencies_ms(round_trip, count // 3 if bench.quick else count)
+                if number:  # the first round warms up
+                    samples[name].append(taken)
+    spark.stop()
+    return [measure for name, rounds in samples.items() for measure in _measures(name, rounds)]
+
+
+def _measures(system: str, rounds: list[list[float]]) -> Iterator[Measure]:
+    everything = [round(ms, 2) for taken in rounds for ms in taken]
+    for q in (50, 99):
+        figures = [round(percentile(taken, q), 2) for taken in rounds]
+        yield Measure("micro-batch latency", system, f"p{q}", "ms", "lower", figures, samples=everything)
+
+
+def _latencies_ms(round_trip: _RoundTrip, count: int) -> list[float]:
+    """The first third as many again, while the query gets under way, are left out."""
+    for _ in range(max(3, count // 3)):
+        round_trip()
+    taken = []
+    for _ in range(count):
+        time.sleep(random.random() * 0.2)  # at any point of the query's turn
+        began = time.perf_counter()
+        round_trip()
+        taken.append((time.perf_counter() - began) * 1e3)
+    return taken
+
+
+@contextmanager
+def _copying(bench: Bench, name: str, writer: DataStreamWriter, options: Mapping[str, str]) -> Iterator[StreamingQuery]:
+    checkpoint = str(bench.work / f"checkpoint-{name}")
+    query = writer.options(**options).option("checkpointLocation", checkpoint).start()
+    try:
+        yield query
+    finally:
+        query.stop()
+
+
+# --- the two logs ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _lake(bench: Bench, spark: SparkSession) -> Iterator[_RoundTrip]:
+    lake = str(bench.work / "lake")
+    if not (bench.work / "lake").exists():
+        new_lake(bench.work / "lake", "in", "out", partitions=1)
+    rows = reader_of_lake(spark, lake, streaming=True, topic="in").select("key", "value")
+    options = {"lake": lake, "topic": "out"}
+    with _copying(bench, "lake", rows.writeStream.format("tidelog"), options) as query:
+        yield from _between(tidelog.Producer, tidelog.Consumer, tidelog.TopicPartition, {"lake": lake}, query)
+
+
+@contextmanager
+def _kafka(bench: Bench, spark: SparkSession) -> Iterator[_RoundTrip]:
+    rows = reader_of_kafka(spark, bench, streaming=True, topic="in").select("key", "value")
+    options = {"kafka.bootstrap.servers": bench.kafka, "topic": "out", "kafka.compression.type": "zstd"}
+    with _copying(bench, "kafka", rows.writeStream.format("kafka"), options) as query:
+        where = {"bootstrap.servers": bench.kafka}
+        kinds = confluent_kafka.Producer, confluent_kafka.Consumer, confluent_kafka.TopicPartition
+        yield from _between(*kinds, where, query)
+
+
+def _between(
+    make_producer: Any, make_consumer: Any, place: Any, where: dict[str, Any], query: StreamingQuery
+) -> Iterator[_RoundTrip]:
+    """A round trip by a log's own producer and consumer, both with their defaults but for linger.ms."""
+    producer = make_producer({**where, "linger.ms": 0})
+    consumer = make_consumer({**where, "group.id": "reader", "enable.auto.commit": False})
+    _, high = consumer.get_watermark_offsets(place("out", 0), timeout=_PATIENCE_S)
+    consumer.assign([place("out", 0, high)])
+    consumer.poll(0.5)  # it has found its place before the first record comes
+
+    def round_trip() -> None:
+        producer.produce("in", key=b"k", value=_VALUE)
+        producer.poll(0)
+        message = consumer.poll(_PATIENCE_S)
+        if message is None or message.error():
+            raise _nothing_came(query)
+
+    try:
+        yield round_trip
+    finally:
+        producer.flush(_PATIENCE_S)
+        consumer.close()
+
+
+# --- Delta -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _delta(bench: Bench, spark: SparkSession) -> Iterator[_RoundTrip]:
+    source, copy = (str(bench.work / f"table-{name}") for name in ("in", "out"))
+    record = pa.table({"key": [b"k"], "value": [_VALUE]})
+    if not DeltaTable.is_deltatable(source):
+        for path in (source, copy):
+            write_deltalake(path, record.slice(0, 0))
+    rows: DataFrame = spark.readStream.format("delta").load(source)
+    with _copying(bench, "delta", rows.writeStream.format("delta"), {"path": copy}) as query:
+        yield partial(_delta_round_trip, source, DeltaTable(copy), record, query)
+
+
+def _delta_round_trip(source: str, copy: DeltaTable, record: pa.Table, query: StreamingQuery) -> None:
+    before = copy.version()
+    write_deltalake(source, record, mode="append")
+    deadline = time.perf_counter() + _PATIENCE_S
+    while copy.version() == before:
+        if time.perf_counter() > deadline:
+            raise _nothing_came(query)
+        time.sleep(0.001)
+        copy.update_incremental()
+
+
+def _nothing_came(query: StreamingQuery) -> RuntimeError:
+    return RuntimeError(f"the query copied nothing for {_PATIENCE_S:g} s: {query.exception() or query.status}")

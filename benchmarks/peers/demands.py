@@ -1,0 +1,5 @@
+"""What `make bench-peers` demands of tidelog."""
+
+from measures import Demand
+
+DEMANDS: tuple[Demand, ...] = ()

@@ -1,0 +1,222 @@
+"""The table side by side: for a terminal, for the README, and as cells for the page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import machine
+from measures import Measure
+from results import FAMILIES, NAMES, Group, Results, name, ratio, standing, variant
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+PEERS = ("kafka", "delta")
+# What a reader must know beyond the machine's own line.
+_VERSIONS = {"delta-spark": "Delta", "kafka": "Kafka", "confluent-kafka": "confluent-kafka"}
+_SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: a figure of tidelog's (or of the others alone) and how it stands against each of them."""
+
+    what: str
+    better: str
+    own: Measure | None
+    peers: dict[str, Measure | None]
+    demand: str = ""
+    ok: bool | None = None
+    last_of_its_growth: bool = True
+
+    @property
+    def measures(self) -> dict[str, Measure | None]:
+        """By family."""
+        return {"tidelog": self.own, **self.peers}
+
+    def against(self, family: str) -> tuple[str, str]:
+        """(ratio as text, standing), both "" where one of the two has no figure."""
+        peer = self.peers[family]
+        if self.own is None or peer is None:
+            return "", ""
+        return times(ratio(self.own, peer)), standing(self.own, peer)
+
+
+def lines(results: Results) -> list[Line]:
+    """All lines, in the order of the run."""
+    furthest: dict[tuple[str, str], float] = {}
+    for one in results.measures:
+        if one.at is not None and one.system.startswith("tidelog"):
+            furthest[one.case, one.metric] = max(one.at, furthest.get((one.case, one.metric), one.at))
+    found = []
+    for group in results.groups():
+        shared = group.any
+        last = shared.at is None or shared.at == furthest.get((shared.case, shared.metric))
+        for own, peers in _matched(group):
+            text, ok = _demanded(results, own, peers)
+            found.append(Line(_what(group, own, peers), shared.better, own, peers, text, ok, last))
+    return found
+
+
+def _matched(group: Group) -> list[tuple[Measure | None, dict[str, Measure | None]]]:
+    """Each of tidelog's with whom it is held against; then the others that this leaves, against tidelog's plainest."""
+    owns = group.of("tidelog")
+    found: list[tuple[Measure | None, dict[str, Measure | None]]] = [
+        (own, {family: group.peer(own, family) for family in PEERS}) for own in owns
+    ]
+    shown = [id(peer) for _, peers in found for peer in peers.values()]
+    plainest = min(owns, key=lambda one: len(variant(one.system)), default=None)
+    for family in PEERS:
+        for peer in group.of(family):
+            if id(peer) not in shown:
+                found.append((plainest, {**dict.fromkeys(PEERS), family: peer}))
+    return found
+
+
+def show(results: Results, console: Console | None = None) -> None:
+    """Print every figure: medians, (least..greatest of the rounds), ratios, and what was demanded."""
+    table = Table(title=setting(results), title_justify="left")
+    headings = [
+        "what",
+        *(NAMES[family] for family in FAMILIES),
+        *(f"to {NAMES[family]}" for family in PEERS),
+        "must be",
+    ]
+    for number, heading in enumerate(headings):
+        table.add_column(heading, overflow="fold", justify="left" if number == 0 else "right")
+    for line in lines(results):
+        cells = [escape(f"{line.what} ({line.better} is better)")]
+        cells += [_with_spread(line.measures[family]) for family in FAMILIES]
+        cells += [_SHOWN[how].format(text) if how else "" for text, how in map(line.against, PEERS)]
+        mark = "" if line.ok is None else " [green]ok[/]" if line.ok else " [red]short[/]"
+        table.add_row(*cells, f"{line.demand}{mark}")
+    (console or Console()).print(table)
+
+
+def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
+    """The README's block; `figures` are (path, alternative text) of the plots in it. Growths show their last point."""
+    shown = [line for line in lines(results) if line.own is not None and line.last_of_its_growth]
+    found = ["| | tidelog | Kafka | Delta | to Kafka | to Delta |", "|---|---|---|---|---|---|"]
+    for line in shown:
+        cells = [line.what, *(_median(line.measures[family]) for family in FAMILIES)]
+        cells += [_bold(*line.against("kafka"), _must(line)), _bold(*line.against("delta"))]
+        found.append("| " + " | ".join(cells) + " |")
+    found += ["", *sentences(results)]
+    found += [f"\n![{text}]({path})" for path, text in figures]
+    kept = "[peers.json](benchmarks/results/peers.json)"
+    found += ["", f"Measured on {results.at[:10]}: {setting(results)}. All figures, and each round's: {kept}."]
+    return "\n".join(found)
+
+
+def standings(results: Results) -> dict[str, dict[str, list[str]]]:
+    """By peer: the lines in which tidelog is ahead, behind or even, with their ratios. Growths count once, at their end."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for line in lines(results):
+        for family in PEERS:
+            text, how = line.against(family)
+            if how and line.last_of_its_growth:
+                stands = found.setdefault(family, {"ahead": [], "behind": [], "even": []})
+                stands[how].append(f"{line.what} ({text})")
+    return found
+
+
+def sentences(results: Results) -> list[str]:
+    """Where tidelog stands, in words: how often it is ahead, and each line in which it is not."""
+    found = []
+    for family, stands in standings(results).items():
+        parts = [f"Against {NAMES[family]}, tidelog is ahead in {len(stands['ahead'])} of {_number(stands)} lines."]
+        for how, words in (("behind", f"{NAMES[family]} is ahead in"), ("even", "Even, as far as the rounds tell")):
+            if stands[how]:
+                parts.append(f"{words}: {'; '.join(stands[how])}.")
+        found.append(" ".join(parts))
+    return found
+
+
+def setting(results: Results) -> str:
+    """The machine and the versions, for a footer."""
+    versions = results.machine["versions"]
+    named = [f"{text} {versions[key]}" for key, text in _VERSIONS.items() if key in versions]
+    return ", ".join([machine.one_line(dict(results.machine)), *named])
+
+
+def amount(value: float, unit: str) -> str:
+    """A figure with the digits that count, and its unit: "1.31 M records/s"."""
+    number = quantity(value, unit)
+    return f"{number}{unit}" if unit == "B" and " " in number else f"{number} {unit}"
+
+
+def quantity(value: float, unit: str) -> str:
+    """The same without the unit."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size and unit not in ("ms", "s"):
+            return f"{_digits(value / size)} {letter}"
+    return _digits(value)
+
+
+def times(value: float) -> str:
+    """A ratio."""
+    return f"{_digits(value)}x" if value < 100 else f"{value:,.0f}x"
+
+
+def spread(measure: Measure) -> str:
+    """Least..greatest of the rounds, in the unit of the median; "" of a single round."""
+    if len(measure.rounds) < 2:
+        return ""
+    return "..".join(
+        quantity(value, measure.unit).replace(" ", "") for value in (min(measure.rounds), max(measure.rounds))
+    )
+
+
+def _number(stands: Mapping[str, Sequence[str]]) -> int:
+    return sum(map(len, stands.values()))
+
+
+def _digits(value: float) -> str:
+    if value == 0 or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}" if abs(value) >= 0.1 else f"{value:.2g}"
+
+
+def _what(group: Group, own: Measure | None, peers: Mapping[str, Measure | None]) -> str:
+    shared = group.any
+    mine = variant(own.system) if own else ""
+    others = [name(one.system) for one in peers.values() if one and variant(one.system) not in ("", mine)]
+    parts = [group.title, mine, *others, shared.metric if shared.metric != "throughput" else ""]
+    if shared.at is not None:
+        parts.append(f"at {shared.at:,.0f} {shared.axis}")
+    return ", ".join(filter(None, parts))
+
+
+def _demanded(results: Results, own: Measure | None, peers: Mapping[str, Measure | None]) -> tuple[str, bool | None]:
+    if own is None or own.at is not None:
+        return "", None
+    systems = [peer.system for peer in peers.values() if peer]
+    for demand in results.demands:
+        named = (demand["case"], demand["metric"], demand["system"]) == (own.case, own.metric, own.system)
+        if named and demand["baseline"] in systems:
+            least, most = demand.get("at_least"), demand.get("at_most")
+            bounds = [f"≥ {least:g}x" if least is not None else "", f"≤ {most:g}x" if most is not None else ""]
+            return " ".join(filter(None, bounds)), demand["ok"]
+    return "", None
+
+
+def _must(line: Line) -> str:
+    if not line.demand:
+        return ""
+    return f"{line.demand}" if line.ok else f"{line.demand}: short"
+
+
+def _with_spread(measure: Measure | None) -> str:
+    if measure is None:
+        return ""
+    extremes = spread(measure)
+    return f"{amount(measure.median, measure.unit)}" + (f"\n[dim]{extremes}[/]" if extremes else "")
+
+
+def _median(measure: Measure | None) -> str:
+    return "" if measure is None else amount(measure.median, measure.unit)
+
+
+def _bold(text: str, how: str, must: str = "") -> str:
+    if not text:
+        return ""
+    return (f"**{text}**" if how == "ahead" else text) + (f" ({must})" if must else "")
