@@ -97,7 +97,7 @@ class DeepCheck:
         found = _Found()
         try:
             path = f"{self._topic}/{unquote(segment.path)}"
-            with self._storage.open(path) as source, pq.ParquetFile(source) as file:
+            with self._storage.open(path, segment.size) as source, pq.ParquetFile(source) as file:
                 wrong = _schema_problem(file.schema_arrow, segment.proven)
                 if wrong:
                     return self._finding(Kind.SEGMENT_SCHEMA_WRONG, segment, wrong)

@@ -34,9 +34,9 @@ class Overlay:
             raise ObjectNotFoundError(f"{self.uri}/{path} would be deleted by an earlier step.")
         return data
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, size: int | None = None) -> Any:
         """A file to read."""
-        return pa.BufferReader(self.get(path)) if path in self._changed else self._below.open(path)
+        return pa.BufferReader(self.get(path)) if path in self._changed else self._below.open(path, size)
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Store in memory."""

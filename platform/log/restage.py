@@ -32,7 +32,7 @@ def restage(
     again = []
     for old in staged:
         path = layout.segment_path(old.partition, version, ids.new())
-        with storage.open(f"{folder}/{old.path}") as source, storage.create(f"{folder}/{path}") as sink:
+        with storage.open(f"{folder}/{old.path}", old.size) as source, storage.create(f"{folder}/{path}") as sink:
             writer = SegmentWriter(sink, codec)
             try:
                 with pq.ParquetFile(source) as file:

@@ -20,7 +20,7 @@ def file_reader(storage: Storage, table: str, kind: RowKind[F]) -> ReadRows:
     def read(file: Segment) -> list[tuple[int, Row]]:
         path = f"{table}/{unquote(file.path)}"
         try:
-            with storage.open(path) as source:
+            with storage.open(path, file.size) as source:
                 rows = kind.schema.from_file(source)
         except ObjectNotFoundError as e:
             raise _corrupt(path, file, "is missing") from e

@@ -16,6 +16,7 @@ from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError
 from tidelog.log.segments import ROW_GROUP_RECORDS
 from tidelog.log.state import Segment
 from tidelog.log.storage.port import Storage
+from tidelog.log.storage.ranged import ReadsAhead
 
 # Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
 BATCH_BYTES = 16 * 1024 * 1024
@@ -64,6 +65,10 @@ def read_segment(
         ):
             _check(file, segment)
             for group in _row_groups(file.metadata, segment, low, high):
+                if isinstance(source, ReadsAhead):
+                    source.will_read(
+                        _ranges(file.metadata.row_group(group.number), wanted, known=group.first is not None)
+                    )
                 records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
                 for batch in _decoded(file, group, wanted, records, base):
                     cut = _cut(batch, low + base, high + base, ordered=segment.proven)
@@ -76,7 +81,7 @@ def read_segment(
 
 
 def _source(storage: Storage, path: str, segment: Segment) -> Any:
-    return pa.BufferReader(storage.get(path)) if segment.size <= _SMALL_BYTES else storage.open(path)
+    return pa.BufferReader(storage.get(path)) if segment.size <= _SMALL_BYTES else storage.open(path, segment.size)
 
 
 def _check(file: pq.ParquetFile, segment: Segment) -> None:
@@ -102,6 +107,19 @@ def _row_groups(metadata: Any, segment: Segment, low: int, high: int) -> Iterato
         elif bounds[1] >= low and bounds[0] < high:
             dense = segment.proven and bounds[1] - bounds[0] == records - 1
             yield _RowGroup(number, records, group.total_byte_size, bounds[0] if dense else None)
+
+
+def _ranges(group: Any, wanted: tuple[str, ...], *, known: bool) -> list[tuple[int, int]]:
+    """Where in the file the wanted columns of a row group lie; positions that are known are not read."""
+    names = wanted[1:] if known and len(wanted) > 1 else wanted
+    ranges = []
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema.partition(".")[0] in names:
+            pages = (column.dictionary_page_offset, column.data_page_offset)
+            start = min(offset for offset in pages if offset)
+            ranges.append((start, start + column.total_compressed_size))
+    return sorted(ranges)
 
 
 def _position_column(metadata: Any) -> int:

@@ -107,9 +107,9 @@ class ChaosStorage:
         self._require(path)
         return self._inner.get(path)
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, size: int | None = None) -> Any:
         self._require(path)
-        return self._inner.open(path)
+        return self._inner.open(path, size)
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         self._require(folder)

@@ -107,8 +107,8 @@ class SimStorage:
     def get(self, path: str) -> bytes:
         return self._call("get", path, lambda: self.disk.get(path))
 
-    def open(self, path: str) -> Any:
-        return self._call("open", path, lambda: self.disk.open(path))
+    def open(self, path: str, size: int | None = None) -> Any:
+        return self._call("open", path, lambda: self.disk.open(path, size))
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
         def effect() -> bool:

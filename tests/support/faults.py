@@ -59,8 +59,8 @@ class FaultyStorage:
         for path in paths:
             self._around("sync", path, lambda path=path: self.inner.sync([path]))
 
-    def open(self, path: str) -> Any:
-        return self._around("open", path, lambda: self.inner.open(path))
+    def open(self, path: str, size: int | None = None) -> Any:
+        return self._around("open", path, lambda: self.inner.open(path, size))
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         return self._around("list_after", folder, lambda: self.inner.list_after(folder, after))

@@ -215,7 +215,7 @@ def test_only_the_row_groups_of_the_range_are_read() -> None:
     spies: list[Spy] = []
 
     class Spying(MemoryStorage):
-        def open(self, path: str) -> Any:
+        def open(self, path: str, size: int | None = None) -> Any:
             spies.append(Spy(data))
             return spies[-1]
 

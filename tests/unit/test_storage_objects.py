@@ -3,6 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from obstore.exceptions import GenericError, NotSupportedError
@@ -17,6 +18,7 @@ from tidelog.log.errors import (
     StorageUnavailableError,
 )
 from tidelog.log.storage import ObjectStorage, objects
+from tidelog.log.storage.ranged import READ_AT_LEAST_BYTES
 
 ACCESS_KEY, SECRET = "AKIAEXAMPLEKEY", "wJalrXUtnFEMIexample"
 
@@ -29,7 +31,8 @@ def reply(status: int, code: str = "Oops") -> Answer:
 
 OK = Answer(200, b"", (("ETag", '"1"'),))
 DROP = Answer(0)
-FOUND = Answer(200, b"", (("ETag", '"1"'), ("content-length", "3"), ("Last-Modified", "Sat, 21 Nov 2026 00:00:00 GMT")))
+MODIFIED = ("Last-Modified", "Sat, 21 Nov 2026 00:00:00 GMT")
+FOUND = Answer(200, b"", (("ETag", '"1"'), ("content-length", "3"), MODIFIED))
 
 
 @pytest.fixture(scope="module")
@@ -228,26 +231,74 @@ def test_a_denied_upload_is_denied(storage: ObjectStorage, server: ScriptedServe
 # --- reading in ranges -------------------------------------------------------------------------------------
 
 
+def ranges_of(storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges [start, end) that are asked for from now on."""
+    ranges: list[tuple[int, int]] = []
+    real = objects.obstore.get
+
+    def seen(store: object, path: str, *, options: Any = None) -> Any:
+        ranges.append(options["range"])
+        return real(store, path, options=options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(objects.obstore, "get", seen)
+    return ranges
+
+
 def test_a_large_read_is_one_request_and_small_ones_share_one(monkeypatch: pytest.MonkeyPatch):
     storage = ObjectStorage("s3://bucket/lake", store=MemoryStore())
     storage.put("a", bytes(10_000_000))
-    ranges: list[tuple[int, int]] = []
-    real = ObjectStorage.read_range
-
-    def counted(self: ObjectStorage, path: str, start: int, end: int, e_tag: str | None) -> bytes:
-        ranges.append((start, end))
-        return real(self, path, start, end, e_tag)
-
-    monkeypatch.setattr(ObjectStorage, "read_range", counted)
+    ranges = ranges_of(storage, monkeypatch)
     with storage.open("a") as file:
+        assert ranges == [(0, READ_AT_LEAST_BYTES)]
+        assert len(file.read(READ_AT_LEAST_BYTES)) == READ_AT_LEAST_BYTES
         assert len(file.read(5_000_000)) == 5_000_000
-        assert ranges == [(0, 5_000_000)]
+        assert ranges[1:] == [(READ_AT_LEAST_BYTES, READ_AT_LEAST_BYTES + 5_000_000)]
         file.seek(6_000_000)
         assert [len(file.read(100)) for _ in range(50)] == [100] * 50
-        assert ranges[1:] == [(6_000_000, 6_000_000 + objects._READ_AT_LEAST_BYTES)]
+        assert ranges[2:] == [(6_000_000, 6_000_000 + READ_AT_LEAST_BYTES)]
         file.seek(-8, 2)
         assert [len(file.read(4)) for _ in range(3)] == [4, 4, 0]
-    assert ranges[2:] == [(9_999_992, 10_000_000)]
+    assert ranges[3:] == [(9_999_992, 10_000_000)]
+
+
+def test_of_a_known_size_the_end_comes_first_or_all_of_it(monkeypatch: pytest.MonkeyPatch):
+    storage = ObjectStorage("s3://bucket/lake", store=MemoryStore())
+    storage.put("small", bytes(range(200)))
+    storage.put("large", bytes(3_000_000))
+    ranges = ranges_of(storage, monkeypatch)
+    with storage.open("small", 200) as file:
+        assert file.read() == bytes(range(200))
+    assert ranges == [(0, 200)]
+    with storage.open("large", 3_000_000) as file:
+        file.seek(-1000, 2)
+        assert len(file.read()) == 1000
+        file.will_read([(0, 1000), (2000, 500_000), (2_000_000, 2_100_000)])
+        assert ranges[1:] == [(2_934_464, 3_000_000), (0, 500_000), (2_000_000, 2_100_000)]
+        for at in (0, 400_000, 2_050_000):
+            file.seek(at)
+            assert len(file.read(1000)) == 1000
+    assert len(ranges) == 4
+
+
+@pytest.mark.parametrize("said", [0, 1, 99, 101, 5_000_000])
+@pytest.mark.parametrize("data", [b"", bytes(range(100))], ids=["empty", "100 bytes"])
+def test_a_wrong_size_does_no_harm(data: bytes, said: int):
+    storage = ObjectStorage("s3://bucket/lake", store=MemoryStore())
+    storage.put("a", data)
+    with storage.open("a", said) as file:
+        assert file.seek(0, 2) == len(data)
+        file.seek(0)
+        assert file.read() == data
+
+
+def test_where_the_object_is_shorter_than_was_said_the_store_is_asked_for_its_size(
+    storage: ObjectStorage, server: ScriptedServer
+):
+    found = [Answer(206, b"abc", (("ETag", '"1"'), ("Content-Range", "bytes 0-2/3"), MODIFIED))]
+    server.script = [reply(416, "InvalidRange"), FOUND, *found]
+    with storage.open("a", 2_000_000) as file:
+        assert file.read() == b"abc"
+    assert [seen.partition(" ")[0] for seen in server.seen] == ["GET", "HEAD", "GET"]
 
 
 def test_a_store_without_conditional_puts_is_refused(monkeypatch: pytest.MonkeyPatch):

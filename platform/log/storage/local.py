@@ -99,7 +99,7 @@ class LocalStorage:
             os.close(fd)
         return data
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002 - the disk knows
         """A `pyarrow.OSFile`. Raises `ObjectNotFoundError`.
 
         No memory map: it opens small segments more slowly, and a failing disk would kill the process.

@@ -61,7 +61,7 @@ class MemoryStorage:
                 f"There is no object {self.uri}/{path}. Check the path, or whether it was deleted."
             ) from None
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002 - it is here
         """A `pyarrow.BufferReader`. Raises `ObjectNotFoundError`."""
         return pa.BufferReader(self.get(path))
 

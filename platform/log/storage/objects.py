@@ -17,12 +17,19 @@ from tidelog.log.storage.objects_errors import (
     describe,
     failed_or_done,
     failed_to_read,
+    is_past_the_end,
     no_object_to_see,
 )
 from tidelog.log.storage.paths import check_folder, check_path
 from tidelog.log.storage.port import ObjectInfo
-
-_READ_AT_LEAST_BYTES = 256 * 1024
+from tidelog.log.storage.ranged import Piece, RangedFile, first_range
+from tidelog.log.storage.requests import (
+    PART_BYTES,
+    PUT_AT_MOST_BYTES,
+    PUT_PART_BYTES,
+    RequestKind,
+    Requests,
+)
 
 # Keys that obstore takes as options of its HTTP client, not of the store (`obstore.store.ClientConfig`).
 _CLIENT_KEYS = frozenset(
@@ -59,13 +66,21 @@ class ObjectStorage:
     `options` are obstore's configuration keys of the store (`region`, `endpoint`, `access_key_id` ..., with or
     without `aws_`, `azure_`, `google_`) and of its HTTP client (`timeout`, `allow_http`, `proxy_url` ...);
     credentials come from the environment where options name none. `store` is a ready obstore store to use
-    instead. Its every put is durable, so `sync` does nothing.
+    instead. Its every put is durable, so `sync` does nothing. `requests` counts what the store is asked.
 
     Raises `InvalidUriError` and `InvalidConfigError`. No message holds a credential.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str] | None = None, *, store: ObjectStore | None = None) -> None:
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        store: ObjectStore | None = None,
+        requests: Requests | None = None,
+    ) -> None:
         self._uri = uri.rstrip("/")
+        self.requests = requests or Requests()
         self._secrets = [
             value
             for key, value in (options or {}).items()
@@ -105,27 +120,48 @@ class ObjectStorage:
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
         check_path(path)
+        self.requests.note(RequestKind.GET, path)
         try:
-            return obstore.get(self._store, path).bytes().to_bytes()
+            data = obstore.get(self._store, path).bytes().to_bytes()
         except RAISED as error:
             raise failed_to_read(self._location(path), error, self._secrets) from None
+        self.requests.note_received(len(data))
+        return data
 
-    def open(self, path: str) -> Any:
-        """A file whose reads are one ranged request each, small ones together. Raises `ObjectNotFoundError`."""
+    def open(self, path: str, size: int | None = None) -> Any:
+        """A file whose reads are one ranged request each, small ones together. Raises `ObjectNotFoundError`.
+
+        Opening it is such a request, too: it brings a small file whole, and the end of a large one of a known size.
+        """
         check_path(path)
+        start, end = first_range(size or None)
+        try:
+            return RangedFile(self, path, self._get_range(path, start, end, None))
+        except RAISED as error:
+            if not is_past_the_end(error):
+                raise failed_to_read(self._location(path), error, self._secrets) from None
+        # It is empty, or not as large as was said.
+        self.requests.note(RequestKind.HEAD, path)
         try:
             meta = obstore.head(self._store, path)
         except RAISED as error:
             raise failed_to_read(self._location(path), error, self._secrets) from None
-        return _Reader(self, path, meta["size"], meta["e_tag"])
+        return RangedFile(self, path, Piece(0, b"", meta["size"], meta["e_tag"]))
 
-    def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> bytes:
-        """The bytes [start, end) of the object that has this tag."""
+    def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
+        """The bytes [start, end) of the object that has this tag, if one is given."""
         try:
-            wanted: Any = {"range": (start, end), "if_match": e_tag} if e_tag else {"range": (start, end)}
-            return obstore.get(self._store, path, options=wanted).bytes().to_bytes()
+            return self._get_range(path, start, end, e_tag)
         except RAISED as error:
             raise failed_to_read(self._location(path), error, self._secrets) from None
+
+    def _get_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
+        self.requests.note(RequestKind.RANGED_GET, path)
+        wanted: Any = {"range": (start, end), "if_match": e_tag} if e_tag else {"range": (start, end)}
+        answer = obstore.get(self._store, path, options=wanted)
+        data = answer.bytes().to_bytes()
+        self.requests.note_received(len(data))
+        return Piece(start, data, answer.meta["size"], answer.meta["e_tag"])
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects directly in `folder` whose name sorts after `after`, in lexical order.
@@ -139,10 +175,15 @@ class ObjectStorage:
             if after:
                 stream = obstore.list(self._store, folder or None, offset=prefix + after, chunk_size=1000)
                 found = [meta for chunk in stream for meta in chunk]
+                listed = len(found)
             else:
-                found = list(obstore.list_with_delimiter(self._store, folder or None)["objects"])
+                answer = obstore.list_with_delimiter(self._store, folder or None)
+                found = list(answer["objects"])
+                listed = len(found) + len(answer["common_prefixes"])
         except RAISED as error:
+            self.requests.note_listed(folder, 0)
             raise failed_to_read(self._location(folder), error, self._secrets) from None
+        self.requests.note_listed(folder, listed)
         infos = [
             ObjectInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
             for meta in found
@@ -154,9 +195,12 @@ class ObjectStorage:
         """The names of the folders directly in `folder`, sorted."""
         check_folder(folder)
         try:
-            found = obstore.list_with_delimiter(self._store, folder or None)["common_prefixes"]
+            answer = obstore.list_with_delimiter(self._store, folder or None)
         except RAISED as error:
+            self.requests.note_listed(folder, 0)
             raise failed_to_read(self._location(folder), error, self._secrets) from None
+        found = answer["common_prefixes"]
+        self.requests.note_listed(folder, len(found) + len(answer["objects"]))
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
 
     # --- writing -------------------------------------------------------------------------------------------
@@ -164,6 +208,7 @@ class ObjectStorage:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create the object by a conditional put, which the store decides and obstore may repeat."""
         check_path(path)
+        self.requests.note(RequestKind.CONDITIONAL_PUT, path, sent=len(data))
         try:
             obstore.put(self._store, path, data, mode="create")
         except obs.AlreadyExistsError as error:
@@ -176,16 +221,19 @@ class ObjectStorage:
 
     def _check_there(self, path: str) -> None:
         """S3 answers 409 when two requests meet, and then neither may have stored anything."""
+        self.requests.note(RequestKind.HEAD, path)
         try:
             obstore.head(self._store, path)
         except RAISED:
             raise no_object_to_see(self._location(path)) from None
 
     def put(self, path: str, data: bytes | memoryview) -> None:
-        """Create or replace the object, durably."""
+        """Create or replace the object, durably; a large one in parts, which go at once."""
         check_path(path)
+        size = len(data)
+        self.requests.note_written(path, size, PUT_AT_MOST_BYTES, PUT_PART_BYTES)
         try:
-            obstore.put(self._store, path, data)
+            obstore.put(self._store, path, data, use_multipart=size > PUT_AT_MOST_BYTES, chunk_size=PUT_PART_BYTES)
         except RAISED as error:
             raise failed_or_done("put", self._location(path), error, self._secrets) from None
 
@@ -193,14 +241,17 @@ class ObjectStorage:
     def create(self, path: str) -> Iterator[BinaryIO]:
         """A file to write, uploaded in parts; the object appears with the last request."""
         check_path(path)
-        upload = obstore.open_writer(self._store, path)
+        upload = obstore.open_writer(self._store, path, buffer_size=PART_BYTES)
+        file = _Writer(self, path, upload)
         try:
-            yield cast(BinaryIO, _Writer(self, path, upload))
+            yield cast(BinaryIO, file)
         except BaseException as error:
+            self.requests.note_aborted(path, file.size, PART_BYTES)
             # Parts that can't be taken back are invisible, and the error that brought us here tells more.
             with suppress(*RAISED):
                 upload.__exit__(type(error), error, error.__traceback__)
             raise
+        self.requests.note_written(path, file.size, PART_BYTES - 1, PART_BYTES)
         try:
             upload.close()
         except RAISED as error:
@@ -216,6 +267,7 @@ class ObjectStorage:
     def delete(self, path: str) -> None:
         """Delete the object; one that is not there is no error."""
         check_path(path)
+        self.requests.note(RequestKind.DELETE, path)
         try:
             obstore.delete(self._store, path)
         except RAISED as error:
@@ -231,62 +283,6 @@ def _client_key(key: str) -> str:
     return re.sub(r"^(aws|azure|google)_", "", key.lower())
 
 
-class _Reader(io.RawIOBase):
-    """One version of an object as a file to read; each request fetches what is asked for, and a little at least.
-
-    Not `io.BufferedReader`: that one splits a large read into two requests.
-    """
-
-    def __init__(self, storage: ObjectStorage, path: str, size: int, e_tag: str | None) -> None:
-        self._storage = storage
-        self._path = path
-        self._size = size
-        self._e_tag = e_tag
-        self._position = 0
-        self._held = b""  # bytes from _held_start on, fetched beyond what was asked for
-        self._held_start = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        self._position = max(0, start + offset)
-        return self._position
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        """Exactly `size` bytes, or all up to the end; less at the end only."""
-        start = self._position
-        end = self._size if size is None or size < 0 else min(start + size, self._size)
-        if end <= start:
-            return b""
-        if not self._held_start <= start <= end <= self._held_start + len(self._held):
-            fetched = self._storage.read_range(
-                self._path, start, min(max(end, start + _READ_AT_LEAST_BYTES), self._size), self._e_tag
-            )
-            if end - start == len(fetched):
-                self._position = end
-                return fetched
-            self._held, self._held_start = fetched, start
-        self._position = end
-        return self._held[start - self._held_start : end - self._held_start]
-
-    def readall(self) -> bytes:
-        return self.read()
-
-    def readinto(self, buffer: Any, /) -> int:
-        view = memoryview(buffer).cast("B")
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
-
 class _Writer(io.RawIOBase):
     """The file behind `create`; closing it doesn't end the upload, the `with` block's end does."""
 
@@ -294,6 +290,7 @@ class _Writer(io.RawIOBase):
         self._storage = storage
         self._path = path
         self._upload = upload
+        self.size = 0
 
     def writable(self) -> bool:
         return True
@@ -303,4 +300,6 @@ class _Writer(io.RawIOBase):
             self._upload.write(data)
         except RAISED as error:
             raise self._storage.write_failed(self._path, error) from None
-        return memoryview(data).nbytes
+        nbytes = memoryview(data).nbytes
+        self.size += nbytes
+        return nbytes

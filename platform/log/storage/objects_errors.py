@@ -56,6 +56,11 @@ def failed_or_done(action: str, location: str, error: Exception, secrets: Collec
     return refused or _unavailable(action, location, error, secrets)
 
 
+def is_past_the_end(error: Exception) -> bool:
+    """Whether a range was refused because the object is not that large."""
+    return _status(str(error)) == 416 or "StartTooLarge" in str(error)
+
+
 def no_object_to_see(location: str) -> StorageUnavailableError:
     """A conditional put met a conflict, and yet no object is there."""
     return StorageUnavailableError(

@@ -79,10 +79,11 @@ class Storage(Protocol):
         """
         ...
 
-    def open(self, path: str) -> Any:
+    def open(self, path: str, size: int | None = None) -> Any:
         """A seekable file to read, as pyarrow takes it. Raises `ObjectNotFoundError`.
 
         It goes on showing the object that was opened, or fails, when the object is replaced or deleted.
+        `size`: the object's bytes, if the caller knows, which may save a request; a wrong one does no harm.
         """
         ...
 
