@@ -31,8 +31,10 @@ def small_batch(seed: int = 1) -> pa.Table:
     )
 
 
-def topic_of_many_files(lake: tidelog.Lake, name: str, files: int, *, checkpoint: bool = True) -> None:
-    """A topic of one partition with `files` live segments of 100 records: names of few files, committed by thousands.
+def topic_of_many_files(
+    lake: tidelog.Lake, name: str, files: int, *, per_entry: int = _ADDS_PER_ENTRY, checkpoint: bool = True
+) -> None:
+    """A topic of one partition with `files` live segments of 100 records: names of few files, `per_entry` at a time.
 
     With `checkpoint` one of the whole topic is written at the end.
     """
@@ -40,12 +42,12 @@ def topic_of_many_files(lake: tidelog.Lake, name: str, files: int, *, checkpoint
     topic = lake.topic(name)
     root = Path(lake.uri.removeprefix("file://")) / topic.folder
     source = None
-    for first in range(0, files, _ADDS_PER_ENTRY):
+    for first in range(0, files, per_entry):
         if first % _NAMES_PER_FILE == 0:
             stager = topic.stager()
             stage_records(stager, small_batch(), name, topic.config(), "murmur2", 0, lake.clock.now_ms())
             (source,) = stager.finish()
-        topic.commit(_linked(root, source, range(first, min(files, first + _ADDS_PER_ENTRY))), acks=1)
+        topic.commit(_linked(root, source, range(first, min(files, first + per_entry))), acks=1)
     if checkpoint:
         write_checkpoint(lake.storage, topic.folder, topic.state().version, lake.clock.now_ms())
 

@@ -45,7 +45,7 @@ def _race(plan: Plan, name: str, partitions: int) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(_PROCESSES)
     jobs = [(uri, name, number % partitions, plan.racing_s) for number in range(_PROCESSES)]
-    with context.Pool(_PROCESSES, initializer=_meet_at, initargs=(barrier,)) as pool:
+    with context.Pool(_PROCESSES, initializer=meet_at, initargs=(barrier,)) as pool:
         results = pool.starmap(_append_for, jobs, chunksize=1)
     # All clocks are this machine's own monotonic one.
     wall_s = max(ended for _, ended, _, _ in results) - min(began for began, _, _, _ in results)
@@ -68,9 +68,16 @@ def _race(plan: Plan, name: str, partitions: int) -> dict[str, Any]:
 _barrier: Barrier | None = None
 
 
-def _meet_at(barrier: Barrier) -> None:
+def meet_at(barrier: Barrier) -> None:
+    """Initializes a process of a pool: this is where `wait_for_all` waits."""
     global _barrier
     _barrier = barrier
+
+
+def wait_for_all() -> None:
+    """Go on when all processes of the pool are here."""
+    if _barrier is not None:
+        _barrier.wait()
 
 
 def _append_for(
@@ -84,8 +91,7 @@ def _append_for(
     with tidelog.Lake(uri, create=False) as lake:
         topic = lake.topic(name)
         ranges.extend((p, *found) for p, found in topic.append(batch, acks=1).items())
-        if _barrier is not None:
-            _barrier.wait()
+        wait_for_all()
         began = now = time.monotonic()
         while now - began < seconds:
             ranges.extend((p, *found) for p, found in topic.append(batch, acks=1).items())

@@ -21,7 +21,7 @@ _ROUNDS = 5
 
 def run(plan: Plan) -> list[Row]:
     """Each round produces records one by one, and a table of them; both are flushed."""
-    values, keys = _records(_RECORDS)
+    values, keys = keyed_records(_RECORDS)
     table = pa.concat_tables([pa.table({"value": pa.array(values), "key": pa.array(keys)})] * 4)
     arms = {"records": lambda: _one_by_one(plan, values, keys), "table": lambda: _at_once(plan, table)}
     times = interleaved(arms, 3 if plan.quick else _ROUNDS)
@@ -35,7 +35,8 @@ def run(plan: Plan) -> list[Row]:
     ]
 
 
-def _records(count: int) -> tuple[list[bytes], list[bytes]]:
+def keyed_records(count: int) -> tuple[list[bytes], list[bytes]]:
+    """So many values of 100 random bytes, and keys."""
     random = np.random.default_rng(1)
     data = random.bytes(_VALUE_BYTES * count)
     values = [data[at : at + _VALUE_BYTES] for at in range(0, len(data), _VALUE_BYTES)]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 from bench import Bench
-from figures import interleaved
 from measures import Measure
 from peer import KAFKA, TIDELOG, Peer, both, flushed
 from produce import keyed_records
@@ -32,7 +31,7 @@ def run(bench: Bench) -> list[Measure]:
         TIDELOG: partial(_one_by_one, peers[TIDELOG], values, keys),
         "tidelog produce_table": partial(_at_once, peers[TIDELOG], table),
     }
-    rates = interleaved(arms, bench.rounds)
+    rates = bench.interleaved(arms)
     return [Measure(CASE, system, "throughput", "records/s", "higher", found) for system, found in rates.items()]
 
 

@@ -20,6 +20,8 @@ _QUEUED_KB = 1 << 20
 _MADE_S = 60.0
 # Records between two flushes, where a topic is filled.
 _FILLED_AT_ONCE = 500_000
+# librdkafka writes what it retries to stderr, as often as it does.
+_QUIET = {"log_level": 3}
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Peer:
 
     def _admin(self) -> AdminClient:
         # Keep it until its futures are done: they end with it.
-        return AdminClient({"bootstrap.servers": self.address})
+        return AdminClient({"bootstrap.servers": self.address, **_QUIET})
 
     def producer(self, **conf: Any) -> Any:
         """A producer, acks=all and idempotent unless `conf` (Kafka's keys, `_` for `.`) says otherwise."""
@@ -68,7 +70,7 @@ class Peer:
             **_dotted(conf),
         }
         if self.is_kafka:
-            return confluent_kafka.Producer({"bootstrap.servers": self.address, **settings})
+            return confluent_kafka.Producer({"bootstrap.servers": self.address, **_QUIET, **settings})
         return Producer({"lake": self.address, **settings})
 
     def consumer(self, **conf: Any) -> Any:
@@ -80,7 +82,7 @@ class Peer:
             **_dotted(conf),
         }
         if self.is_kafka:
-            return confluent_kafka.Consumer({"bootstrap.servers": self.address, **settings})
+            return confluent_kafka.Consumer({"bootstrap.servers": self.address, **_QUIET, **settings})
         return Consumer({"lake": self.address, **settings})
 
     def reader(self, topic: str, partition: int, offset: int | None = None, **conf: Any) -> Any:
