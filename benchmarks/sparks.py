@@ -22,13 +22,19 @@ def session() -> SparkSession:
 
 
 def records(spark: SparkSession, plan: Plan) -> DataFrame:
-    """Keyed records as a DataFrame over Parquet files: keys of 10 bytes, values of 100 bytes (SHA-256 in hex)."""
-    path = plan.work / f"records-{plan.records}"
+    """The plan's records as a DataFrame over Parquet files."""
+    return keyed_records(spark, plan.work / f"records-{plan.records}", plan.records)
+
+
+def keyed_records(spark: SparkSession, path: Path, count: int, keys: int = 100_000) -> DataFrame:
+    """Keyed records over Parquet files at `path`, which are made once: keys of 10 bytes, each of `keys` as often as
+    any other, values of 100 bytes (SHA-256 in hex).
+    """
     if not path.exists():
         number = F.col("id").cast("string")
         digits = F.concat(F.sha2(number, 256), F.sha2(F.concat(number, F.lit("-")), 256))
-        key = F.concat(F.lit("key-"), F.lpad((F.col("id") * 7919 % 100_000).cast("string"), 6, "0"))
-        rows = spark.range(0, plan.records, 1, PARTITIONS)
+        key = F.concat(F.lit("key-"), F.lpad((F.col("id") * 7919 % keys).cast("string"), 6, "0"))
+        rows = spark.range(0, count, 1, PARTITIONS)
         rows.select(
             key.cast("binary").alias("key"), F.substring(digits, 1, 100).cast("binary").alias("value")
         ).write.parquet(str(path))
