@@ -157,6 +157,11 @@ class Stager:
         """How much the rows hold that wait for a row group."""
         return self._waiting_bytes
 
+    @property
+    def is_small(self) -> bool:
+        """Whether what waits is put sooner than helpers wake up: then `finish` needs none."""
+        return self._waiting_bytes < _WORTH_HELP_BYTES
+
     def write_largest(self) -> None:
         """Write the rows of the partition that waits with the most."""
         self._write(max(self._waiting, key=lambda p: self._waiting[p].size))
@@ -180,7 +185,7 @@ class Stager:
 
     def finish(self) -> list[Staged]:
         """Close every segment; the result is by partition, and in order within one."""
-        alone = self._helpers is None or len(self._waiting) == 1 or self._waiting_bytes < _WORTH_HELP_BYTES
+        alone = self._helpers is None or len(self._waiting) == 1 or self.is_small
         for partition in sorted(self._waiting):
             if partition in self._open:
                 self._write(partition)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,7 +23,10 @@ from tidelog.transactions.model import Part
 
 @dataclass(slots=True)
 class _Staging:
-    """One topic's part: `stager` holds what is being written, `ready` what others have written for it."""
+    """One topic's part: `stager` holds what is being written, `ready` what is, or others have written for it.
+
+    `lasting`: all that is ready survives a power loss.
+    """
 
     topic: Topic
     topic_id: str
@@ -31,10 +34,14 @@ class _Staging:
     stager: Stager | None = None
     ready: list[Staged] = field(default_factory=list)
     finished: bool = False
+    lasting: bool = False
 
 
 class StagedTopics:
-    """The parts of one transaction. Not for several threads at once, but for `add` to different topics."""
+    """The parts of one transaction. Not for several threads at once, but for `add` to different topics.
+
+    `helpers` write segments beside the caller.
+    """
 
     def __init__(self, lake: Lake, helpers: Executor | None = None) -> None:
         self._lake = lake
@@ -83,6 +90,7 @@ class StagedTopics:
                     f" was {segment.topic_id}): records of one life mean nothing in another. Write them again."
                 )
             staging.ready.append(segment)
+            staging.lasting = False
 
     def _staging(self, name: str) -> _Staging:
         with self._lock:
@@ -109,11 +117,9 @@ class StagedTopics:
 
         Everything is validated: raises `TopicChangedError` for a topic that is gone, `StorageError`.
         """
+        self._finish_all()
         parts = []
         for name, staging in self._topics.items():
-            if staging.stager is not None and not staging.finished:
-                staging.ready.extend(staging.stager.finish())
-                staging.finished = True
             if staging.ready:
                 state = staging.topic.state()
                 require_topic(state, name, staging.topic_id)
@@ -121,10 +127,35 @@ class StagedTopics:
                 for segment in staging.ready:
                     require_partition(state, name, segment.partition)
                 parts.append(Part(name, staging.topic_id, tuple(staging.ready)))
-        paths = [f"{part.topic}/{segment.path}" for part in parts for segment in part.segments]
-        if paths:
-            self._lake.storage.sync(paths)
         return tuple(parts)
+
+    def _finish_all(self) -> None:
+        """Finish every topic's part; when an error is raised, none is being written any more."""
+        mine: list[_Staging] = []
+        begun: list[Future[None]] = []
+        for staging in self._topics.values():
+            # A large one asks helpers for help: helpers that wait for helpers might all be waiting.
+            alone = staging.stager is None or not staging.stager.is_small
+            if self._helpers is None or not mine or alone:
+                mine.append(staging)
+            else:
+                begun.append(self._helpers.submit(self._finish, staging))
+        try:
+            for staging in mine:
+                self._finish(staging)
+        finally:
+            wait(begun)
+        for finished in begun:
+            finished.result()
+
+    def _finish(self, staging: _Staging) -> None:
+        """Write what waits of one topic's part, and have it survive a power loss."""
+        if staging.stager is not None and not staging.finished:
+            staging.ready.extend(staging.stager.finish())
+            staging.finished = True
+        if staging.ready and not staging.lasting:
+            self._lake.storage.sync([f"{staging.topic.folder}/{segment.path}" for segment in staging.ready])
+            staging.lasting = True
 
     def write_again(self) -> None:
         """Write every segment again under a new name: a purge may have taken the old ones for orphans."""
@@ -138,6 +169,7 @@ class StagedTopics:
                 codec=staging.topic.config().codec(),
                 ids=self._lake.ids,
             )
+            staging.lasting = False
 
     def drop(self) -> None:
         """Delete what was staged here: nobody has committed it. What others staged is theirs to delete."""

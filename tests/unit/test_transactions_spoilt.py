@@ -3,7 +3,9 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
+from support.logs import values
 from support.transactions import GROUP, Town, copy, offsets_to, stage
 
 from tidelog.log.errors import (
@@ -137,3 +139,46 @@ def test_maintenance_settles_what_waits_for_transactions_that_have_ended() -> No
     assert town.first.pending() == 1
     assert groups.expire_offsets(town.clock.now_ms()) == {}
     assert (town.first.pending(), groups.groups()) == (0, [])
+
+
+def test_an_error_of_one_topic_is_told_when_nothing_is_written_to_the_others_any_more() -> None:
+    """Else the abort would miss what is written after it. Helpers write beside the caller, whose topic fails here."""
+    town = Town()
+    told, written = threading.Event(), threading.Event()
+
+    def full(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put", "before") and path.startswith("a/partition"):
+            raise StorageFullError("full")
+        if (method, phase) == ("put", "after") and path.startswith("b/partition"):
+            told.wait(0.2)  # long enough for who does not wait
+            written.set()
+
+    with ThreadPoolExecutor(1) as helpers:
+        producer = town.first.ready(helpers=helpers)
+        producer.begin()
+        stage(producer, "a", "1")
+        stage(producer, "b", "1")
+        town.storage.hook = full
+        with pytest.raises(StorageFullError):
+            producer.commit()
+        assert written.is_set()
+        told.set()
+        producer.abort()
+        town.storage.hook = lambda *call: None
+        copy(producer, "2")
+    assert town.seen() == [["2"], ["2"]]
+    assert len(list(town.storage.list_after("b/partition=0"))) == 1
+
+
+def test_large_parts_of_several_topics_are_written_by_one_helper() -> None:
+    """Its own segments are a topic's, and not to be waited for by that helper."""
+    town = Town()
+    for topic in ("c", "d"):
+        town.first.lake.create_topic(topic, 2)
+    with ThreadPoolExecutor(1) as helpers:
+        producer = town.first.ready(helpers=helpers)
+        producer.begin()
+        for topic in ("a", "c", "d"):
+            rows = values(*("x" * 300_000 for _ in range(2)))
+            producer.stage(topic, rows, np.array([0, 0 if topic == "a" else 1], np.int32))
+        assert [*producer.commit()] == ["a", "c", "d"]
