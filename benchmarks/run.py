@@ -15,8 +15,8 @@ import report
 from plan import Plan
 
 CASES = (
-    "append", "processes", "commits", "produce", "consume", "clients_latency", "idle", "rebalance", "sink", "source",
-    "latency", "memory", "maintenance", "compaction",
+    "append", "processes", "commits", "produce", "idempotence", "transactions", "consume", "clients_latency", "idle",
+    "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance", "compaction",
 )  # fmt: skip
 
 
