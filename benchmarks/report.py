@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FRESH = ROOT / "artifacts" / "bench"
 KEPT = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
-BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 KINDS = ("bench", "soak")
 
 
@@ -56,11 +55,16 @@ def keep_and_write_readme() -> str:
             bodies.append(json.loads(kept.read_text(encoding="utf-8")))
     if not bodies:
         raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
+    return write_block("bench", _markdown(bodies))
+
+
+def write_block(name: str, block: str) -> str:
+    """Put a block between the README's two marks of this name, and return it."""
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
     text = README.read_text(encoding="utf-8")
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise SystemExit(f"{README} has no block between {BEGIN} and {END}: add these two lines where it belongs.")
-    block = _markdown(bodies)
-    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
+        raise SystemExit(f"{README} has no block between {begin} and {end}: add these two lines where it belongs.")
+    before, after = text[: text.index(begin) + len(begin)], text[text.index(end) :]
     README.write_text(f"{before}\n{block}\n{after}", encoding="utf-8")
     return block
 

@@ -27,13 +27,16 @@ _STYLE = """
 body { margin: 0; background: var(--page); color: var(--ink); font: 1rem/1.5 system-ui, sans-serif; }
 main { max-width: 66rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0 0 .25rem; } h2 { font-size: 1.2rem; margin: 0 0 .75rem; }
-section { background: var(--surface); border: 1px solid var(--grid); border-radius: .5rem; padding: 1rem; margin: 1rem 0; }
-p { margin: .5rem 0; max-width: 46rem; } .quiet { color: var(--muted); font-size: .875rem; } ul { padding-left: 1.25rem; }
+section { background: var(--surface); border: 1px solid var(--grid); border-radius: .5rem; padding: 1rem;
+  margin: 1rem 0; }
+p { margin: .5rem 0; max-width: 46rem; }
+.quiet { color: var(--muted); font-size: .875rem; }
+ul { padding-left: 1.25rem; }
 figure { margin: 0; } svg { display: block; width: 100%; height: auto; } svg.narrow { display: none; }
 svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .key { display: flex; gap: 1.25rem; list-style: none; padding: 0; margin: .75rem 0; font-weight: 600; }
-.key li::before { content: ""; display: inline-block; width: .8em; height: .8em; border-radius: .15em; margin-right: .4em;
-  background: var(--of); }
+.key li::before { content: ""; display: inline-block; width: .8em; height: .8em; border-radius: .15em;
+  margin-right: .4em; background: var(--of); }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .4rem .5rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--grid); }
 th:first-child { text-align: left; } tbody th { font-weight: 500; } thead th { color: var(--muted); font-weight: 600; }
@@ -74,8 +77,8 @@ def html(results: Results, plots: Sequence[Plot]) -> str:
 {"".join(map(_figure, plots))}
 <section aria-labelledby="figures">
 <h2 id="figures">All figures</h2>
-<p class="quiet">Medians of the rounds, below them the least and the greatest. A ratio is the median of the rounds' ratios
-of tidelog's figure to the other's; it is even where the rounds disagree on who is ahead.</p>
+<p class="quiet">Medians of the rounds, below them the least and the greatest. A ratio is the median of the rounds'
+ratios of tidelog's figure to the other's; it is even where the rounds disagree on who is ahead.</p>
 {_table(results)}
 </section>
 <p class="quiet">Made by <code>make bench-peers</code>, which runs anywhere. {escape(setting(results))}.</p>

@@ -29,7 +29,7 @@ _WIDE_IN, _NARROW_IN, _DPI = 9.2, 4.0, 110
 _HEAD_IN, _BAR_IN = 0.5, 0.3
 _LINE_PT = 12
 _ECDF_POINTS = 200
-_FOOT_CHARS = 165
+_FOOT_CHARS, _TITLE_CHARS = 165, 38
 _SETTINGS = {
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 9,
@@ -64,7 +64,7 @@ class Plot:
         """Write it as PNG, as wide as a README shows."""
         with mpl.rc_context(_SETTINGS):
             figure = self._drawn(columns=2, width=_WIDE_IN, foot=self.foot)
-            FigureCanvasAgg(figure).print_png(str(path), pil_kwargs={"optimize": True})
+            FigureCanvasAgg(figure).print_png(str(path), metadata={"Software": None}, pil_kwargs={"optimize": True})
 
     def svg(self, *, narrow: bool) -> str:
         """It as SVG, without a title or a foot: the page has them."""
@@ -158,23 +158,23 @@ def _bars(group: Group) -> Panel:
 
     def draw(axes: Axes, inches: float) -> None:
         most = max(max(one.rounds) for one in members)
-        base = _held_against(group)
+        base, rate = _held_against(group), group.any.unit.endswith("/s")
         for at, one in enumerate(members):
             middle = one.median
             axes.barh(at, middle, height=0.62, color=COLORS.get(family_of(one.system), MUTED))
             if len(one.rounds) > 1:
                 axes.hlines(at, min(one.rounds), max(one.rounds), color=INK, linewidth=1)
-            text = quantity(middle, one.unit)
+            text = quantity(middle, one.unit) if rate else amount(middle, one.unit)
             if base is not None and one.system.startswith("tidelog"):
                 text += f"  ({times(ratio(one, base))} Kafka)"
             axes.text(max(middle, *one.rounds) + most * 0.02, at, text, va="center", fontsize=8.5)
         axes.set_yticks(range(len(members)), [name(one.system) for one in members])
         axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.set_xlim(0, most * 1.7)
+        axes.set_xlim(0, most * 1.75)
         axes.set_ylim((inches - _HEAD_IN) / _BAR_IN - 0.4, -0.6)  # bars are as thick everywhere
         axes.xaxis.set_major_locator(NullLocator())
         axes.spines["bottom"].set_visible(False)
-        _title(axes, f"{_heading(group)} ({group.any.unit})")
+        _title(axes, f"{_heading(group)} ({group.any.unit})" if rate else _heading(group))
 
     return draw
 
@@ -257,7 +257,7 @@ def _apart(values: Sequence[float], low: float, high: float) -> list[float]:
 
 
 def _title(axes: Axes, text: str, above: float = 0) -> None:
-    axes.set_title(text, loc="left", fontsize=9.5, weight="bold", pad=above + 6)
+    axes.set_title(textwrap.fill(text, _TITLE_CHARS), loc="left", fontsize=9.5, weight="bold", pad=above + 6)
 
 
 def _plain_log(axis: Axis) -> None:
@@ -279,8 +279,7 @@ def _held_against(group: Group) -> Measure | None:
 
 
 def _heading(group: Group) -> str:
-    shared = group.any
-    return group.title if shared.metric == "throughput" else f"{group.title}, {shared.metric}"
+    return ", ".join(filter(None, (group.title, group.metric)))
 
 
 def _ms(one: Measure, q: float) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+import measures
 from measures import Measure
 
 KIND = "peers"
@@ -46,8 +47,8 @@ class Results:
             body = json.loads(path.read_text(encoding="utf-8"))
             if body["kind"] != KIND:
                 raise ValueError(f"it is of kind {body['kind']!r}")
-            measures = tuple(Measure.from_json(one) for one in body["measures"])
-            return cls(body["at"], body["settings"], body["machine"], measures, tuple(body["demands"]))
+            measured = tuple(Measure.from_json(one) for one in body["measures"])
+            return cls(body["at"], body["settings"], body["machine"], measured, tuple(body["demands"]))
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} holds no results of make bench-peers ({error}).") from error
 
@@ -80,6 +81,12 @@ class Group:
     def any(self) -> Measure:
         """One of them, for what they have in common."""
         return self.members[0]
+
+    @property
+    def metric(self) -> str:
+        """What it measures, "" where the title or the unit says so."""
+        shared = self.any
+        return "" if shared.metric in ("throughput", shared.case, shared.unit.partition("/")[0]) else shared.metric
 
     def of(self, family: str) -> list[Measure]:
         """The members of a family of systems."""
@@ -115,10 +122,10 @@ def best(measures: Sequence[Measure]) -> Measure | None:
 
 
 def ratios(own: Measure, base: Measure) -> list[float]:
-    """One ratio a round where both have as many, since a round's arms met the same machine; else that of the medians."""
+    """One ratio a round where both have as many, since a round's arms met the same machine; else the medians'."""
     if len(own.rounds) != len(base.rounds):
-        return [_by(own.median, base.median)]
-    return [_by(one, other) for one, other in zip(own.rounds, base.rounds, strict=True)]
+        return [own.median / base.median]
+    return measures.ratios(own.rounds, base.rounds)
 
 
 def ratio(own: Measure, base: Measure) -> float:
@@ -133,10 +140,6 @@ def standing(own: Measure, base: Measure) -> str:
     if low < 1 < high or abs(statistics.median(found) - 1) <= 0.02:
         return "even"
     return "ahead" if (low >= 1) == (own.better == "higher") else "behind"
-
-
-def _by(one: float, other: float) -> float:
-    return one / other if other else float("inf") if one else 1.0
 
 
 def _as_json(measure: Measure) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 --only CASE      one case (may be repeated)
 --quick          small sizes, a few minutes; for a look, not for the README
 --work FOLDER    where to work, on the disk to measure (default: the system's own place for temporary files)
+--readme         measure nothing: keep the newest whole results, their page and plots, and write the README's block
+--compare OLD NEW
+                 measure nothing: compare two results files; the exit code is 1 when tidelog became worse
 """
 
 import argparse
@@ -14,21 +17,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 import broker  # noqa: E402 - found by the path above, as all that follow
+import compare  # noqa: E402
 import jars  # noqa: E402
 import machine  # noqa: E402
+import publish  # noqa: E402
 import report  # noqa: E402
 import workspace  # noqa: E402
 from demands import DEMANDS  # noqa: E402
 from measures import Measure, judge  # noqa: E402
+from results import Results  # noqa: E402
 
 CASES = tuple(sorted(path.stem.removeprefix("case_") for path in HERE.glob("case_*.py")))
 FREE_GB = 15
@@ -41,7 +45,14 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=CASES, metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
+    parser.add_argument("--readme", action="store_true", help="write the README's block from the newest whole results")
+    parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="compare two results files")
     arguments = parser.parse_args()
+    if arguments.readme:
+        print(publish.keep_and_write_readme())
+        return 0
+    if arguments.compare:
+        return compare.main(*arguments.compare)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         jars.fetched(jars.BROKER)
@@ -76,7 +87,8 @@ def _measure(cases: Sequence[str], work: Path, *, quick: bool, whole: bool) -> i
             failed.append(case)
     judged = judge(DEMANDS, measures)
     settings = {"whole": whole and not quick and not failed, "quick": quick, "seconds": seconds, "failed": failed}
-    path = save(measures, judged, facts, settings)
+    path = report.FRESH / ("peers.json" if settings["whole"] else "peers-partial.json")
+    publish.after_run(Results.of(measures, judged, facts, settings), path)
     print(f"{sum(seconds.values()):.0f} s; all figures: {path.relative_to(report.ROOT)}")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
@@ -128,24 +140,6 @@ def _apart(arguments: Sequence[str], folder: Path, log: Path, limit_s: float) ->
         finally:
             leash.communicate()
     return log.read_text(encoding="utf-8", errors="replace")[-4000:] + why if why else ""
-
-
-def save(
-    measures: Sequence[Measure], judged: Sequence[dict[str, Any]], facts: dict[str, Any], settings: dict[str, Any]
-) -> Path:
-    """Write the results file of a run and return its path."""
-    body = {
-        "kind": "peers",
-        "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "settings": settings,
-        "machine": facts,
-        "measures": [measure.as_json() for measure in measures],
-        "demands": judged,
-    }
-    report.FRESH.mkdir(parents=True, exist_ok=True)
-    path = report.FRESH / ("peers.json" if settings["whole"] else "peers-partial.json")
-    path.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
-    return path
 
 
 if __name__ == "__main__":

@@ -66,9 +66,8 @@ def _matched(group: Group) -> list[tuple[Measure | None, dict[str, Measure | Non
     shown = [id(peer) for _, peers in found for peer in peers.values()]
     plainest = min(owns, key=lambda one: len(variant(one.system)), default=None)
     for family in PEERS:
-        for peer in group.of(family):
-            if id(peer) not in shown:
-                found.append((plainest, {**dict.fromkeys(PEERS), family: peer}))
+        left = [peer for peer in group.of(family) if id(peer) not in shown]
+        found.extend((plainest, {**dict.fromkeys(PEERS), family: peer}) for peer in left)
     return found
 
 
@@ -85,7 +84,7 @@ def show(results: Results, console: Console | None = None) -> None:
         table.add_column(heading, overflow="fold", justify="left" if number == 0 else "right")
     for line in lines(results):
         cells = [escape(f"{line.what} ({line.better} is better)")]
-        cells += [_with_spread(line.measures[family]) for family in FAMILIES]
+        cells += [with_spread(line.measures[family]) for family in FAMILIES]
         cells += [_SHOWN[how].format(text) if how else "" for text, how in map(line.against, PEERS)]
         mark = "" if line.ok is None else " [green]ok[/]" if line.ok else " [red]short[/]"
         table.add_row(*cells, f"{line.demand}{mark}")
@@ -108,7 +107,7 @@ def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
 
 
 def standings(results: Results) -> dict[str, dict[str, list[str]]]:
-    """By peer: the lines in which tidelog is ahead, behind or even, with their ratios. Growths count once, at their end."""
+    """By peer: the lines in which tidelog is ahead, behind or even, with their ratios. A growth counts at its end."""
     found: dict[str, dict[str, list[str]]] = {}
     for line in lines(results):
         for family in PEERS:
@@ -180,7 +179,7 @@ def _what(group: Group, own: Measure | None, peers: Mapping[str, Measure | None]
     shared = group.any
     mine = variant(own.system) if own else ""
     others = [name(one.system) for one in peers.values() if one and variant(one.system) not in ("", mine)]
-    parts = [group.title, mine, *others, shared.metric if shared.metric != "throughput" else ""]
+    parts = [group.title, mine, *others, group.metric]
     if shared.at is not None:
         parts.append(f"at {shared.at:,.0f} {shared.axis}")
     return ", ".join(filter(None, parts))
@@ -205,7 +204,8 @@ def _must(line: Line) -> str:
     return f"{line.demand}" if line.ok else f"{line.demand}: short"
 
 
-def _with_spread(measure: Measure | None) -> str:
+def with_spread(measure: Measure | None) -> str:
+    """A median and, dim below it, its spread: a cell for a terminal."""
     if measure is None:
         return ""
     extremes = spread(measure)

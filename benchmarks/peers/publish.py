@@ -1,0 +1,48 @@
+"""What a run leaves for people: the table in the terminal, the page, the plots, and the README's block."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import page
+import plots
+import report
+import table
+from results import KIND, Results
+
+# What the README shows of the plots; the page has all of them.
+IN_README = ("throughput", "latency")
+
+
+def draw(results: Results, folder: Path, stem: str = KIND) -> list[plots.Plot]:
+    """Write `<stem>.html` and a `<stem>-<plot>.png` for each plot into a folder, in place of an earlier run's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = plots.plots(results)
+    for old in folder.glob(f"{stem}-*.png"):
+        old.unlink()
+    for plot in drawn:
+        plot.png(folder / f"{stem}-{plot.key}.png")
+    (folder / f"{stem}.html").write_text(page.html(results, drawn), encoding="utf-8")
+    return drawn
+
+
+def after_run(results: Results, path: Path) -> None:
+    """Save a run's results to `path`, show them, and draw the page and the plots beside them."""
+    results.write(path)
+    table.show(results)
+    draw(results, path.parent, path.stem)
+    print(f"page and plots: {path.with_suffix('.html').relative_to(report.ROOT)}")
+
+
+def keep_and_write_readme() -> str:
+    """Keep the newest whole results, their page and plots in the repository, and write the README's block from them."""
+    fresh, kept = report.FRESH / f"{KIND}.json", report.KEPT / f"{KIND}.json"
+    if not fresh.exists() and not kept.exists():
+        raise SystemExit(f"There are no whole results in {report.FRESH} or {report.KEPT}: run make bench-peers first.")
+    results = Results.read(fresh if fresh.exists() else kept)
+    results.write(kept)
+    return report.write_block(KIND, table.markdown(results, _shown(draw(results, report.KEPT))))
+
+
+def _shown(drawn: Sequence[plots.Plot]) -> list[tuple[str, str]]:
+    folder = report.KEPT.relative_to(report.ROOT)
+    return [(f"{folder}/{KIND}-{plot.key}.png", plot.text) for plot in drawn if plot.key in IN_README]
