@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 from support import versitygw
-from support.versitygw import S3Place
+from support.versitygw import S3Place, in_environment
+
+from tidelog.log.storage import ObjectStorage
 
 TESTS = Path(__file__).parents[1]
 
@@ -27,6 +29,12 @@ def test_two_places_share_nothing(s3: S3Place):
         assert other.uri != s3.uri
         s3.storage().put("a", b"1")
         assert list(other.storage().list_after("")) == []
+
+
+def test_the_environment_is_enough(s3: S3Place):
+    with in_environment(s3.environment):
+        ObjectStorage(s3.uri).put("a", b"1")
+    assert s3.storage().get("a") == b"1"
 
 
 PROGRAM = """

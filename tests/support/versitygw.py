@@ -60,11 +60,10 @@ class S3Place:
     @property
     def options(self) -> dict[str, str]:
         return {
-            "endpoint": self.endpoint,
-            "region": self.region,
-            "access_key_id": self.access_key_id,
-            "secret_access_key": self.secret_access_key,
-            "allow_http": "true",
+            "lake.s3.endpoint": self.endpoint,
+            "lake.s3.region": self.region,
+            "lake.s3.access.key.id": self.access_key_id,
+            "lake.s3.secret.access.key": self.secret_access_key,
         }
 
     @property
@@ -74,7 +73,6 @@ class S3Place:
             "AWS_REGION": self.region,
             "AWS_ACCESS_KEY_ID": self.access_key_id,
             "AWS_SECRET_ACCESS_KEY": self.secret_access_key,
-            "AWS_ALLOW_HTTP": "true",
         }
 
     def storage(self) -> ObjectStorage:

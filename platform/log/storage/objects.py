@@ -1,20 +1,20 @@
 """An object store (S3, Google Cloud Storage, Azure) as a store, through obstore."""
 
 import io
-import re
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
 import obstore
 from obstore import exceptions as obs
-from obstore.store import ObjectStore, from_url
+from obstore.store import ObjectStore
 
-from tidelog.log.errors import InvalidConfigError, InvalidUriError, ObjectNotFoundError
+from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.storage.objects_connecting import connect
 from tidelog.log.storage.objects_errors import (
     RAISED,
     conflict_is_proven,
-    describe,
     failed_or_done,
     failed_to_read,
     is_past_the_end,
@@ -31,42 +31,17 @@ from tidelog.log.storage.requests import (
     Requests,
 )
 
-# Keys that obstore takes as options of its HTTP client, not of the store (`obstore.store.ClientConfig`).
-_CLIENT_KEYS = frozenset(
-    {
-        "allow_http",
-        "allow_invalid_certificates",
-        "connect_timeout",
-        "default_content_type",
-        "http1_only",
-        "http2_keep_alive_interval",
-        "http2_keep_alive_timeout",
-        "http2_keep_alive_while_idle",
-        "http2_only",
-        "pool_idle_timeout",
-        "pool_max_idle_per_host",
-        "proxy_ca_certificate",
-        "proxy_excludes",
-        "proxy_url",
-        "randomize_addresses",
-        "read_timeout",
-        "root_certificate",
-        "timeout",
-        "user_agent",
-    }
-)
-# Keys whose values may be shown; a value shorter than a credential would only garble the text.
-_SHOWN_KEYS = re.compile(r"region|endpoint|bucket|container|account_name|project|timeout")
-_SECRET_LENGTH = 6
+# Calls of one store at once; each thread begins when it is needed.
+_HELPERS = 16
 
 
 class ObjectStorage:
     """The objects below a prefix of a bucket or container, which has to be there already.
 
-    `options` are obstore's configuration keys of the store (`region`, `endpoint`, `access_key_id` ..., with or
-    without `aws_`, `azure_`, `google_`) and of its HTTP client (`timeout`, `allow_http`, `proxy_url` ...);
-    credentials come from the environment where options name none. `store` is a ready obstore store to use
-    instead. Its every put is durable, so `sync` does nothing. `requests` counts what the store is asked.
+    `options` are those of `tidelog.log.storage.option_table` (`lake.s3.region` ...), or obstore's own configuration
+    keys of the store and of its HTTP client (`region`, `timeout`, `proxy_url` ...); `environment`, the process's own
+    unless given, says what they don't. `store` is a ready obstore store to use instead. Its every put is durable, so
+    `sync` does nothing. `requests` counts what the store is asked.
 
     Raises `InvalidUriError` and `InvalidConfigError`. No message holds a credential.
     """
@@ -76,39 +51,19 @@ class ObjectStorage:
         uri: str,
         options: Mapping[str, str] | None = None,
         *,
+        environment: Mapping[str, str] | None = None,
         store: ObjectStore | None = None,
         requests: Requests | None = None,
     ) -> None:
         self._uri = uri.rstrip("/")
         self.requests = requests or Requests()
-        self._secrets = [
-            value
-            for key, value in (options or {}).items()
-            if len(value) >= _SECRET_LENGTH and not _SHOWN_KEYS.search(key.lower())
-        ]
-        self._store = store if store is not None else self._connect(uri, dict(options or {}))
+        self._secrets: tuple[str, ...] = ()
+        if store is None:
+            store, self._secrets = connect(uri, options or {}, os.environ if environment is None else environment)
+        self._store = store
 
     def __repr__(self) -> str:
         return f"ObjectStorage({self._uri!r})"
-
-    def _connect(self, uri: str, options: dict[str, str]) -> ObjectStore:
-        if any(c in uri for c in "%?#") or re.search(r"//[^/@]*:[^/@]*@", uri):
-            raise InvalidUriError(
-                f"The address {re.sub(r'[?#].*|//[^/]*@', '...', uri)!r} holds a password, or a '%', '?' or '#', which "
-                "Spark and deltalake read differently. Write the plain address, and credentials as options."
-            )
-        client = {k: options.pop(k) for k in list(options) if _client_key(k) in _CLIENT_KEYS}
-        try:
-            return from_url(
-                uri,
-                config=cast(Any, options),
-                client_options=cast(Any, {_client_key(k): v for k, v in client.items()}),
-            )
-        except RAISED as error:
-            raise InvalidConfigError(
-                f"The store {uri} can't be opened as configured: {describe(error, self._secrets)}. "
-                "Options are obstore's configuration keys; correct them, or the address."
-            ) from None
 
     @property
     def uri(self) -> str:
@@ -277,10 +232,6 @@ class ObjectStorage:
 
     def _location(self, path: str) -> str:
         return f"{self._uri}/{path}" if path else self._uri
-
-
-def _client_key(key: str) -> str:
-    return re.sub(r"^(aws|azure|google)_", "", key.lower())
 
 
 class _Writer(io.RawIOBase):

@@ -4,27 +4,30 @@ import re
 from collections.abc import Mapping
 from os import PathLike, fspath
 from threading import Lock
+from typing import Any
 
 from tidelog.log.errors import InvalidConfigError, InvalidUriError
 from tidelog.log.storage.local import LocalStorage
 from tidelog.log.storage.memory import MemoryStorage
 from tidelog.log.storage.objects import ObjectStorage
+from tidelog.log.storage.option_table import SCHEMES
+from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|(file):/")
-_OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+_OBJECT_SCHEMES = tuple(scheme for schemes in SCHEMES.values() for scheme in schemes)
 
 _memory_stores: dict[str, MemoryStorage] = {}
 _memory_lock = Lock()
 
 
-def open_storage(uri: str | PathLike[str], options: Mapping[str, str] | None = None) -> Storage:
+def open_storage(uri: str | PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
     """The store at an address; nothing is read or created yet.
 
     - a plain path (relative to the working directory; text or a `Path`) or `file:///path`: a local folder;
     - `s3://bucket/path` (or `s3a:`), `gs://bucket/path`, `az://container/path`,
-      `abfss://container@account.dfs.core.windows.net/path` (or `abfs:`): an object store, with obstore's
-      configuration keys in `options`;
+      `abfss://container@account.dfs.core.windows.net/path` (or `abfs:`): an object store, reached as `options`
+      (`lake.s3.endpoint` ...) and the environment say;
     - `memory://name`: one store per name in this process.
 
     Raises `InvalidUriError`, and `InvalidConfigError` for options that the store does not take.
@@ -38,7 +41,7 @@ def open_storage(uri: str | PathLike[str], options: Mapping[str, str] | None = N
     found = _SCHEME.match(uri)
     scheme = (found[1] or found[2]).lower() if found else ""
     if scheme in _OBJECT_SCHEMES:
-        return ObjectStorage(uri, options)
+        return ObjectStorage(uri, StoreOptions(options))
     if options:
         raise InvalidConfigError(
             f"The store {uri!r} takes no options, but got {', '.join(sorted(options))}: they belong to object "
