@@ -322,18 +322,17 @@ class ConsumerSettings(CommonSettings):
         "auto.offset.reset",
         "latest",
         Choice(
-            {
-                "earliest": "earliest",
-                "smallest": "earliest",
-                "beginning": "earliest",
-                "latest": "latest",
-                "largest": "latest",
-                "end": "latest",
-                "error": "error",
-                "none": "error",
-            }
+            dict.fromkeys(("earliest", "smallest", "beginning"), "earliest")
+            | dict.fromkeys(("latest", "largest", "end"), "latest")
+            | dict.fromkeys(("error", "none"), "error")
         ),
         "Where to start without a committed offset, or with one out of range; error and none: say so.",
+    )
+    isolation_level: str = key(
+        "isolation.level",
+        "read_committed",
+        words("read_uncommitted", "read_committed"),
+        "Both read the same: nobody ever sees records of an open transaction.",
     )
     fetch_min_bytes: int = key(
         "fetch.min.bytes", 1, Whole(1, 100_000_000), "Bytes that a read waits for, `fetch.wait.max.ms` at most."

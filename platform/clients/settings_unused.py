@@ -46,7 +46,6 @@ _IGNORED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
     _SHARES: ("share.acknowledgement.mode",),
     "every read checks what Parquet checks, and 'tidelog check --deep' checks all": ("check.crcs",),
     "members are assigned partitions without regard to racks, and reads have no nearest replica": ("client.rack",),
-    "nobody ever sees records of an open transaction, so that both levels read the same": ("isolation.level",),
     "the members of a group share out the partitions themselves (`partition.assignment.strategy`)": (
         "group.remote.assignor",
     ),

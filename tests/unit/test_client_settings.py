@@ -160,6 +160,7 @@ SUPPORTED = [
     (C, "enable.auto.offset.store", "f", "enable_auto_offset_store", False),
     (C, "offset.store.method", "broker", "offset_store_method", "broker"),
     (C, "auto.offset.reset", "smallest", "auto_offset_reset", "earliest"),
+    (C, "isolation.level", "Read_Uncommitted", "isolation_level", "read_uncommitted"),
     (C, "fetch.min.bytes", 2, "fetch_min_bytes", 2),
     (C, "fetch.wait.max.ms", 30, "fetch_wait_max_ms", 30),
     (C, "fetch.max.wait.ms", 40, "fetch_wait_max_ms", 40),
@@ -185,8 +186,8 @@ def test_the_table_is_complete():
     assert {row[1] for row in SUPPORTED} == {*PRODUCER, *CONSUMER}
 
 
-# Fields that hold their only value, and those that count in the rules between keys.
-READ_BY_RULES = {"security_protocol", "queuing_strategy", "group_protocol", "offset_store_method"}
+# Fields that hold their only value, or values that are all one, and those that count in the rules between keys.
+READ_BY_RULES = {"security_protocol", "queuing_strategy", "group_protocol", "offset_store_method", "isolation_level"}
 READ_BY_RULES |= {"buffer_memory", "max_in_flight"}
 
 

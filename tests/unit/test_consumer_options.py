@@ -129,9 +129,10 @@ class TestFetching:
             assert poll_texts(slow, 1, 0.2) == []
 
 
-def test_isolation_level_is_taken(lake: Lake) -> None:
-    for level in ("read_committed", "read_uncommitted"):
-        consumer(lake, isolation_level=level).close()
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted", None])
+def test_isolation_level_is_taken_without_a_word(level: str | None, lake: Lake, caplog: Any) -> None:
+    consumer(lake, isolation_level=level).close()
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -142,6 +143,7 @@ def test_isolation_level_is_taken(lake: Lake) -> None:
         ({"group.id": "g" * 250}, "group.id"),
         ({"auto.offset.rest": "earliest"}, "auto.offset.reset"),
         ({"auto.offset.reset": "first"}, "auto.offset.reset"),
+        ({"isolation.level": "dirty"}, "read_uncommitted, read_committed"),
         ({"session.timeout.ms": 10_000, "max.poll.interval.ms": 5_000}, "max.poll.interval.ms"),
         ({"partition.assignment.strategy": "range,cooperative-sticky"}, "cooperative-sticky"),
     ],
