@@ -4,7 +4,7 @@ Beyond what brokers offer: compaction drops a key's older records some day and r
 says which files held them, and when each of these is gone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -26,6 +26,13 @@ MOST_PASSES = 100
 # Between two looks at files that wait.
 LEAST_PAUSE_S = 1.0
 MOST_PAUSE_S = 60.0
+
+# Brings into a topic what was decided elsewhere, and is still to come into it.
+Settle = Callable[[str], None]
+
+
+def nothing_decided(topic: str) -> None:
+    """Nothing is decided anywhere but in the topics' own logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +85,12 @@ def forget(
     dry_run: bool = False,
     wait: bool = False,
     needed: Needed = no_intents,
+    settle: Settle = nothing_decided,
 ) -> Forgotten:
     """Remove every record with one of these keys, up to the topic's end as of now, and purge the bytes.
 
+    What a transaction had committed before counts, though its producer died and nobody has read it yet: `settle` brings
+    it into the topic.
     Producers, readers and other maintenance may go on meanwhile. Files that held the bytes stay while time travel
     reaches back to them and a running job needs them; with `wait` this returns when they are gone, else any later
     purge deletes them, and repeating the call tells what still waits. Safe to kill anywhere and to run again.
@@ -94,6 +104,8 @@ def forget(
     run = _Run(
         lake, topic, sought, executor or LocalExecutor(lake.storage, lake.ids), run_id or lake.ids.new(), dry_run
     )
+    if not dry_run:
+        settle(topic)
     with Holder(lake.storage, lake.clock, lake.ids, f"forgetting {run.run_id}") as holder:
         holder.hold(topic, lambda: lake.log(topic).door.refresh().version)
         done = run.passes(state.topic_id)

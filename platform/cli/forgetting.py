@@ -36,9 +36,19 @@ def forget_keys(
     for topic in topics:
         lake.topic(topic).state()  # before anything is changed: whether they are all there
     run_id = lake.ids.new()
-    needed = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake))).needed_files
+    transactions = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake)))
     reports = [
-        forget(lake, topic, keys, executor=executor, run_id=run_id, dry_run=dry_run, wait=wait, needed=needed)
+        forget(
+            lake,
+            topic,
+            keys,
+            executor=executor,
+            run_id=run_id,
+            dry_run=dry_run,
+            wait=wait,
+            needed=transactions.needed_files,
+            settle=transactions.settle,
+        )
         for topic in topics
     ]
     if call.as_json:

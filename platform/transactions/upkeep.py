@@ -65,6 +65,15 @@ class TransactionUpkeep:
                 retired += self._lake.commit(topic, lambda state: decide_retire(state, done, now_ms)).response
         return retired
 
+    def settle(self, topic: str) -> None:
+        """Bring into a topic all that transactions have decided for it so far, and into the others that they name.
+
+        Raises as `run`.
+        """
+        state = self._lake.peek(topic)
+        for one in self._log.undone(state.topic_id) if state is not None else ():
+            finish(self._lake, self._log, self._groups, one)
+
     def needed_files(self, topic: str, floor: int) -> Collection[str]:
         """What a purge must leave of files that no entry of the topic names: paths below the topic's folder.
 

@@ -1,12 +1,15 @@
 """Purges and transactions: what a transaction has decided is never taken for an orphan, however late it lands."""
 
+import numpy as np
 import pytest
+from support.logs import values
 from support.purges import HOUR_S, data_files, missing_files
-from support.transactions import Town, stage
+from support.transactions import Town
 
 from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.log.errors import StorageFullError
 from tidelog.log.holds import Holder
+from tidelog.retention.forgetting import forget
 from tidelog.retention.purging import Purger
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -16,8 +19,8 @@ def left_undone() -> tuple[Town, set[str]]:
     town = Town()
     producer = town.process().ready()
     producer.begin()
-    stage(producer, "a", "1")
-    stage(producer, "b", "1")
+    for topic in ("a", "b"):
+        producer.stage(topic, values("1", key=[b"customer-17"]), np.zeros(1, np.int32))
 
     def die(method: str, path: str, phase: str) -> None:
         if path.startswith("a/_delta_log") and method == "put_if_absent":
@@ -51,3 +54,21 @@ def test_without_its_word_a_purge_would_take_it_for_an_orphan() -> None:
     with Holder(lake.storage, lake.clock, lake.ids, "purge") as holder:
         done = Purger(lake, holder).purge("a", dry_run=True)
     assert {d.path for d in done.deleted} == staged
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_forgetting_reaches_what_is_committed_and_not_in_the_topic_yet(dry_run: bool) -> None:
+    town, _ = left_undone()
+    process = town.process()
+    transactions = TransactionUpkeep(process.lake, LoggedOffsets(process.groups))
+    done = forget(
+        process.lake,
+        "a",
+        [b"customer-17"],
+        dry_run=dry_run,
+        needed=transactions.needed_files,
+        settle=transactions.settle,
+    )
+    assert done.records == (0 if dry_run else 1)
+    assert town.seen() == [[], [] if dry_run else ["1"]]
+    assert bool(process.log.undone()) is dry_run
