@@ -157,15 +157,17 @@ class Upkeep:
         door, rules = self._door, self._rules()
         newest = newest_checkpoint_version(door.storage, door.folder)
         version = due_version(door.state.version, newest, rules)
+        looked, self._looked = self._looked, True
+        if version is None:  # nothing is due; the newest one may be at the head
+            return
         # Whoever wrote the newest one began when the head was there. How long before our first look, we can't tell.
         spaced = (
-            not self._looked
+            not looked
             or newest < 0
             or self._since_s(newest + rules.lag)
             >= spacing_s(self._took_s, (door.state.version - newest) / rules.interval)
         )
-        self._looked = True
-        if version is None or not (spaced or ending):
+        if not (spaced or ending):
             return
         door.drop_synced(newest)
         began_s = self._clock.elapsed_s()

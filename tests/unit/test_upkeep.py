@@ -169,6 +169,24 @@ def test_a_change_of_configuration_may_be_what_is_due() -> None:
     assert written.versions == [8]
 
 
+def test_where_somebody_has_written_a_checkpoint_of_the_head_nothing_is_to_be_done(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake, written, storage, clock = lake_of()
+    append(lake, clock, 19)
+    submit = lake.background.submit
+
+    def behind_a_job(fn: Any, /, *args: Any) -> Future[Any]:
+        write_checkpoint(storage, "t", lake.topic("t").state().version, clock.now_ms())
+        return submit(fn, *args)
+
+    monkeypatch.setattr(lake.background, "submit", behind_a_job)
+    append(lake, clock, 1)
+    assert newest_checkpoint_version(storage, "t") == 20
+    assert written.versions == [8]
+    assert not caplog.records
+
+
 def test_two_processes_write_one_checkpoint_each_in_turn_not_one_each_at_once() -> None:
     one, written, storage, clock = lake_of()
     other = open_lake(storage, clock, checkpointer=written)
