@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from bench import Bench
-from deltalake import write_deltalake
+from deltalake import CommitProperties, write_deltalake
 from figures import percentile
 from lakes import RECORDS_PER_APPEND, small_batch
 from measures import Measure
@@ -23,6 +23,8 @@ _WRITERS = 8
 _APPEND, _SYNCED = "tidelog append", "kafka flush.messages=1"
 _SYSTEMS = (TIDELOG, _APPEND, KAFKA, _SYNCED, DELTA)
 _SAMPLES = 2_000
+# deltalake gives up after fifteen, which eight writers use up.
+_RETRIES = 10_000
 
 
 def run(bench: Bench) -> list[Measure]:
@@ -89,7 +91,8 @@ def _appender(system: str, address: str, writer: int) -> tuple[Callable[[], obje
     """What appends once, and what closes it."""
     batch = small_batch(writer)
     if system == DELTA:
-        return lambda: write_deltalake(address, batch, mode="append"), lambda: None
+        patient = CommitProperties(max_commit_retries=_RETRIES)
+        return lambda: write_deltalake(address, batch, mode="append", commit_properties=patient), lambda: None
     if system == _APPEND:
         lake = tidelog.Lake(address, create=False)
         topic = lake.topic(_name(system))
