@@ -9,7 +9,6 @@ from tidelog.clients.consumer_assignment import Assignment, Owned, Place
 from tidelog.clients.consumer_buffer import Buffer
 from tidelog.clients.consumer_starts import RESET, Start, find_start, needs_committed, once
 from tidelog.clients.errors import KafkaError, kafka_error
-from tidelog.clients.helpers import Helpers
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.groups.group_log import FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S
 from tidelog.groups.model import CommittedOffset
@@ -17,6 +16,7 @@ from tidelog.log.decisions import require_partition
 from tidelog.log.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError, UnstableOffsetError
 from tidelog.log.fetching import FetchEngine
 from tidelog.log.fetching_session import Failed, Fetched, FetchEvent, FetchLimits
+from tidelog.log.helpers import Helpers
 from tidelog.log.lake import Lake
 
 # Between looks for where to start, while a topic is not there or the store does not answer.

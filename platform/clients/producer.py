@@ -13,7 +13,7 @@ from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer_commits import partitions_of
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
-from tidelog.clients.helpers import Ending, Helpers
+from tidelog.clients.helpers import Ending
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.producer_committer import Shared, TopicCommitter
 from tidelog.clients.producer_queue import MOST_BYTES, MOST_ROWS, Account
@@ -35,6 +35,7 @@ from tidelog.clients.settings_unused import NO_CREDENTIALS
 from tidelog.clients.topic_partition import TopicPartition
 from tidelog.log import names
 from tidelog.log.errors import InvalidRecordError, InvalidTopicError, TidelogError
+from tidelog.log.helpers import Helpers
 from tidelog.log.records import check_columns
 
 _NO_LIMIT: Final = 1 << 62

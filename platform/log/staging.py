@@ -26,7 +26,7 @@ from tidelog.log.segments import (
     row_group_records,
     write_small_segment,
 )
-from tidelog.log.storage.port import Storage
+from tidelog.log.storage.port import Distant, Storage
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
@@ -134,14 +134,15 @@ class Stager:
     """Stages one writer's records for one topic. Not for several threads.
 
     `add` any number of times, then `finish`, or `abort`, which deletes what was written. Small segments of several
-    partitions are written at once where there are `helpers`.
+    partitions are written at once where there are `helpers`, and to a distant store always.
     """
 
     def __init__(self, storage: Storage, target: Target, ids: Ids, helpers: Executor | None = None) -> None:
         self._storage = storage
         self._target = target
         self._ids = ids
-        self._helpers = helpers
+        self._helpers = storage.helpers() if isinstance(storage, Distant) else helpers
+        self._worth_help_bytes = 0 if isinstance(storage, Distant) else _WORTH_HELP_BYTES
         self._waiting: dict[int, _Waiting] = {}
         self._waiting_bytes = 0
         self._open: dict[int, _Open] = {}
@@ -160,7 +161,7 @@ class Stager:
     @property
     def is_small(self) -> bool:
         """Whether what waits is put sooner than helpers wake up: then `finish` needs none."""
-        return self._waiting_bytes < _WORTH_HELP_BYTES
+        return self._waiting_bytes < self._worth_help_bytes
 
     def write_largest(self) -> None:
         """Write the rows of the partition that waits with the most."""

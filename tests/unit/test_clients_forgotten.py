@@ -15,8 +15,8 @@ from support.consumers import PATIENCE_S, consumer, poll_texts
 from support.logs import read, values
 from support.producers import live_lake, producer
 
-from tidelog.clients.helpers import Helpers
 from tidelog.clients.producer import Producer
+from tidelog.log.helpers import Helpers
 from tidelog.log.lake import Lake
 
 FDS = Path("/proc/self/fd")

@@ -11,6 +11,7 @@ from obstore import exceptions as obs
 from obstore.store import ObjectStore
 
 from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.helpers import Helpers
 from tidelog.log.storage.objects_connecting import connect
 from tidelog.log.storage.objects_errors import (
     RAISED,
@@ -57,6 +58,7 @@ class ObjectStorage:
     ) -> None:
         self._uri = uri.rstrip("/")
         self.requests = requests or Requests()
+        self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-store")
         self._secrets: tuple[str, ...] = ()
         if store is None:
             store, self._secrets = connect(uri, options or {}, os.environ if environment is None else environment)
@@ -229,6 +231,10 @@ class ObjectStorage:
             location = self._location(path)
             if not isinstance(failed_to_read(location, error, self._secrets), ObjectNotFoundError):
                 raise failed_or_done("delete", location, error, self._secrets) from None
+
+    def helpers(self) -> Helpers:
+        """Threads to call the store from, shared by all who use this one."""
+        return self._helpers
 
     def _location(self, path: str) -> str:
         return f"{self._uri}/{path}" if path else self._uri

@@ -16,6 +16,7 @@ Contracts that hold for every adapter, and that the contract suite checks:
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, runtime_checkable
@@ -126,4 +127,16 @@ class OnThisMachine(Protocol):
 
     def local_path(self, folder: str) -> str:
         """The absolute path of `folder` ("" for the root) in the file system, there or not."""
+        ...
+
+
+@runtime_checkable
+class Distant(Protocol):
+    """A store behind a network, which answers many calls at once in hardly more time than one.
+
+    Callers then ask for what they need beside one another, and leave others time for their turn.
+    """
+
+    def helpers(self) -> Executor:
+        """Threads to call the store from. What they run must not wait for any other of them."""
         ...

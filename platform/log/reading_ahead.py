@@ -1,0 +1,62 @@
+"""Reading a log's entries one after another: at a distant store several at once, when there turn out to be many.
+
+A writer there that fetched them one by one would see the head move as fast as it follows, and never reach it.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import wait
+
+from tidelog.log.clock import Clock
+from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.storage.port import Distant, Storage
+
+_MOST = 32
+
+
+class ReadingAhead:
+    """Entries by version, each asked for once, in rising order from `begin` on. Not for several threads.
+
+    One entry is asked for by itself, and so is the next; where both are there, two, four, eight ... beside one another.
+    `looked_s`: when the store was asked for what came last, on the elapsed clock.
+    """
+
+    def __init__(self, storage: Storage, path_of: Callable[[int], str], clock: Clock) -> None:
+        self._storage = storage
+        self._path_of = path_of
+        self._clock = clock
+        self._held: dict[int, bytes | None] = {}
+        self._in_a_row = 0
+        self.looked_s = float("-inf")
+
+    def begin(self) -> None:
+        """A new look at the log: what was asked for before is no news."""
+        self._held.clear()
+        self._in_a_row = 0
+
+    def get(self, version: int) -> bytes:
+        """The entry's bytes. Raises `ObjectNotFoundError`."""
+        if version not in self._held:
+            self._held.clear()
+            self.looked_s = self._clock.elapsed_s()
+            wide = self._in_a_row >= 2 and isinstance(self._storage, Distant)
+            count = min(_MOST, self._in_a_row) if wide else 1
+            self._in_a_row += count
+            if count == 1:
+                return self._storage.get(self._path_of(version))
+            self._ask(range(version, version + count))
+        data = self._held.pop(version)
+        if data is None:
+            raise ObjectNotFoundError(f"There is no entry {self._path_of(version)}.")
+        return data
+
+    def _ask(self, versions: range) -> None:
+        """Ask for these. What lies past one that is not there was created after the look, and is not taken."""
+        assert isinstance(self._storage, Distant)
+        asked = [self._storage.helpers().submit(self._storage.get, self._path_of(version)) for version in versions]
+        wait(asked)
+        for version, answer in zip(versions, asked, strict=True):
+            try:
+                self._held[version] = answer.result()
+            except ObjectNotFoundError:
+                self._held[version] = None
+                return
