@@ -7,7 +7,7 @@ from html import escape
 from measures import Measure
 from plots import COLORS, GRID, INK, MUTED, SURFACE, Plot
 from results import FAMILIES, NAMES, Results
-from table import PEERS, Line, amount, lines, setting, spread, standings
+from table import PEERS, Line, amount, leads, lines, setting, spread, standings
 
 _TITLE = "tidelog, Kafka and plain Delta, side by side"
 _VARIABLES = {
@@ -31,7 +31,10 @@ section { background: var(--surface); border: 1px solid var(--grid); border-radi
   margin: 1rem 0; }
 p { margin: .5rem 0; max-width: 46rem; }
 .quiet { color: var(--muted); font-size: .875rem; }
-ul { padding-left: 1.25rem; }
+ul { padding-left: 1.25rem; margin: .25rem 0; }
+h3 { font-size: 1rem; margin: 1rem 0 .25rem; } h4 { font-size: .875rem; color: var(--muted); margin: .5rem 0 0; }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 0 1.5rem; }
+.columns ul { font-size: .9375rem; }
 figure { margin: 0; } svg { display: block; width: 100%; height: auto; } svg.narrow { display: none; }
 svg * { stroke-linejoin: round; stroke-linecap: butt; }
 .key { display: flex; gap: 1.25rem; list-style: none; padding: 0; margin: .75rem 0; font-weight: 600; }
@@ -126,14 +129,14 @@ def _when(results: Results) -> str:
 def _standing(results: Results) -> str:
     parts = []
     for family, stands in standings(results).items():
-        number = sum(map(len, stands.values()))
-        parts.append(f"<p>Against {NAMES[family]}, tidelog is ahead in {len(stands['ahead'])} of {number} lines.")
-        for how, words in (("behind", f"{NAMES[family]} is ahead in"), ("even", "Even, as far as the rounds tell")):
-            if stands[how]:
-                items = "".join(f"<li>{escape(one)}</li>" for one in stands[how])
-                parts.append(f"{words}:</p>\n<ul>{items}</ul>\n<p>")
-        parts.append("</p>")
-    return " ".join(parts).replace("<p> </p>", "")
+        lists = [(words, stands[how]) for how, words in leads(family).items() if stands[how]]
+        told = "\n".join(f"<div><h4>{words}</h4><ul>{_items(listed)}</ul></div>" for words, listed in lists)
+        parts.append(f'<h3>Against {NAMES[family]}</h3>\n<div class="columns">\n{told}\n</div>')
+    return "\n".join(parts)
+
+
+def _items(listed: Sequence[str]) -> str:
+    return "".join(f"<li>{escape(one)}</li>" for one in listed)
 
 
 def _table(results: Results) -> str:

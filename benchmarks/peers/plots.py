@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from figures import percentile
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
@@ -18,6 +19,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 from measures import Measure
+from PIL import Image
 from results import Group, Results, family_of, name, ratio, thinned
 from table import amount, quantity, setting, times
 
@@ -29,7 +31,8 @@ _WIDE_IN, _NARROW_IN, _DPI = 9.2, 4.0, 110
 _HEAD_IN, _BAR_IN = 0.5, 0.3
 _LINE_PT = 12
 _ECDF_POINTS = 200
-_FOOT_CHARS, _TITLE_CHARS = 165, 38
+_FOOT_CHARS, _TITLE_CHARS = 165, 34
+_PALETTE = 128
 _SETTINGS = {
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 9,
@@ -59,17 +62,22 @@ class Plot:
     panels: tuple[Panel, ...]
     heights: tuple[float, ...]
     foot: str
+    columns: int = 2
 
     def png(self, path: Path) -> None:
         """Write it as PNG, as wide as a README shows."""
         with mpl.rc_context(_SETTINGS):
-            figure = self._drawn(columns=2, width=_WIDE_IN, foot=self.foot)
-            FigureCanvasAgg(figure).print_png(str(path), metadata={"Software": None}, pil_kwargs={"optimize": True})
+            canvas = FigureCanvasAgg(self._drawn(columns=self.columns, width=_WIDE_IN, foot=self.foot))
+            canvas.draw()
+            # So few colors are in it that a palette holds them, and a third of the bytes.
+            Image.fromarray(np.asarray(canvas.buffer_rgba())[:, :, :3]).quantize(_PALETTE).save(path, optimize=True)
 
     def svg(self, *, narrow: bool) -> str:
         """It as SVG, without a title or a foot: the page has them."""
         with mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"{self.key}{narrow}"}):
-            figure = self._drawn(columns=1 if narrow else 2, width=_NARROW_IN if narrow else _WIDE_IN, foot="")
+            figure = self._drawn(
+                columns=1 if narrow else self.columns, width=_NARROW_IN if narrow else _WIDE_IN, foot=""
+            )
             told = io.StringIO()
             figure.savefig(told, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         return told.getvalue()
@@ -130,7 +138,10 @@ def _of_latencies(results: Results, groups: Sequence[Group]) -> Plot | None:
     if not groups:
         return None
     told = "; ".join(f"{group.title}: {_told_latencies(group)}" for group in groups)
-    panels, heights = tuple(_distribution(group) for group in groups), (2.9,) * len(groups)
+    panels, heights = (
+        tuple(_distribution(group) for group in groups),
+        tuple(2.1 + 0.17 * len(group.members) for group in groups),
+    )
     title, foot = "Latency: share of records that were there in time", _foot(results, "Further left is better.")
     return Plot("latency", title, f"Distributions. {told}.", panels, heights, foot)
 
@@ -149,7 +160,13 @@ def _of_growth(results: Results, groups: Sequence[Group]) -> Plot | None:
     told = "; ".join(f"{titles[key]}: {_told_growth(of_system)}" for key, of_system in series.items())
     foot = _foot(results, "Both axes are logarithmic. Points: median; whiskers: all rounds.")
     return Plot(
-        "growth", "Growth: what it costs as there is more", f"Lines. {told}.", panels, (2.7,) * len(panels), foot
+        "growth",
+        "Growth: what it costs as there is more",
+        f"Lines. {told}.",
+        panels,
+        (2.6,) * len(panels),
+        foot,
+        columns=3,
     )
 
 
@@ -158,14 +175,15 @@ def _bars(group: Group) -> Panel:
 
     def draw(axes: Axes, inches: float) -> None:
         most = max(max(one.rounds) for one in members)
-        base, rate = _held_against(group), group.any.unit.endswith("/s")
+        rate = group.any.unit.endswith("/s")
         for at, one in enumerate(members):
             middle = one.median
             axes.barh(at, middle, height=0.62, color=COLORS.get(family_of(one.system), MUTED))
             if len(one.rounds) > 1:
                 axes.hlines(at, min(one.rounds), max(one.rounds), color=INK, linewidth=1)
             text = quantity(middle, one.unit) if rate else amount(middle, one.unit)
-            if base is not None and one.system.startswith("tidelog"):
+            base = group.peer(one, "kafka")
+            if base is not None and family_of(one.system) == "tidelog":
                 text += f"  ({times(ratio(one, base))} Kafka)"
             axes.text(max(middle, *one.rounds) + most * 0.02, at, text, va="center", fontsize=8.5)
         axes.set_yticks(range(len(members)), [name(one.system) for one in members])
@@ -271,11 +289,6 @@ def _style(one: Measure, everyone: Sequence[Measure]) -> object:
     """Solid for a family's first system, dashed for its variants."""
     own = [other.system for other in everyone if family_of(other.system) == family_of(one.system)]
     return _STYLES[own.index(one.system) % len(_STYLES)]
-
-
-def _held_against(group: Group) -> Measure | None:
-    own = group.of("tidelog")
-    return group.peer(own[0], "kafka") if len(own) == 1 else None
 
 
 def _heading(group: Group) -> str:

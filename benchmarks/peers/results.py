@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-import measures
 from measures import Measure
 
 KIND = "peers"
@@ -47,8 +46,8 @@ class Results:
             body = json.loads(path.read_text(encoding="utf-8"))
             if body["kind"] != KIND:
                 raise ValueError(f"it is of kind {body['kind']!r}")
-            measured = tuple(Measure.from_json(one) for one in body["measures"])
-            return cls(body["at"], body["settings"], body["machine"], measured, tuple(body["demands"]))
+            measures = tuple(Measure.from_json(one) for one in body["measures"])
+            return cls(body["at"], body["settings"], body["machine"], measures, tuple(body["demands"]))
         except (OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} holds no results of make bench-peers ({error}).") from error
 
@@ -93,10 +92,13 @@ class Group:
         return [one for one in self.members if family_of(one.system) == family]
 
     def peer(self, own: Measure, family: str) -> Measure | None:
-        """Whom a measure is held against: the family's variant of the same name, else the family's best."""
+        """Whom a measure is held against: the family's variant of the same name, else its plain one, else its first."""
         peers = self.of(family)
-        same = [one for one in peers if variant(one.system) == variant(own.system)]
-        return same[0] if same else best(peers)
+        for wanted in (variant(own.system), ""):
+            for one in peers:
+                if variant(one.system) == wanted:
+                    return one
+        return peers[0] if peers else None
 
 
 def family_of(system: str) -> str:
@@ -114,18 +116,11 @@ def name(system: str) -> str:
     return " ".join(filter(None, (NAMES.get(family_of(system), family_of(system)), variant(system))))
 
 
-def best(measures: Sequence[Measure]) -> Measure | None:
-    """The one whose median is best; None of none."""
-    if not measures:
-        return None
-    return (max if measures[0].better == "higher" else min)(measures, key=lambda one: one.median)
-
-
 def ratios(own: Measure, base: Measure) -> list[float]:
     """One ratio a round where both have as many, since a round's arms met the same machine; else the medians'."""
     if len(own.rounds) != len(base.rounds):
-        return [own.median / base.median]
-    return measures.ratios(own.rounds, base.rounds)
+        return [_by(own.median, base.median)]
+    return [_by(one, other) for one, other in zip(own.rounds, base.rounds, strict=True)]
 
 
 def ratio(own: Measure, base: Measure) -> float:
@@ -140,6 +135,10 @@ def standing(own: Measure, base: Measure) -> str:
     if low < 1 < high or abs(statistics.median(found) - 1) <= 0.02:
         return "even"
     return "ahead" if (low >= 1) == (own.better == "higher") else "behind"
+
+
+def _by(one: float, other: float) -> float:
+    return one / other if other else float("inf") if one else 1.0
 
 
 def _as_json(measure: Measure) -> dict[str, Any]:

@@ -13,6 +13,10 @@ from rich.table import Table
 PEERS = ("kafka", "delta")
 # What a reader must know beyond the machine's own line.
 _VERSIONS = {"delta-spark": "Delta", "kafka": "Kafka", "confluent-kafka": "confluent-kafka"}
+_KEPT = (
+    "[peers.json](benchmarks/results/peers.json); with the growths and all plots on a page: "
+    "[peers.html](benchmarks/results/peers.html)"
+)
 _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
 
 
@@ -20,6 +24,7 @@ _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
 class Line:
     """One line: a figure of tidelog's (or of the others alone) and how it stands against each of them."""
 
+    title: str
     what: str
     better: str
     own: Measure | None
@@ -53,7 +58,7 @@ def lines(results: Results) -> list[Line]:
         last = shared.at is None or shared.at == furthest.get((shared.case, shared.metric))
         for own, peers in _matched(group):
             text, ok = _demanded(results, own, peers)
-            found.append(Line(_what(group, own, peers), shared.better, own, peers, text, ok, last))
+            found.append(Line(group.title, _what(group, own, peers), shared.better, own, peers, text, ok, last))
     return found
 
 
@@ -92,8 +97,8 @@ def show(results: Results, console: Console | None = None) -> None:
 
 
 def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
-    """The README's block; `figures` are (path, alternative text) of the plots in it. Growths show their last point."""
-    shown = [line for line in lines(results) if line.own is not None and line.last_of_its_growth]
+    """The README's block; `figures` are (path, alternative text) of the plots in it. The growths are the page's."""
+    shown = [line for line in lines(results) if line.own is not None and line.own.at is None]
     found = ["| | tidelog | Kafka | Delta | to Kafka | to Delta |", "|---|---|---|---|---|---|"]
     for line in shown:
         cells = [line.what, *(_median(line.measures[family]) for family in FAMILIES)]
@@ -101,33 +106,55 @@ def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
         found.append("| " + " | ".join(cells) + " |")
     found += ["", *sentences(results)]
     found += [f"\n![{text}]({path})" for path, text in figures]
-    kept = "[peers.json](benchmarks/results/peers.json)"
-    found += ["", f"Measured on {results.at[:10]}: {setting(results)}. All figures, and each round's: {kept}."]
+    found += ["", f"Measured on {results.at[:10]}: {setting(results)}. All figures, each round's too: {_KEPT}."]
     return "\n".join(found)
 
 
 def standings(results: Results) -> dict[str, dict[str, list[str]]]:
-    """By peer: the lines in which tidelog is ahead, behind or even, with their ratios. A growth counts at its end."""
+    """By peer: in what tidelog is ahead, behind or even, and how many times. A growth counts at its end.
+
+    A case whose lines all stand alike is named once.
+    """
     found: dict[str, dict[str, list[str]]] = {}
-    for line in lines(results):
-        for family in PEERS:
-            text, how = line.against(family)
-            if how and line.last_of_its_growth:
-                stands = found.setdefault(family, {"ahead": [], "behind": [], "even": []})
-                stands[how].append(f"{line.what} ({text})")
+    for family in PEERS:
+        by_case: dict[str, list[tuple[Line, str, float]]] = {}
+        for line in lines(results):
+            _, how = line.against(family)
+            own, peer = line.own, line.peers[family]
+            if how and own and peer and line.last_of_its_growth:
+                by = ratio(own, peer)
+                by_case.setdefault(own.case, []).append((line, how, max(by, 1 / by)))
+        for ones in by_case.values():
+            stands = found.setdefault(family, {"ahead": [], "behind": [], "even": []})
+            for how, listed in stands.items():
+                mine = [(line, by) for line, other, by in ones if other == how]
+                listed.extend(_named(mine, how, alike=len(mine) == len(ones)))
     return found
+
+
+def leads(family: str) -> dict[str, str]:
+    """How a list of each standing begins, the peer's lead first."""
+    return {"behind": f"{NAMES[family]} is ahead in", "ahead": "tidelog is ahead in", "even": "Even"}
 
 
 def sentences(results: Results) -> list[str]:
-    """Where tidelog stands, in words: how often it is ahead, and each line in which it is not."""
+    """The standings in words."""
     found = []
     for family, stands in standings(results).items():
-        parts = [f"Against {NAMES[family]}, tidelog is ahead in {len(stands['ahead'])} of {_number(stands)} lines."]
-        for how, words in (("behind", f"{NAMES[family]} is ahead in"), ("even", "Even, as far as the rounds tell")):
-            if stands[how]:
-                parts.append(f"{words}: {'; '.join(stands[how])}.")
-        found.append(" ".join(parts))
-    return found
+        parts = [f"{words}: {'; '.join(stands[how])}." for how, words in leads(family).items() if stands[how]]
+        found += [f"**Against {NAMES[family]}.** {' '.join(parts)}", ""]
+    return found[:-1]
+
+
+def _named(mine: Sequence[tuple[Line, float]], how: str, *, alike: bool) -> list[str]:
+    """The case with the least and greatest of its lines' factors; or each line with its own."""
+    if not mine:
+        return []
+    if not alike:
+        return [line.what + ("" if how == "even" else f" ({_digits(by)} times)") for line, by in mine]
+    low, high = (_digits(pick(by for _, by in mine)) for pick in (min, max))
+    factors = low if low == high else f"{low} to {high}"
+    return [mine[0][0].title + ("" if how == "even" else f" ({factors} times)")]
 
 
 def setting(results: Results) -> str:
@@ -163,10 +190,6 @@ def spread(measure: Measure) -> str:
     return "..".join(
         quantity(value, measure.unit).replace(" ", "") for value in (min(measure.rounds), max(measure.rounds))
     )
-
-
-def _number(stands: Mapping[str, Sequence[str]]) -> int:
-    return sum(map(len, stands.values()))
 
 
 def _digits(value: float) -> str:
