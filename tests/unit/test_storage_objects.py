@@ -118,6 +118,18 @@ def test_errors_say_what_and_where_and_why(storage: ObjectStorage, server: Scrip
         storage.put_if_absent("log/1", b"1")
 
 
+def test_errors_say_how_often_it_was_tried_and_what_to_do(storage: ObjectStorage, server: ScriptedServer):
+    server.script = [reply(503, "SlowDown"), reply(503, "SlowDown")]
+    with pytest.raises(
+        StorageUnavailableError, match=r"tried 2 times in \d.* 503 .*SlowDown.* larger batches"
+    ) as found:
+        storage.get("log/1")
+    assert "A write may" not in str(found.value)
+    server.script = [DROP, DROP]
+    with pytest.raises(StorageUnavailableError, match=r"tried 2 times in \d.*can be reached.*lake\.store\.retries"):
+        storage.put("log/1", b"1")
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -7,6 +7,7 @@ import pytest
 
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.storage.aws_profiles import read_profile
+from tidelog.log.storage.objects_connecting import retries
 from tidelog.log.storage.option_table import OPTIONS
 from tidelog.log.storage.options import StoreOptions, connection, store_options
 
@@ -154,6 +155,23 @@ def test_what_obstore_is_told(case: str):
     assert (told.config, told.client, told.keys) == (config, client, keys)
 
 
+@pytest.mark.parametrize(
+    ("given", "times", "first_s", "most_s", "timeout_s"),
+    [
+        ({}, 10, 0.1, 3.0, 40.0),
+        ({"lake.store.retries": "0"}, 0, 0.1, 3.0, 40.0),
+        ({"lake.store.retry.timeout.ms": "1500"}, 10, 0.1, 3.0, 1.5),
+        ({"lake.store.retry.backoff.ms": "20", "lake.store.retry.backoff.max.ms": "500"}, 10, 0.02, 0.5, 40.0),
+        ({"lake.store.retry.backoff.ms": "5000"}, 10, 5.0, 5.0, 40.0),
+    ],
+)
+def test_how_requests_are_repeated(given: dict[str, str], times: int, first_s: float, most_s: float, timeout_s: float):
+    told = retries(connection("s3", StoreOptions(given), {}, {}.__getitem__).retry)
+    assert (told["max_retries"], told["retry_timeout"].total_seconds()) == (times, timeout_s)
+    backoff = told["backoff"]
+    assert (backoff["init_backoff"].total_seconds(), backoff["max_backoff"].total_seconds()) == (first_s, most_s)
+
+
 REFUSED: dict[str, tuple[str, dict, dict, str]] = {
     "unknown": (
         "s3",
@@ -165,6 +183,7 @@ REFUSED: dict[str, tuple[str, dict, dict, str]] = {
     "empty": ("s3", {"lake.s3.region": " "}, {}, "'lake.s3.region' is empty"),
     "no flag": ("s3", {"lake.s3.express": "yes"}, {}, "'lake.s3.express' is 'yes'. Set it to true or false"),
     "no time": ("s3", {"lake.store.request.timeout.ms": "5s"}, {}, "is '5s'. Set it to a whole number"),
+    "no count": ("s3", {"lake.store.retries": "many"}, {}, "is 'many'. Set it to a whole number of times, or 0"),
     "no time at all": ("s3", {"lake.store.request.timeout.ms": "0"}, {}, "milliseconds above 0"),
     "half of the keys": (
         "s3",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, cast
 
 from obstore.store import ObjectStore, from_url
@@ -10,6 +11,28 @@ from tidelog.log.errors import InvalidConfigError, InvalidUriError
 from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
 from tidelog.log.storage.options import connection
+
+# How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. Who
+# calls the store may go on after that, by time; so what all repeats together make is bounded by time, and not by a
+# product of counts.
+RETRIES = 10
+RETRY_TIMEOUT_MS = 40_000
+BACKOFF_MS = 100
+MOST_BACKOFF_MS = 3_000
+_BACKOFF_GROWS = 3
+
+
+def retries(told: Mapping[str, int]) -> dict[str, Any]:
+    """obstore's `RetryConfig`, whose pauses lie by chance between the first one and thrice the one before."""
+    return {
+        "max_retries": told.get("max_retries", RETRIES),
+        "retry_timeout": timedelta(milliseconds=told.get("retry_timeout", RETRY_TIMEOUT_MS)),
+        "backoff": {
+            "init_backoff": timedelta(milliseconds=(first_ms := told.get("init_backoff", BACKOFF_MS))),
+            "max_backoff": timedelta(milliseconds=max(first_ms, told.get("max_backoff", MOST_BACKOFF_MS))),
+            "base": _BACKOFF_GROWS,
+        },
+    }
 
 
 def connect(
@@ -31,6 +54,7 @@ def connect(
             uri,
             config=cast(Any, dict(told.config)),
             client_options=cast(Any, dict(told.client)),
+            retry_config=cast(Any, retries(told.retry)),
             credential_provider=cast(Any, None if keys is None else lambda: {**keys, "expires_at": None}),
         )
     except RAISED as error:

@@ -25,6 +25,8 @@ _STATUS = re.compile(r"non-2xx status code: (\d{3})")
 _REPEATED = re.compile(r"after \d+ retries")
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _CONNECTION = re.compile(r"HttpError \{\s*kind: (\w+)")
+_TRIES = re.compile(r" in ([\d.]+)(\w+), after (\d+) retries, max_retries: \d+, retry_timeout: \w+")
+_SLOW_DOWN = (429, 503)
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _TRY_LATER = (408, 409, 412, 425, 429)
 _DENIED = (obs.PermissionDeniedError, obs.UnauthenticatedError)
@@ -77,6 +79,7 @@ def describe(error: Exception, secrets: Collection[str]) -> str:
     text = str(error)
     words = text.split("\n\nDebug source", 1)[0].strip()
     words = re.sub(r"(non-2xx status code: \d{3}[^:\n]*).*", r"\1", words, flags=re.DOTALL)
+    words = _TRIES.sub(lambda m: f", tried {int(m[3]) + 1} times in {float(m[1]):.3g} {m[2]}", words)
     words = re.sub(r"(\w+://)[^/@\s]+@", r"\1", words)
     words = re.sub(r"\?\S*", "", words)
     for secret in secrets:
@@ -115,9 +118,15 @@ def _refused(action: str, location: str, error: Exception, secrets: Collection[s
 
 
 def _unavailable(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageUnavailableError:
+    open_end = "" if action == "read" else " A write may or may not have happened: look before you repeat it."
+    advice = (
+        "The store wants fewer requests: send larger batches from fewer writers, or try again later."
+        if _status(str(error)) in _SLOW_DOWN
+        else "Check that the store can be reached, or try again later."
+    )
     return StorageUnavailableError(
-        f"No clear answer to an attempt to {action} {location}: {describe(error, secrets)}. A write may or may not "
-        "have happened: look before you repeat it, and check that the store can be reached."
+        f"No clear answer to an attempt to {action} {location}: {describe(error, secrets)}.{open_end} {advice} How"
+        " often and how long a request is repeated say lake.store.retries and lake.store.retry.timeout.ms."
     )
 
 

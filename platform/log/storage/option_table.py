@@ -16,7 +16,8 @@ SCHEMES: Final = {
 }
 ANY: Final = "store"
 
-Kind = Literal["text", "flag", "ms"]
+Kind = Literal["text", "flag", "ms", "count"]
+Part = Literal["store", "client", "retry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,8 @@ class Option:
     """One option.
 
     `key`: obstore's name, "" where tidelog itself does what is needed. `variables`: environment variables that count
-    where the option isn't given, the first one set wins. `client`: whether it is one of obstore's HTTP client.
-    `secret`: its value is never shown. `kind`: `ms` is a whole number of milliseconds above 0.
+    where the option isn't given, the first one set wins. `part`: of obstore's, that it is told to. `secret`: its value
+    is never shown. `kind`: `ms` is a whole number of milliseconds above 0, `count` one of anything, or 0.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Option:
     doc: str
     variables: tuple[str, ...] = ()
     kind: Kind = "text"
-    client: bool = False
+    part: Part = "store"
     secret: bool = False
 
     @property
@@ -77,7 +78,7 @@ OPTIONS: Final = (
         "Whether to speak without TLS; unless given, as the endpoint begins.",
         ("AWS_ALLOW_HTTP",),
         kind="flag",
-        client=True,
+        part="client",
     ),
     Option(
         S3_PATH_STYLE,
@@ -113,7 +114,7 @@ OPTIONS: Final = (
         ("GOOGLE_APPLICATION_CREDENTIALS",),
     ),
     Option("lake.gcs.endpoint", "base_url", "Address of the service, Google's own unless given."),
-    Option("lake.gcs.allow.http", "allow_http", "Whether to speak without TLS.", kind="flag", client=True),
+    Option("lake.gcs.allow.http", "allow_http", "Whether to speak without TLS.", kind="flag", part="client"),
     Option("lake.azure.account.name", "account_name", "The storage account.", ("AZURE_STORAGE_ACCOUNT_NAME",)),
     Option(
         "lake.azure.account.access.key",
@@ -133,9 +134,39 @@ OPTIONS: Final = (
     Option("lake.azure.client.id", "client_id", "An application's id.", ("AZURE_CLIENT_ID",)),
     Option("lake.azure.client.secret", "client_secret", "Its secret.", ("AZURE_CLIENT_SECRET",), secret=True),
     Option("lake.azure.endpoint", "endpoint", "Address of the service.", ("AZURE_STORAGE_ENDPOINT",)),
-    Option("lake.azure.allow.http", "allow_http", "Whether to speak without TLS.", kind="flag", client=True),
-    Option("lake.store.connect.timeout.ms", "connect_timeout", "How long connecting may take.", kind="ms", client=True),
-    Option("lake.store.request.timeout.ms", "timeout", "How long one request may take.", kind="ms", client=True),
-    Option("lake.store.proxy.url", "proxy_url", "Proxy for all requests.", client=True, secret=True),
+    Option("lake.azure.allow.http", "allow_http", "Whether to speak without TLS.", kind="flag", part="client"),
+    Option(
+        "lake.store.connect.timeout.ms", "connect_timeout", "How long connecting may take.", kind="ms", part="client"
+    ),
+    Option("lake.store.request.timeout.ms", "timeout", "How long one request may take.", kind="ms", part="client"),
+    Option(
+        "lake.store.retries",
+        "max_retries",
+        "How often a request that fails is repeated: 10 times unless given.",
+        kind="count",
+        part="retry",
+    ),
+    Option(
+        "lake.store.retry.timeout.ms",
+        "retry_timeout",
+        "How long after a request first went out it may still be repeated: 40 s unless given.",
+        kind="ms",
+        part="retry",
+    ),
+    Option(
+        "lake.store.retry.backoff.ms",
+        "init_backoff",
+        "Pause before the first repeat, the later ones grow up to threefold, by chance: 100 ms unless given.",
+        kind="ms",
+        part="retry",
+    ),
+    Option(
+        "lake.store.retry.backoff.max.ms",
+        "max_backoff",
+        "The longest such pause: 3 s unless given.",
+        kind="ms",
+        part="retry",
+    ),
+    Option("lake.store.proxy.url", "proxy_url", "Proxy for all requests.", part="client", secret=True),
 )
 BY_NAME: Final = {option.name: option for option in OPTIONS}

@@ -86,9 +86,12 @@ class StoreOptions(Mapping[str, str]):
         return f"StoreOptions({shown})"
 
 
+NO_OPTIONS: Final = StoreOptions()
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What obstore is told: the store's configuration, its HTTP client's, and keys for S3.
+    """What obstore is told: the store's configuration, its HTTP client's, and keys for S3; `retry` in ms, or times.
 
     `keys` are obstore's `S3Credential`, whole: obstore would complete a key with the environment's token.
     """
@@ -96,6 +99,7 @@ class Connection:
     config: Mapping[str, str] = field(repr=False)
     client: Mapping[str, str] = field(repr=False)
     keys: Mapping[str, str | None] | None = field(repr=False, default=None)
+    retry: Mapping[str, int] = field(repr=False, default_factory=dict)
     secrets: tuple[str, ...] = field(repr=False, default=())
 
 
@@ -141,18 +145,22 @@ def connection(
     config = {name: value for name, value in options.items() if not is_store_option(name)}
     client = {_plain(name): config.pop(name) for name in list(config) if _plain(name) in _CLIENT_KEYS}
     taken = {_plain(name) for name in config}
+    retry: dict[str, int] = {}
     for name, value in given.items():
         option = BY_NAME[name]
         if not option.key or (keys is not None and name in _KEYS):
             continue
-        there = option.key in client if option.client else option.key in taken
+        if option.part == "retry":
+            retry[option.key] = int(value)
+            continue
+        there = option.key in client if option.part == "client" else option.key in taken
         if there and name in own:
             raise InvalidConfigError(f"Option {name!r} is given twice, the other time as {option.key!r}. Give it once.")
         if not there:
-            (client if option.client else config)[option.key] = _parsed(option, value)
+            (client if option.part == "client" else config)[option.key] = _parsed(option, value)
     _allow_http(config, client)
     secrets = [value for name, value in {**options, **given}.items() if is_secret(name)]
-    return Connection(config, client, keys, tuple(s for s in secrets if len(s) >= _SECRET_LENGTH))
+    return Connection(config, client, keys, retry, tuple(s for s in secrets if len(s) >= _SECRET_LENGTH))
 
 
 def _settled(
@@ -224,11 +232,11 @@ def _parsed(option: Option, value: str) -> str:
         if flag not in ("true", "false"):
             raise InvalidConfigError(f"Option {option.name!r} is {value!r}. Set it to true or false.")
         return flag if option.name != S3_PATH_STYLE else {"true": "false", "false": "true"}[flag]
-    if option.kind == "ms":
-        if not value.isascii() or not value.isdigit() or not 0 < len(value) <= 9 or int(value) == 0:
-            raise InvalidConfigError(
-                f"Option {option.name!r} is {value!r}. Set it to a whole number of milliseconds above 0."
-            )
+    if option.kind in ("ms", "count"):
+        whole = value.isascii() and value.isdigit() and len(value) <= 9
+        if not whole or (option.kind == "ms" and int(value) == 0):
+            what = "milliseconds above 0" if option.kind == "ms" else "times, or 0"
+            raise InvalidConfigError(f"Option {option.name!r} is {value!r}. Set it to a whole number of {what}.")
         return f"{int(value)}ms"
     return value
 
