@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, pairs, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, pairs, session
 from tidelog.cli.stopping import Stop
 from tidelog.cli.terminal import note
 from tidelog.jobs import moving_options as shared
@@ -152,6 +152,7 @@ def export(
     packages: shared.Packages = None,
     quiet: shared.Quiet = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -170,7 +171,7 @@ def export(
     limits = {"startingOffsets": starting_offsets, "endingOffsets": ending_offsets}
     more |= {name: value for name, value in limits.items() if value is not None}
     _check_topics(topic, pattern, when, ending_offsets)
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
         options = source_options(opened, tuple(topic or ()), pattern, more)
         _carry_out(opened, options, target, rows, when, shared.package_list(packages), call, quiet)

@@ -20,10 +20,10 @@ from tidelog.cli.forget_options import (
     keys_of,
 )
 from tidelog.cli.forgetting import forget_keys
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
-from tidelog.jobs.maintenance_job import plain_session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.jobs.programs import lone_app, run_job
 from tidelog.jobs.spark_executor import SparkExecutor
+from tidelog.spark.session import plain_session
 
 
 def forget(
@@ -35,6 +35,7 @@ def forget(
     dry_run: ForgetDryRunOption = False,
     wait: WaitOption = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -42,10 +43,10 @@ def forget(
 
     As `tidelog forget`, with Spark tasks that read and write the segments. The exit code is 4 while files wait.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     sought = keys_of(keys, key_file, key_encoding)
     with call.open_lake() as opened:
-        executor = SparkExecutor(plain_session("tidelog forget"), opened.uri)
+        executor = SparkExecutor(plain_session("tidelog forget"), opened.uri, opened.options)
         forget_keys(call, opened, topics, sought, dry_run=dry_run, wait=wait, executor=executor)
 
 

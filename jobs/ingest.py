@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, pairs, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, pairs, session
 from tidelog.cli.stopping import Stop
 from tidelog.cli.terminal import note
 from tidelog.jobs import moving_options as shared
@@ -138,6 +138,7 @@ def ingest(
     packages: shared.Packages = None,
     quiet: shared.Quiet = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -160,7 +161,7 @@ def ingest(
     )
     check_source(source, when)
     wanted = Wanted(key, value, headers, pairs("--header", header or ()), timestamp, partition)
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     more = pairs("--tidelog-option", tidelog_option or ())
     with call.open_lake() as opened:
         _carry_out(opened, topic, source, wanted, when, more, shared.package_list(packages), call, quiet)

@@ -3,12 +3,9 @@
 Each job is that command with parts of its own for a default. It needs no jars beyond Spark's.
 """
 
-import os
-import sys
 from collections.abc import Sequence
 
 import typer
-from pyspark.sql import SparkSession
 
 from tidelog.cli.failures import EXIT_CODES
 from tidelog.cli.maintain_options import (
@@ -22,11 +19,11 @@ from tidelog.cli.maintain_options import (
     wanted,
 )
 from tidelog.cli.maintaining import carry_out
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.jobs.programs import lone_app
 from tidelog.jobs.spark_compaction import SparkCompactor
 from tidelog.jobs.spark_executor import SparkExecutor
-from tidelog.spark.session import is_submitted
+from tidelog.spark.session import plain_session
 
 
 def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typer:
@@ -41,10 +38,11 @@ def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typ
         dry_run: DryRunOption = False,
         every: EveryOption = None,
         lake: LakeOption = None,
+        store: StoreOption = None,
         output: FormatOption = None,
         debug: DebugOption = False,
     ) -> None:
-        call = session(context, lake, output, debug)
+        call = session(context, lake, output, debug, store)
         asked = wanted(only or parts, topics, pattern, now, dry_run, every)
         with call.open_lake() as opened:
             spark = plain_session(f"tidelog {name}")
@@ -52,21 +50,8 @@ def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typ
                 call,
                 opened,
                 asked,
-                executor=SparkExecutor(spark, opened.uri),
-                compactor=SparkCompactor(spark, opened.uri),
+                executor=SparkExecutor(spark, opened.uri, opened.options),
+                compactor=SparkCompactor(spark, opened.uri, opened.options),
             )
 
     return lone_app(name, summary, run, f"spark-submit jobs/{name}.py --lake s3://bucket/lake --every 5m", EXIT_CODES)
-
-
-def plain_session(name: str) -> SparkSession:
-    """A session without Delta's jars: maintenance reads and writes segments itself.
-
-    The master is what spark-submit or SPARK_MASTER says, else `local[*]`. A session that runs already is returned.
-    """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = SparkSession.Builder().appName(name).config("spark.ui.showConsoleProgress", "false")
-    if not is_submitted():
-        builder = builder.master(os.environ.get("SPARK_MASTER") or "local[*]").config("spark.ui.enabled", "false")
-    return builder.getOrCreate()

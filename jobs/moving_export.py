@@ -139,7 +139,7 @@ def read_stream(spark: SparkSession, lake: Lake, options: Options) -> tuple[Data
 def source_options(lake: Lake, topics: tuple[str, ...], pattern: str | None, given: Options) -> dict[str, str]:
     """The source's options: everything from the earliest offset on, with headers, unless they say otherwise."""
     named = {"subscribe": ",".join(topics)} if topics else {"subscribePattern": pattern or ""}
-    options = {**given, **named, "lake": lake.uri}
+    options = {**lake.options, **given, **named, "lake": lake.uri}
     options = with_default(options, "includeHeaders", "true")
     return with_default(options, "startingOffsets", "earliest", "startingTimestamp", "startingOffsetsByTimestamp")
 

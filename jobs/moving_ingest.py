@@ -167,7 +167,7 @@ def _types_in(rows: DataFrame) -> TypeOf:
 def _settings(records: DataFrame, lake: Lake, topic: str, options: Options) -> dict[str, str]:
     """The sink's options; a column of timestamps counts."""
     timed = {"includeTimestamp": "true"} if "timestamp" in records.columns else {}
-    return {**timed, **options, "lake": lake.uri, "topic": topic}
+    return {**timed, **lake.options, **options, "lake": lake.uri, "topic": topic}
 
 
 def _report(

@@ -86,9 +86,9 @@ class _Bounds:
 class SparkCompactor:
     """Carries compactions out on a Spark cluster. What a segment is to blame for fails its partition, not the job."""
 
-    def __init__(self, spark: SparkSession, lake: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spark: SparkSession, lake: str, options: Mapping[str, str] | None = None) -> None:
         self._spark = spark
-        self._address = Address(lake, storage_options)
+        self._address = Address(lake, options)
 
     def unit_bytes(self, size: int) -> int:
         """How large units of work on segments of `size` bytes in all should be, so that every core has some."""

@@ -48,9 +48,9 @@ class Address:
 class SparkExecutor:
     """Carries tasks out on a Spark cluster. What a segment is to blame for fails its unit, not the job."""
 
-    def __init__(self, spark: SparkSession, lake: str, storage_options: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spark: SparkSession, lake: str, options: Mapping[str, str] | None = None) -> None:
         self._spark = spark
-        self._address = Address(lake, storage_options)
+        self._address = Address(lake, options)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Rewritten]:
         """What became of each task, after each Spark job. A job that Spark gives up fails all of its units."""

@@ -96,7 +96,7 @@ def _commit_entry(lake: Lake, topic: Topic, segments: Segments, options: SinkOpt
         delete(lake.storage, segments)
 
 
-def abort(lake: str, messages: Sequence[StagedTopics | None]) -> None:
+def abort(options: SinkOptions, messages: Sequence[StagedTopics | None]) -> None:
     """Delete what the tasks of a failed job staged; `messages` has None for a task that failed.
 
     Spark aborts as well when a commit failed, and then every task has its message: the entry or intent may be there,
@@ -106,4 +106,5 @@ def abort(lake: str, messages: Sequence[StagedTopics | None]) -> None:
     if all(message is not None for message in messages):
         return
     with suppress(StorageError):
-        delete(shared_storage(lake), merged(message for message in messages if message is not None))
+        found = merged(message for message in messages if message is not None)
+        delete(shared_storage(options.lake, options.store), found)

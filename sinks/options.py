@@ -15,9 +15,11 @@ from tidelog.log.spark_options import (
     ignored_settings,
     integer,
     lake_address,
+    lake_store_options,
     lowered,
     spark_boolean,
 )
+from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 
 Acks = Literal[0, 1, "all"]
 
@@ -60,7 +62,7 @@ class SinkOptions:
     `topic` wins over a column of that name. `compression` is the producer's codec, None when it names none.
     `partitioner` is a name of `tidelog.log.partitioners`, or `module:function`. `include_timestamp` makes the
     column `timestamp` count. `request_id` is the id that a batch write's entry carries, None for one of its own.
-    `warnings` are for the caller to utter once.
+    `warnings` are for the caller to utter once. `store`: how to reach the lake's store.
     """
 
     lake: str
@@ -72,6 +74,7 @@ class SinkOptions:
     txn: Txn | None
     warnings: tuple[str, ...]
     request_id: str | None = None
+    store: StoreOptions = NO_OPTIONS
 
 
 def parse_batch(options: Mapping[str, str], environment_lake: str | None) -> SinkOptions:
@@ -117,6 +120,7 @@ def _parse(given: Mapping[str, str], environment_lake: str | None, txn: Txn | No
         partitioner=_partitioner(given),
         txn=txn,
         warnings=(ignored,) if ignored else (),
+        store=lake_store_options(given),
     )
 
 

@@ -44,13 +44,13 @@ class _Writer:
 
     def _find(self) -> None:
         """Find the lake, by an address that tasks elsewhere understand as well, and the topic."""
-        lake = shared_lake(self._options.lake)
+        lake = shared_lake(self._options.lake, self._options.store)
         self._options = replace(self._options, lake=lake.uri)
         if self._options.topic is not None:
             self._known = open_target(lake, self._options.topic, self._options.compression)
 
     def _stage(self, rows: Iterator[pa.RecordBatch]) -> StagedTopics:
-        lake = shared_lake(self._options.lake)
+        lake = shared_lake(self._options.lake, self._options.store)
         return stage(rows, self._names, self._options, lake, self._known, self._planned_ms)
 
 
@@ -71,13 +71,13 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks staged."""
         # The worker may be gone after this, so the lake is closed: that writes an overdue checkpoint.
-        with Lake(self._options.lake, create=False) as lake:
+        with Lake(self._options.lake, create=False, options=self._options.store) as lake:
             staged = (one for one in _staged(messages) if one is not None)
             commits.commit_batch(lake, staged, self._options)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what the tasks staged."""
-        commits.abort(self._options.lake, _staged(messages))
+        commits.abort(self._options, _staged(messages))
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -107,11 +107,13 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         if told is None:
             return  # the batch had no tasks
         staged = (one for one in _staged(messages) if one is not None)
-        commits.commit_stream(shared_lake(self._options.lake), staged, self._options, told.query_id, batchId)
+        commits.commit_stream(
+            shared_lake(self._options.lake, self._options.store), staged, self._options, told.query_id, batchId
+        )
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Delete what the tasks staged."""
-        commits.abort(self._options.lake, _staged(messages))
+        commits.abort(self._options, _staged(messages))
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedTopics | None]:

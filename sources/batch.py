@@ -56,7 +56,7 @@ class BatchReader(DataSourceReader):
         options = self._options
         for warning in options.warnings:
             logger.warning(warning)
-        catalog = Catalog(shared_lake(options.lake), options)
+        catalog = Catalog(shared_lake(options.lake, options.store), options)
         catalog.refresh(required=True)
         starts = catalog.resolved(options.starting, "start", streaming=False)
         ends = catalog.resolved(options.ending, "end", streaming=False)

@@ -17,9 +17,11 @@ from tidelog.log.spark_options import (
     ignored_settings,
     integer,
     lake_address,
+    lake_store_options,
     lowered,
     spark_boolean,
 )
+from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 from tidelog.sources import texts
 from tidelog.sources.limits import Earliest, Latest, Limit, check_batch, check_order, parse_limit
 from tidelog.sources.strategy import Strategy, check_strategy, parse_strategy
@@ -54,7 +56,7 @@ class SourceOptions:
     `min_partitions` and `max_records_per_partition` shape tasks as Kafka's source does; without them reads are
     split by bytes. `max_offsets_per_trigger`, `min_offsets_per_trigger` and `max_trigger_delay_ms` count in
     streaming queries only. `group_id` is the caller's, None when there is none. `warnings` are for the caller to
-    utter once.
+    utter once. `store`: how to reach the lake's store.
     """
 
     lake: str
@@ -73,6 +75,7 @@ class SourceOptions:
     fetch_attempts: int
     fetch_retry_interval_ms: int
     warnings: tuple[str, ...]
+    store: StoreOptions = NO_OPTIONS
 
     def reading_group(self, unique: str) -> str:
         """The group id that messages name: the caller's, or its prefix and a name of this query's own."""
@@ -160,6 +163,7 @@ def _parse(
         fetch_attempts=_number(given, "fetchOffset.numRetries", DEFAULT_FETCH_RETRIES, 32),
         fetch_retry_interval_ms=_number(given, "fetchOffset.retryIntervalMs", DEFAULT_FETCH_RETRY_INTERVAL_MS, 64),
         warnings=(*warnings, ignored) if ignored else tuple(warnings),
+        store=lake_store_options(given),
     )
 
 

@@ -57,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._catalog is None:
             for warning in self._options.warnings:
                 logger.warning(warning)
-            self._catalog = Catalog(shared_lake(self._options.lake), self._options)
+            self._catalog = Catalog(shared_lake(self._options.lake, self._options.store), self._options)
         self._catalog.refresh(required=required)
         return self._catalog
 

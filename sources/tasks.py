@@ -11,6 +11,7 @@ from tidelog.log.fetch import FetchPlan, fetch, overlapping
 from tidelog.log.segments import ROW_GROUP_RECORDS
 from tidelog.log.shared import shared_storage
 from tidelog.log.state import Segment
+from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Range
@@ -27,6 +28,7 @@ class ReadTask(InputPartition):
     lake: str
     plans: tuple[tuple[str, FetchPlan], ...]
     include_headers: bool
+    store: StoreOptions = NO_OPTIONS
 
 
 def plan_tasks(
@@ -51,6 +53,7 @@ def plan_tasks(
             lake_uri,
             tuple((r.topic, _fetch_plan(r, segments[TopicPartition(r.topic, r.partition)])) for r in group),
             options.include_headers,
+            options.store,
         )
         for group in groups
     ]
@@ -64,6 +67,6 @@ def read_task(task: InputPartition) -> Iterator[pa.RecordBatch]:
     """The task's records as Arrow batches."""
     if not isinstance(task, ReadTask):  # Spark's stand-in for a query that has nothing to read
         return
-    storage = shared_storage(task.lake)
+    storage = shared_storage(task.lake, task.store)
     for topic, plan in task.plans:
         yield from fetch(storage, topic, topic, plan, include_headers=task.include_headers, batch_records=BATCH_RECORDS)

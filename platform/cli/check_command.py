@@ -8,7 +8,7 @@ import typer
 
 from tidelog.cli import check_views as views
 from tidelog.cli.failures import CHECK_FOUND_ERRORS, UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.cli.terminal import console, print_json, size
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def check(
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="With --repair: do it.")] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -34,7 +35,7 @@ def check(
     The exit code is 3 when an error is found (with --repair: when one remains). Warnings and notes leave it at 0.
     A lake that does not open can be checked, too.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if execute and not repair:
         raise UsageProblemError("--execute goes with --repair: a check alone changes nothing.")
     if deep and repair:
@@ -45,7 +46,7 @@ def check(
     from tidelog.log.check import repair as mend
     from tidelog.log.storage import open_storage
 
-    storage = open_storage(address)
+    storage = open_storage(address, call.store)
     if repair:
         mended = mend(storage, topics or None, execute)
         report = mended.report

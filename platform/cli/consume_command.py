@@ -5,7 +5,7 @@ import typer
 from tidelog.cli import consume_options as options
 from tidelog.cli.escapes import unescape
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, Format, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, Format, FormatOption, LakeOption, StoreOption, session
 from tidelog.cli.positions import Anchor, Span, parse_span
 from tidelog.cli.stopping import Stop
 
@@ -28,6 +28,7 @@ def consume(
     print_headers: options.PrintHeaders = False,
     quiet: options.Quiet = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -37,7 +38,7 @@ def consume(
     --group they are shared with the group's other members.
     Bytes are printed as they are; in JSON, those that are no UTF-8 become {"base64": "…"}.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if json_lines and output is Format.TEXT:
         raise UsageProblemError("--json and --format text contradict one another: give one of them.")
     as_json = json_lines or call.as_json

@@ -5,19 +5,23 @@ from pathlib import Path
 import typer
 
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.cli.terminal import console
 
 
 def demo(
-    context: typer.Context, lake: LakeOption = None, output: FormatOption = None, debug: DebugOption = False
+    context: typer.Context,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
 ) -> None:
     """Run the main job on real data: flights in, delays out, with Spark on a lake of its own.
 
     --lake names the folder to put it in; the environment's TIDELOG_LAKE does not count, so that the demo's topics
     don't land among yours.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if call.as_json:
         raise UsageProblemError("The demo shows its results to people: leave out --format json.")
     folder = call.address.removeprefix("file://") if call.address else None

@@ -12,7 +12,7 @@ from tidelog.cli.forget_options import (
     WaitOption,
     keys_of,
 )
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 
 
 def forget(
@@ -24,6 +24,7 @@ def forget(
     dry_run: ForgetDryRunOption = False,
     wait: WaitOption = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -32,7 +33,7 @@ def forget(
     Says which files went, and which still wait: versions that time travel reaches name them, or a running job needs
     them. Then the exit code is 4, until this or 'tidelog maintain' has deleted them. Runs while others write.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     sought = keys_of(keys, key_file, key_encoding)
     with call.open_lake() as opened:
         # Arrow and the log: heavy, and not needed for --help.

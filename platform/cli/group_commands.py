@@ -8,7 +8,7 @@ import typer
 
 from tidelog.cli import group_options as options
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, remember, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, remember, session
 from tidelog.cli.terminal import console, note, print_json, say
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ def list_groups(
         ),
     ] = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """List consumer groups. A pipe gets their names only, one a line."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     from tidelog.cli import group_reading, group_views
 
     wanted = _states(state)
@@ -89,11 +90,12 @@ def describe(
     state: Annotated[bool, typer.Option("--state", help="Show the state, not the offsets.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="With --members: what each reads, too.")] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Show groups' offsets, how far each lies behind the log's end (LAG), and who reads what."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if bool(names) == every:
         raise UsageProblemError("Say which groups to describe: name them, or give --all-groups.")
     if members and state:
@@ -146,6 +148,7 @@ def reset_offsets(
     dry_run: options.DryRun = False,
     export: options.Export = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -153,7 +156,7 @@ def reset_offsets(
 
     An offset outside a partition's range becomes the nearest one in it.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if execute and dry_run:
         raise UsageProblemError("--execute and --dry-run contradict one another: give one of them.")
     if export and call.as_json:
@@ -204,11 +207,12 @@ def delete(
     context: typer.Context,
     names: options.GroupNames,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Delete groups without members, and their offsets."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     from tidelog.admin import group_requests
 
     with _open(call) as (opened, log):
@@ -227,11 +231,12 @@ def delete_offsets(
     topic: options.Topics = None,
     all_topics: options.AllTopics = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Delete a group's committed offsets of topics that no member of it subscribes to."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     scope = options.scope_of(topic, all_topics)
     if scope is None and not all_topics:
         raise UsageProblemError("Say which offsets to delete: with --topic, or with --all-topics.")

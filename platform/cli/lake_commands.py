@@ -6,7 +6,7 @@ import typer
 
 from tidelog.cli import views
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, remember, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
 from tidelog.cli.terminal import console, print_json, say
 from tidelog.cli.topic_commands import Config, changes_of
 
@@ -22,11 +22,12 @@ def describe(
         bool, typer.Option("--all", help="Show every configuration key in force, its source and its meaning.")
     ] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Show a lake's address, the number of its topics, and its configuration."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
         uri, config, count = opened.uri, opened.config(), len(opened.topics())
     if call.as_json:
@@ -57,11 +58,12 @@ def alter(
         ),
     ],
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Change a lake's configuration."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     changes = changes_of(config, delete_config)
     if not changes:
         raise UsageProblemError("Nothing to change: give --config or --delete-config.")

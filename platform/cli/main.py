@@ -14,7 +14,7 @@ from tidelog.cli.forget_command import forget
 from tidelog.cli.group_commands import groups
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.maintain_command import maintain
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.cli.produce_command import produce
 from tidelog.cli.terminal import prose
 from tidelog.cli.topic_commands import topics
@@ -59,11 +59,12 @@ def root(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Topics as Delta tables: Kafka's semantics without a broker."""
-    session(context, lake, output, debug)
+    session(context, lake, output, debug, store)
 
 
 def run() -> None:

@@ -14,7 +14,7 @@ from tidelog.cli.maintain_options import (
     TopicsOption,
     wanted,
 )
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 
 # Unix's scale from 0 to 19: producers and readers on this machine come first.
 NICENESS = 10
@@ -29,6 +29,7 @@ def maintain(
     dry_run: DryRunOption = False,
     every: EveryOption = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -38,7 +39,7 @@ def maintain(
     another run was faster is told, and is no failure. It works in this process, for small lakes; large ones take the
     jobs of the same name on Spark.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     asked = wanted(only, topics, pattern, now, dry_run, every)
     _give_way()
     with call.open_lake() as opened:

@@ -5,7 +5,7 @@ Nothing here loads the log: `tidelog --help` stays fast.
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,6 +36,17 @@ LakeOption = Annotated[
         rich_help_panel=EVERYWHERE,
     ),
 ]
+StoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--store-option",
+        metavar="KEY=VALUE",
+        help="How to reach the lake's object store: lake.s3.endpoint and others (docs/configuration.md). Repeatable."
+        " Others see a command's line: keep secrets in the environment.",
+        rich_help_panel=EVERYWHERE,
+        show_default=False,
+    ),
+]
 FormatOption = Annotated[
     Format | None,
     typer.Option(
@@ -54,6 +65,7 @@ class Session:
     address: str | None = None
     format: Format | None = None
     debug: bool = False
+    store: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def as_json(self) -> bool:
@@ -76,11 +88,15 @@ class Session:
         # Arrow and the log take a quarter of a second to load, which a help text need not wait for.
         from tidelog.log.lake import Lake
 
-        return Lake(address, create=create)
+        return Lake(address, create=create, options=self.store)
 
 
 def session(
-    context: typer.Context, lake: LakeOption = None, output: FormatOption = None, debug: DebugOption = False
+    context: typer.Context,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+    store: StoreOption = None,
 ) -> Session:
     """The session of this call, with what these options add to it."""
     if not isinstance(context.obj, Session):
@@ -89,14 +105,19 @@ def session(
     found.address = lake if lake is not None else found.address
     found.format = output or found.format
     found.debug = found.debug or debug
+    found.store.update(pairs("--store-option", store or []))
     return found
 
 
 def remember(
-    context: typer.Context, lake: LakeOption = None, output: FormatOption = None, debug: DebugOption = False
+    context: typer.Context,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+    store: StoreOption = None,
 ) -> None:
     """Keep the options that stand between a group's name and its command's."""
-    session(context, lake, output, debug)
+    session(context, lake, output, debug, store)
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

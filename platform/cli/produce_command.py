@@ -10,7 +10,7 @@ import typer
 from tidelog.cli import produce_options as options
 from tidelog.cli.escapes import to_bytes, unescape
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, session
 from tidelog.cli.record_input import Headers, LineRule, Source
 from tidelog.cli.stopping import Stop
 from tidelog.cli.terminal import interactive, note, print_json
@@ -42,6 +42,7 @@ def produce(
     linger_ms: options.LingerMs = 100,
     quiet: options.Quiet = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -51,7 +52,7 @@ def produce(
     command with its line's number; all records before it are produced. A topic that is missing is created if the
     lake allows it (auto.create.topics.enable).
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if as_json and (key_delimiter is not None or delimiter is not None or nulls):
         raise UsageProblemError("With --json a line says what is key, value and null: leave out -K, -D and -Z.")
     if repartition and not as_json:

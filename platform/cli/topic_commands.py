@@ -7,7 +7,7 @@ import typer
 
 from tidelog.cli import views
 from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, pairs, remember, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, pairs, remember, session
 from tidelog.cli.record_deletion import offsets_from_file, offsets_from_options
 from tidelog.cli.terminal import console, interactive, number, print_json, say, table
 
@@ -36,11 +36,12 @@ def create(
         typer.Option("--partitions", metavar="N", help="How many; without it, the lake's num.partitions."),
     ] = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Create a topic, and the lake when it is not there yet."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     wanted = pairs("--config", config)
     with call.open_lake(create=True) as opened:
         topic = opened.create_topic(name, partitions, wanted)
@@ -55,11 +56,12 @@ def list_topics(
     context: typer.Context,
     internal: Annotated[bool, typer.Option("--internal", help="Show internal topics (__…), too.")] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """List topics. A pipe gets their names only, one a line."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
         found = [opened.describe_topic(name) for name in opened.topics(internal=internal)]
     out = console()
@@ -82,11 +84,12 @@ def describe(
         bool, typer.Option("--all", help="Show every configuration key in force, its source and its meaning.")
     ] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Show a topic's id, configuration and partitions: offsets [start, end), segments, bytes."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
         topic = opened.describe_topic(name)
         rows = opened.topic_config(name).describe() if everything else []
@@ -121,11 +124,12 @@ def alter(
         int | None, typer.Option("--partitions", metavar="N", help="The new number of partitions; it only grows.")
     ] = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Change a topic's configuration, and give it more partitions."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     changes = changes_of(config, delete_config)
     if partitions is None and not changes:
         raise UsageProblemError("Nothing to change: give --partitions, --config or --delete-config.")
@@ -154,11 +158,12 @@ def delete(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Delete without asking.")] = False,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Delete a topic and all its records. Asks first; without a terminal it needs --yes."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
         topic = opened.describe_topic(name)
         if not yes:
@@ -204,11 +209,12 @@ def delete_records(
         ),
     ] = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Delete the records before an offset, by partition. Prints where each partition starts now."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     if bool(offset) == bool(offset_json_file):
         raise UsageProblemError("Say before which offsets to delete: with --offset, or with --offset-json-file.")
     before = offsets_from_file(offset_json_file, name) if offset_json_file else offsets_from_options(offset)

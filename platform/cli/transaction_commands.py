@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, remember, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
 from tidelog.cli.terminal import console, print_json, say
 
 transactions = typer.Typer(
@@ -17,13 +17,17 @@ TransactionalId = Annotated[str, typer.Argument(metavar="ID", help="The transact
 
 @transactions.command("list", epilog="Example: tidelog transaction list")
 def list_transactions(
-    context: typer.Context, lake: LakeOption = None, output: FormatOption = None, debug: DebugOption = False
+    context: typer.Context,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
 ) -> None:
     """List transactional ids and their states. A pipe gets the ids only, one a line.
 
     Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     from tidelog.cli import transaction_reading, transaction_views
 
     with call.open_lake() as opened:
@@ -45,11 +49,12 @@ def describe(
     context: typer.Context,
     name: TransactionalId,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     from tidelog.cli import transaction_reading, transaction_views
 
     with call.open_lake() as opened:
@@ -69,6 +74,7 @@ def abort(
         typer.Option("--producer-id", metavar="NUMBER", help="Only while the id has this producer id."),
     ] = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
@@ -76,7 +82,7 @@ def abort(
 
     One that is committed already is not aborted (exit code 1), and what comes after it is not touched.
     """
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     from tidelog.transactions.transaction_log import TransactionLog
 
     with call.open_lake() as opened:
@@ -94,11 +100,12 @@ def list_producers(
         list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic; may be repeated.")
     ] = None,
     lake: LakeOption = None,
+    store: StoreOption = None,
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
     """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed."""
-    call = session(context, lake, output, debug)
+    call = session(context, lake, output, debug, store)
     from tidelog.cli import transaction_reading, transaction_views
 
     with call.open_lake() as opened:

@@ -41,6 +41,6 @@ def open_lake(settings: CommonSettings) -> OpenedLake:
             f"`bootstrap.servers`, or in the environment's {LAKE_VARIABLE}."
         )
     try:
-        return OpenedLake(Lake(settings.lake, storage_options=settings.storage_options), owned=True)
+        return OpenedLake(Lake(settings.lake, options=settings.storage_options), owned=True)
     except TidelogError as e:
         raise KafkaException(kafka_error(e)) from e

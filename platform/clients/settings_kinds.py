@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from tidelog.log.storage.options import StoreOptions
+
 # Twenty digits are more than any range has; longer ones would only cost time.
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,20}\.?[0-9]{0,20}|\.[0-9]{1,20})([eE][+-]?[0-9]{1,3})?")
@@ -200,11 +202,11 @@ class Options:
 
     takes: str = "a dict"
 
-    def parse(self, value: Any) -> dict[str, str]:
+    def parse(self, value: Any) -> StoreOptions:
         """Take a mapping; its values become texts."""
         if not isinstance(value, Mapping):
             raise ValueError("give a dict")
-        return {str(name): str(text) for name, text in value.items()}
+        return StoreOptions(value)
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,14 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from tidelog.clients.errors import invalid_argument
-from tidelog.clients.settings_kinds import Kind
+from tidelog.clients.settings_kinds import Kind, Options
 from tidelog.clients.settings_unused import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+from tidelog.log.errors import InvalidConfigError
+from tidelog.log.storage.options import StoreOptions, is_store_option, store_options
 
 _METADATA: Final = "key"
+# The field of the store's options.
+_STORE: Final = "storage_options"
 
 # confluent-kafka's old way to group the keys of topics: a dict within the dict
 NESTED: Final = "default.topic.config"
@@ -65,13 +69,17 @@ def parse_keys(conf: Mapping[str, Any], settings: type[Any], others: Mapping[str
     take. Raises TypeError when `conf` is no mapping.
     """
     own = _by_name(settings)
+    store: dict[str, Any] = {}
     foreign = {name: (who, key) for who, other in others.items() for name, (_, key) in _by_name(other).items()}
     values: dict[str, Any] = {}
     ignored: dict[str, str] = {}
     for name, value in _flat(conf):
         if value is None and (name in own or name in foreign or name in IGNORED or name in REFUSED):
             continue
-        if name in own:
+        if isinstance(name, str) and is_store_option(name):
+            if value is not None:
+                store[name] = value
+        elif name in own:
             field, known = own[name]
             parsed = _value(name, known, value)
             if values.setdefault(field, parsed) != parsed:
@@ -89,7 +97,24 @@ def parse_keys(conf: Mapping[str, Any], settings: type[Any], others: Mapping[str
             ignored[name] = IGNORED.get(name, "it is a key of a producer")
         else:
             raise invalid_argument(_unknown(name, own))
+    if store:
+        values[_STORE] = _with_store_options(store, values.get(_STORE) or {})
     return Parsed(values, ignored)
+
+
+def _with_store_options(store: Mapping[str, Any], together: Mapping[str, str]) -> StoreOptions:
+    """The options that stand among the keys (`lake.s3.region`), and those of the dict. Shows no value."""
+    try:
+        options = store_options(store)
+    except InvalidConfigError as e:
+        raise invalid_argument(str(e)) from None
+    for name in options:
+        if together.get(name, options[name]) != options[name]:
+            raise invalid_argument(
+                f'Configuration property "{name}" is set twice, the other time in a dict of options and to a different'
+                " value. Set it once."
+            )
+    return StoreOptions({**together, **options})
 
 
 def _flat(conf: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
@@ -117,6 +142,8 @@ def _value(name: str, known: Key, value: Any) -> Any:
     try:
         return known.kind.parse(value)
     except ValueError as e:
+        if isinstance(known.kind, Options):  # may hold secrets
+            raise invalid_argument(f'Invalid value for configuration property "{name}": {e}.') from None
         raise invalid_argument(f'Invalid value "{value}" for configuration property "{name}": {e}.') from None
 
 

@@ -40,6 +40,7 @@ from tidelog.log.row_log import RowLog
 from tidelog.log.row_state import Fold, RowKind
 from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
+from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
@@ -86,8 +87,9 @@ class Lake:
     """A lake, opened. All methods may be called from many threads.
 
     `uri`: a plain path, `file://`, `memory://`, `s3://`, `gs://`, `az://` or `abfss://`. `create=False` refuses a
-    lake that is not there. `storage_options` go to the object store's client. Use it as a context manager, or
-    call `close` at the end: that waits for what goes on in the background.
+    lake that is not there. `options` say how to reach an object store (`lake.s3.endpoint` ..., see
+    docs/configuration.md); what they leave open, the environment does. Use it as a context manager, or call `close` at
+    the end: that waits for what goes on in the background.
     """
 
     def __init__(
@@ -95,13 +97,14 @@ class Lake:
         uri: str | PathLike[str],
         create: bool = True,
         *,
-        storage_options: Mapping[str, str] | None = None,
+        options: Mapping[str, Any] | None = None,
         storage: Storage | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         checkpointer: Checkpointer | None = None,
     ) -> None:
-        self.storage = storage or open_storage(uri, storage_options)
+        self.options = StoreOptions(options)
+        self.storage = storage or open_storage(uri, self.options)
         self.clock = clock or SystemClock()
         self.ids = ids or SystemIds()
         self.checkpointer = checkpointer or partial(write_checkpoint, self.storage)

@@ -12,7 +12,10 @@ from tidelog.log.clock import SystemClock
 from tidelog.log.lake import Lake
 from tidelog.log.sparing import Sparing
 from tidelog.log.storage import Storage, open_storage
+from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 
+# A process, an address, and how to reach it.
+_Place = tuple[int, str, StoreOptions]
 # When a lake's own file was written (ms since the epoch, the store's clock), and its bytes.
 _Stamp = tuple[int, int]
 
@@ -25,25 +28,25 @@ class _Shared:
 
 
 _lock = threading.Lock()
-_storages: dict[tuple[int, str], Storage] = {}
-_lakes: dict[tuple[int, str], _Shared] = {}
+_storages: dict[_Place, Storage] = {}
+_lakes: dict[_Place, _Shared] = {}
 
 
-def shared_storage(uri: str) -> Storage:
+def shared_storage(uri: str, options: StoreOptions = NO_OPTIONS) -> Storage:
     """The process's own store at `uri`, for whoever only reads files. A forked process gets its own."""
-    key = (os.getpid(), uri)
+    key = (os.getpid(), uri, options)
     with _lock:
         return _storage(key)
 
 
-def shared_lake(uri: str) -> Lake:
+def shared_lake(uri: str, options: StoreOptions = NO_OPTIONS) -> Lake:
     """The process's own open lake at `uri`, which must be there. Not to be closed by the caller.
 
     It is opened anew when the lake's own file has changed: its configuration counts from the next call on, and a
     lake that somebody deleted and made again in the same place is another one, whose topics must not be taken for
     the old ones. Raises `LakeNotFoundError`. A forked process gets its own.
     """
-    key = (os.getpid(), uri)
+    key = (os.getpid(), uri, options)
     with _lock:
         shared = _lakes.get(key)
         # On a local disk a look costs nothing, and what was changed just now must count.
@@ -54,14 +57,14 @@ def shared_lake(uri: str) -> Lake:
             stamp = _stamp(_storage(key))
         if shared is None or stamp is None or stamp != shared.stamp:
             _lakes.pop(key, None)
-            shared = _lakes[key] = _Shared(Lake(uri, create=False), stamp, sparing)
+            shared = _lakes[key] = _Shared(Lake(uri, create=False, options=options), stamp, sparing)
         return shared.lake
 
 
-def _storage(key: tuple[int, str]) -> Storage:
+def _storage(key: _Place) -> Storage:
     storage = _storages.get(key)
     if storage is None:
-        storage = _storages[key] = open_storage(key[1])
+        storage = _storages[key] = open_storage(key[1], key[2])
     return storage
 
 

@@ -6,7 +6,8 @@ Numbers and booleans are read as Java reads them for Spark's Kafka connector, wi
 import re
 from collections.abc import Collection, Mapping
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.errors import InvalidConfigError, InvalidOptionError
+from tidelog.log.storage.options import StoreOptions, store_options
 
 LAKE = "lake"
 BOOTSTRAP_SERVERS = "kafka.bootstrap.servers"
@@ -68,6 +69,14 @@ def lake_address(options: Mapping[str, str], environment_lake: str | None, missi
         f"{missing}. Set the option 'lake' to the lake's folder or URI; '{BOOTSTRAP_SERVERS}' and the environment "
         "variable TIDELOG_LAKE may hold it too."
     )
+
+
+def lake_store_options(options: Mapping[str, str]) -> StoreOptions:
+    """The options of the lake's store, `lake.s3.endpoint` and others. Raises InvalidOptionError for an unknown one."""
+    try:
+        return store_options(options)
+    except InvalidConfigError as e:
+        raise InvalidOptionError(str(e)) from None
 
 
 def ignored_settings(

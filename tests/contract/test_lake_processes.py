@@ -17,7 +17,7 @@ def append_many(
     uri: str, options: dict[str, str], who: int, partition: int | None, ready: Any, go: Any, answers: Any
 ) -> None:
     """Append `PER_PROCESS` times, two records each; answer with the ranges."""
-    with Lake(uri, storage_options=options) as lake:
+    with Lake(uri, options=options) as lake:
         topic = lake.topic("t")
         topic.state()
         ready.release()
@@ -40,7 +40,7 @@ def test_offsets_are_dense_unique_and_nothing_is_lost_on_s3(s3: S3Place) -> None
 
 
 def race(uri: str, options: dict[str, str], processes: int, partitions: int) -> None:
-    lake = Lake(uri, storage_options=options)
+    lake = Lake(uri, options=options)
     lake.create_topic("t", partitions=partitions, config={"log.checkpoint.interval": "50", "log.min.age.ms": "10000"})
     spawn = multiprocessing.get_context("spawn")
     ready, go, answers = spawn.Semaphore(0), spawn.Event(), spawn.Queue()
