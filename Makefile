@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint typecheck reliability bench bench-soak clean $(LAYERS:%=test-%)
+.PHONY: help setup demo test lint typecheck reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -50,6 +50,11 @@ bench: setup ## the speed table of the README, measured here
 
 bench-soak: setup ## ten minutes of appends at full rate
 	@$(VENV)/python benchmarks/soak.py $(BENCH_ARGS)
+
+# What only this needs is not in every .venv.
+bench-peers: setup ## tidelog beside Kafka and plain Delta, measured here
+	@$(VENV)/python -I -c 'import confluent_kafka, matplotlib' 2>/dev/null || $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-input 'tidelog[peers]'
+	@$(VENV)/python benchmarks/peers/run.py $(BENCH_ARGS)
 
 clean: ## what make made, except .venv
 	rm -rf build dist tidelog.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

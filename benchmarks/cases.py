@@ -1,8 +1,6 @@
 """Runs cases, each in a process of its own, one after another, and reports what they measured."""
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -12,6 +10,7 @@ from pathlib import Path
 import machine
 import report
 from figures import Row
+from leash import run_apart
 from plan import Plan
 
 _RUNNER = """
@@ -63,20 +62,11 @@ def measure(kind: str, cases: Sequence[str], plan: Plan, *, whole: bool) -> int:
 
 def _run(case: str, plan: Plan) -> list[Row] | None:
     """The case's rows; None when it failed, and then the end of its output is on stderr."""
-    out, log = plan.work / f"{case}.json", report.FRESH / f"{case}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    out = plan.work / f"{case}.json"
     here = str(Path(__file__).parent)
-    command = [sys.executable, "-c", _RUNNER, here, case, str(plan.work), str(plan.quick), str(plan.minutes), str(out)]
-    environment = {
-        **os.environ,
-        # Spark's Python workers must be this Python; its scratch space goes away with ours.
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_DIRS": str(plan.work / "spark"),
-    }
-    with log.open("w", encoding="utf-8") as told:
-        run = subprocess.run(command, cwd=plan.work, env=environment, stdout=told, stderr=told, check=False)
-    if run.returncode:
-        print(log.read_text(encoding="utf-8")[-4000:], f"exit code {run.returncode}", sep="\n", file=sys.stderr)
+    arguments = ["-c", _RUNNER, here, case, str(plan.work), str(plan.quick), str(plan.minutes), str(out)]
+    failure = run_apart(arguments, plan.work, report.FRESH / f"{case}.log", plan.work / "spark")
+    if failure:
+        print(failure, file=sys.stderr)
         return None
     return [Row(**row) for row in json.loads(out.read_text(encoding="utf-8"))]

@@ -13,7 +13,7 @@ import tidelog
 
 @dataclass(frozen=True)
 class Bench:
-    """A case's surroundings: `work` is a folder of its own, gone afterwards; `kafka` the address of a broker of its own.
+    """A case's surroundings: a folder of its own, gone afterwards, and the address of a broker of its own.
 
     `kafka_logs` is the folder that holds the broker's partitions (`<topic>-<partition>/`). Topics are not created by
     use: a case creates them with the partitions it wants.
@@ -30,12 +30,16 @@ class Bench:
         return 3 if self.quick else 5
 
     def interleaved(self, arms: Mapping[str, Callable[[], float]], warmups: int = 1) -> dict[str, list[float]]:
-        """Run every arm once a round in turning order (A B, B A, ...): what each returned, by arm, warming up left out."""
+        """Run every arm once a round in turning order (A B, B A, ...): what each returned, warming up left out."""
         return interleaved(arms, self.rounds, warmups)
 
     def spark(self, name: str) -> SparkSession:
         """A quiet session on all cores with tidelog, Delta and Spark's own Kafka connector."""
         connector = ",".join(str(jar) for jar in jars.fetched(jars.CONNECTOR))
-        spark = tidelog.spark.session(name, config={"spark.jars": connector})
+        scratch = self.work / "java"
+        scratch.mkdir(exist_ok=True)
+        # Kafka's clients unpack their libraries there, and a process that is killed leaves them.
+        config = {"spark.jars": connector, "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}"}
+        spark = tidelog.spark.session(name, config=config)
         spark.sparkContext.setLogLevel("ERROR")
         return spark

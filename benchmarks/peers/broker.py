@@ -3,7 +3,6 @@
 import base64
 import socket
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -12,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jars
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
+from leash import leashed
 
-_LEASH = Path(__file__).parent / "leash.py"
 _START_S = 90.0
 _HEAP = "1g"
 # As Kafka's own scripts start it, with the heap bounded.
@@ -56,21 +56,16 @@ def running(folder: Path) -> Iterator[Broker]:
     properties.write_text(_properties(port, controller, logs), encoding="utf-8")
     logging = folder / "log4j2.properties"
     logging.write_text(_LOGGING % (folder / "broker.log"), encoding="utf-8")
-    out = folder / "broker.out"
+    scratch = folder / "scratch"
+    scratch.mkdir()
     class_path = ":".join(str(jar) for jar in jars.fetched(jars.BROKER))
-    tool = [jars.java(), f"-Dlog4j2.configurationFile={logging}", "-cp", class_path]
-    _format(tool, properties)
-    command = [tool[0], *_JVM, *tool[1:], "kafka.Kafka", str(properties)]
-    with out.open("wb") as told:
-        leash = subprocess.Popen(
-            [sys.executable, str(_LEASH), *command],
-            stdin=subprocess.PIPE, stdout=told, stderr=told, start_new_session=True, cwd=folder,
-        )  # fmt: skip
-    try:
-        _await(leash, f"127.0.0.1:{port}", folder)
+    tool = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch}", "-cp", class_path]
+    _format([jars.java(), *tool], properties)
+    command = [jars.java(), *_JVM, *tool, "kafka.Kafka", str(properties)]
+    # What it has not written yet is thrown away in a moment anyhow: no patience.
+    with leashed(command, folder, folder / "broker.out", patience_s=0) as process:
+        _await(process, f"127.0.0.1:{port}", folder)
         yield Broker(f"127.0.0.1:{port}", logs)
-    finally:
-        leash.communicate()
 
 
 def _properties(port: int, controller: int, logs: Path) -> str:
@@ -105,18 +100,18 @@ def _format(tool: list[str], properties: Path) -> None:
         raise BrokerError(f"Kafka's storage could not be formatted:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
 
 
-def _await(leash: "subprocess.Popen[bytes]", address: str, folder: Path) -> None:
+def _await(process: "subprocess.Popen[bytes]", address: str, folder: Path) -> None:
     """Wait until the broker is one of its own cluster: from then on topics can be created."""
     until = time.monotonic() + _START_S
     admin = AdminClient({"bootstrap.servers": address, "log_level": 0, "reconnect.backoff.max.ms": 200})
-    while leash.poll() is None and time.monotonic() < until:
+    while process.poll() is None and time.monotonic() < until:
         try:
             if admin.list_topics(timeout=2).brokers:
                 return
-        except Exception:
-            continue
+        except KafkaException:
+            continue  # not there yet: list_topics has waited for it
     told = "".join(_tail(folder / name) for name in ("broker.out", "broker.log"))
-    why = "ended" if leash.poll() is not None else f"did not answer within {_START_S:.0f} s"
+    why = "ended" if process.poll() is not None else f"did not answer within {_START_S:.0f} s"
     raise BrokerError(f"The broker {why}:\n{told}")
 
 

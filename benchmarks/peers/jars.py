@@ -20,6 +20,10 @@ STORE = Path(__file__).resolve().parents[2] / ".venv" / "peers"
 KAFKA, CONNECTOR_CLIENTS = "4.1.2", "3.9.2"
 _DONE = "complete"
 _LIMIT_S = 600
+_ADVICE = (
+    "Maven's central repository must be within reach once; what is fetched is kept. Where a mirror stands for it, name "
+    "an ivysettings.xml that says so in IVY_SETTINGS. Then run this again."
+)
 
 
 @dataclass(frozen=True)
@@ -117,34 +121,40 @@ def _wanted(path: ClassPath) -> str:
 
 
 def _fetch(path: ClassPath, folder: Path) -> None:
-    """Fetch into a folder beside it and put that in its place: the folder is never seen half full."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    """Fetch into a folder beside it and put that in its place: the folder is never seen half full.
+
+    What a fetch that fails had already got stays in `<name>-cache` for the next, which so begins where it ended.
+    """
+    cache = folder.with_name(f"{path.name}-cache")
+    cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{path.name}-", dir=folder.parent) as scratch:
         fresh = Path(scratch) / "jars"
         fresh.mkdir()
-        _resolve(path, Path(scratch), fresh)
+        _resolve(path, Path(scratch), cache, fresh)
+        shutil.rmtree(cache, ignore_errors=True)
         found = sorted(fresh.glob("*.jar"))
         broken = [jar.name for jar in found if not zipfile.is_zipfile(jar)]
         if not found or broken:
-            raise FetchError(f"What was fetched for {path.name} is no jar: {broken or 'nothing'}. Run it again.")
+            raise FetchError(f"What was fetched for the {path.name} is no jar: {broken or 'nothing'}. {_ADVICE}")
         lines = [_wanted(path), *(f"{jar.stat().st_size} {jar.name}" for jar in found)]
         (fresh / _DONE).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        fresh.rename(folder)
+        if _whole(path, folder) is None:  # else another run was faster
+            shutil.rmtree(folder, ignore_errors=True)
+            fresh.rename(folder)
 
 
-def _resolve(path: ClassPath, scratch: Path, into: Path) -> None:
+def _resolve(path: ClassPath, scratch: Path, cache: Path, into: Path) -> None:
     described = scratch / "ivy.xml"
     described.write_text(module(path), encoding="utf-8")
     ivy = sorted((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     if not ivy:
         raise FetchError("The installed pyspark has no Ivy among its jars: run make setup.")
     command = [
-        *(java(), "-jar", str(ivy[-1]), "-ivy", str(described), "-cache", str(scratch / "cache")),
+        *(java(), "-jar", str(ivy[-1]), "-ivy", str(described), "-cache", str(cache)),
         *("-confs", "default", "-types", "jar", "bundle", "-retrieve", f"{into}/[artifact]-[revision].[ext]"),
         *_settings(),
     ]
-    print(f"fetching {', '.join(path.artifacts)} (once; a minute or two) ...", flush=True)
+    print(f"fetching the {path.name}: {', '.join(path.artifacts)} (once, a minute or two) ...", flush=True)
     try:
         run = subprocess.run(
             command, cwd=scratch, capture_output=True, text=True, errors="replace", timeout=_LIMIT_S, check=False
@@ -156,12 +166,6 @@ def _resolve(path: ClassPath, scratch: Path, into: Path) -> None:
     if run.returncode:
         told = "\n".join(_worth_telling(run.stdout.splitlines() + run.stderr.splitlines()))
         raise FetchError(f"{', '.join(path.artifacts)} could not be fetched. Ivy says:\n{told}\n{_ADVICE}")
-
-
-_ADVICE = (
-    "It takes a way to a Maven repository once; afterwards nothing is fetched. Behind a mirror, name an ivysettings.xml "
-    "in IVY_SETTINGS."
-)
 
 
 def _settings() -> Sequence[str]:

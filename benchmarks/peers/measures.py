@@ -73,24 +73,29 @@ class Demand:
         return ratio >= self.at_least if self.at_least is not None else ratio <= (self.at_most or 0.0)
 
 
-def ratios(own: Sequence[float], baseline: Sequence[float]) -> list[float]:
-    """One figure by the other, round by round: what slows a round down slows both. ValueError when rounds differ."""
-    return [ours / theirs for ours, theirs in zip(own, baseline, strict=True)]
+def ratio(own: Measure | None, baseline: Measure | None) -> float | None:
+    """The median of one figure by the other round by round, as what slows a round down slows both of them.
+
+    None: one is missing, they have not the same rounds, or the baseline is nothing.
+    """
+    if own is None or baseline is None or len(own.rounds) != len(baseline.rounds) or not all(baseline.rounds):
+        return None
+    return statistics.median(ours / theirs for ours, theirs in zip(own.rounds, baseline.rounds, strict=True))
 
 
-def judge(demands: Iterable[Demand], measures: Sequence[Measure]) -> list[dict[str, Any]]:
-    """The demands that the measures speak of, each with its ratio (the median over rounds) and whether it is met.
+def judge(demands: Iterable[Demand], measures: Sequence[Measure], *, whole: bool) -> list[dict[str, Any]]:
+    """The demands, each with its ratio and whether it is met; one without a ratio is not.
 
-    A demand whose case was not run is left out; one with a side missing is not met, and its ratio is None.
+    Unless the run was `whole`, demands on cases that are not there are left out.
     """
     found = {(m.case, m.system, m.metric): m for m in measures if m.at is None}
     cases = {m.case for m in measures}
     judged = []
     for demand in demands:
-        if demand.case not in cases:
-            continue
-        own = found.get((demand.case, demand.system, demand.metric))
-        baseline = found.get((demand.case, demand.baseline, demand.metric))
-        ratio = statistics.median(ratios(own.rounds, baseline.rounds)) if own and baseline else None
-        judged.append({**asdict(demand), "ratio": ratio, "ok": ratio is not None and demand.met(ratio)})
+        if whole or demand.case in cases:
+            own, baseline = (
+                found.get((demand.case, system, demand.metric)) for system in (demand.system, demand.baseline)
+            )
+            reached = ratio(own, baseline)
+            judged.append({**asdict(demand), "ratio": reached, "ok": reached is not None and demand.met(reached)})
     return judged

@@ -1,24 +1,23 @@
 """`make bench-peers`: tidelog, Kafka and plain Delta side by side on this machine. BENCH_ARGS:
 
---only CASE      one case (may be repeated)
---quick          small sizes, a few minutes; for a look, not for the README
---work FOLDER    where to work, on the disk to measure (default: the system's own place for temporary files)
---readme         measure nothing: keep the newest whole results, their page and plots, and write the README's block
---compare OLD NEW
-                 measure nothing: compare two results files; the exit code is 1 when tidelog became worse
+--only CASE          one case (may be repeated)
+--quick              small sizes, a few minutes; for a look, not for the README
+--minutes M          when to give up (default: 30)
+--work FOLDER        where to work, on the disk to measure (default: the system's own place for temporary files)
+--readme             measure nothing: keep the newest whole results and write the README's block from them
+--compare OLD [NEW]  measure nothing: what regressed from one results file to another (default: the newest whole ones)
 """
 
 import argparse
 import json
-import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
@@ -30,116 +29,128 @@ import machine  # noqa: E402
 import publish  # noqa: E402
 import report  # noqa: E402
 import workspace  # noqa: E402
-from demands import DEMANDS  # noqa: E402
+from demands import CASES, DEMANDS  # noqa: E402
+from leash import run_apart  # noqa: E402
 from measures import Measure, judge  # noqa: E402
-from results import Results  # noqa: E402
+from results import KIND, Results  # noqa: E402
 
-CASES = tuple(sorted(path.stem.removeprefix("case_") for path in HERE.glob("case_*.py")))
-FREE_GB = 15
-WHOLE_S, CASE_S = 1500.0, 420.0
+FREE_GB, FREE_GB_QUICK = 15, 5
+CASE_S = 600.0
+
+
+@dataclass
+class _Run:
+    """A run under way. `until` is when it gives up, by the monotonic clock."""
+
+    work: Path
+    quick: bool
+    until: float
+    measures: list[Measure] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def main() -> int:
-    """Run the cases; the exit code is 1 when a demand is not met, 2 when a case fails."""
-    parser = argparse.ArgumentParser(description="Measure tidelog beside Kafka and plain Delta on this machine.")
-    parser.add_argument("--only", action="append", choices=CASES, metavar="CASE", help=", ".join(CASES))
-    parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
-    parser.add_argument("--readme", action="store_true", help="write the README's block from the newest whole results")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="compare two results files")
-    arguments = parser.parse_args()
-    if arguments.readme:
-        print(publish.keep_and_write_readme())
-        return 0
-    if arguments.compare:
-        return compare.main(*arguments.compare)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Run the cases; the exit code is 1 when a demand is not met or a figure regressed, 2 when a case fails."""
+    arguments = _arguments()
+    # As at the end of the block, what was started is stopped and the folder goes.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
     try:
-        jars.fetched(jars.BROKER)
-        jars.fetched(jars.CONNECTOR)
-        with workspace.own(arguments.work) as work:
-            workspace.require_free(work, FREE_GB)
-            return _measure(arguments.only or CASES, work, quick=arguments.quick, whole=not arguments.only)
+        if arguments.readme:
+            print(publish.keep_and_write_readme())
+            return 0
+        if arguments.compare:
+            old, new = (*arguments.compare, report.FRESH / f"{KIND}.json")[:2]
+            return compare.main(old, new)
+        return _measure(arguments)
     except (jars.FetchError, workspace.SpaceError) as error:
         print(error, file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
 
 
-def _measure(cases: Sequence[str], work: Path, *, quick: bool, whole: bool) -> int:
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Measure tidelog beside Kafka and plain Delta on this machine.")
+    parser.add_argument("--only", action="append", choices=CASES, help="one case; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--minutes", type=float, default=30.0, help="when to give up (default: 30)")
+    parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
+    parser.add_argument("--readme", action="store_true", help="write the README's block from the newest whole results")
+    parser.add_argument("--compare", nargs="+", type=Path, metavar="FILE", help="what regressed: OLD [NEW]")
+    arguments = parser.parse_args()
+    if arguments.compare and len(arguments.compare) > 2:
+        parser.error("--compare takes an old results file and a new one")
+    return arguments
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    for path in (jars.BROKER, jars.CONNECTOR):
+        jars.fetched(path)
+    with workspace.own(arguments.work) as work:
+        workspace.require_free(work, FREE_GB_QUICK if arguments.quick else FREE_GB)
+        facts = _facts(work)
+        run = _Run(work, arguments.quick, time.monotonic() + arguments.minutes * 60)
+        cases = arguments.only or CASES
+        for number, case in enumerate(cases, 1):
+            print(f"[{number}/{len(cases)}] {case} ...", flush=True)
+            _add(run, case)
+    whole = not (arguments.only or arguments.quick or run.failed)
+    settings = {"whole": whole, "quick": run.quick, "seconds": run.seconds, "failed": run.failed}
+    judged = judge(DEMANDS, run.measures, whole=not arguments.only)
+    path = report.FRESH / (f"{KIND}.json" if whole else f"{KIND}-partial.json")
+    if run.measures:
+        publish.after_run(Results.of(run.measures, judged, facts, settings), path)
+        print(f"{sum(run.seconds.values()):.0f} s; all figures: {path.relative_to(report.ROOT)}")
+    if run.failed:
+        print(f"failed: {', '.join(run.failed)}", file=sys.stderr)
+        return 2
+    return 0 if all(one["ok"] for one in judged) else 1
+
+
+def _facts(work: Path) -> dict[str, Any]:
     facts = machine.describe(work)
     facts["versions"] |= {
         "kafka": jars.KAFKA,
         "kafka-clients of the connector": jars.CONNECTOR_CLIENTS,
         "confluent-kafka": version("confluent-kafka"),
     }
+    return facts
+
+
+def _add(run: _Run, case: str) -> None:
+    """Run a case and add what it measured, or that it failed."""
     began = time.monotonic()
-    measures: list[Measure] = []
-    failed: list[str] = []
-    seconds: dict[str, float] = {}
-    for case in cases:
-        print(f"{case} ...", flush=True)
-        started = time.monotonic()
-        found = _run(case, work, quick=quick, limit_s=min(CASE_S, WHOLE_S - (started - began)))
-        seconds[case] = round(time.monotonic() - started, 1)
-        print(f"{case}: {seconds[case]:.0f} s", flush=True)
-        measures.extend(found or [])
-        if found is None:
-            failed.append(case)
-    judged = judge(DEMANDS, measures)
-    settings = {"whole": whole and not quick and not failed, "quick": quick, "seconds": seconds, "failed": failed}
-    path = report.FRESH / ("peers.json" if settings["whole"] else "peers-partial.json")
-    publish.after_run(Results.of(measures, judged, facts, settings), path)
-    print(f"{sum(seconds.values()):.0f} s; all figures: {path.relative_to(report.ROOT)}")
-    if failed:
-        print(f"failed: {', '.join(failed)}", file=sys.stderr)
-        return 2
-    return 0 if all(one["ok"] for one in judged) else 1
-
-
-def _run(case: str, work: Path, *, quick: bool, limit_s: float) -> list[Measure] | None:
-    """The case's measures; None when it failed, and then the end of its output is on stderr."""
-    folder, out, log = work / case, work / f"{case}.json", report.FRESH / f"peers-{case}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    (folder / "work").mkdir(parents=True)
+    folder = run.work / case
     try:
-        if limit_s <= 0:
-            raise broker.BrokerError(f"The whole run's time ({WHOLE_S:.0f} s) is over.")
-        with broker.running(folder / "broker") as kafka:
-            arguments = [str(out), str(folder / "work"), kafka.address, str(kafka.logs), "quick" if quick else "whole"]
-            told = _apart([str(HERE / "case.py"), f"case_{case}", *arguments], folder, log, limit_s)
+        found, failure = _apart(run, case, folder, min(CASE_S, run.until - began))
     except broker.BrokerError as error:
-        told = str(error)
+        found, failure = [], str(error)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if told:
-        print(told, file=sys.stderr)
-        return None
-    return [Measure.from_json(one) for one in json.loads(out.read_text(encoding="utf-8"))]
+    run.seconds[case] = round(time.monotonic() - began, 1)
+    run.measures.extend(found)
+    if failure:
+        run.failed.append(case)
+        print(f"{failure}\n{case} failed", file=sys.stderr)
+    else:
+        print(f"    {run.seconds[case]:.0f} s", flush=True)
 
 
-def _apart(arguments: Sequence[str], folder: Path, log: Path, limit_s: float) -> str:
-    """Run Python on its own; what went wrong, or "" when nothing did."""
-    environment = {
-        **os.environ,
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_LOCAL_DIRS": str(folder / "spark"),
-    }
-    with log.open("wb") as output:
-        leash = subprocess.Popen(
-            [sys.executable, str(HERE / "leash.py"), sys.executable, *arguments],
-            stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
-            cwd=folder / "work", env=environment,
-        )  # fmt: skip
-        try:
-            # Waiting must not close the pipe: its end is what stops the case.
-            code = leash.wait(limit_s)
-            why = f"exit code {code}" if code else ""
-        except subprocess.TimeoutExpired:
-            why = f"stopped after {limit_s:.0f} s, its limit"
-        finally:
-            leash.communicate()
-    return log.read_text(encoding="utf-8", errors="replace")[-4000:] + why if why else ""
+def _apart(run: _Run, case: str, folder: Path, limit_s: float) -> tuple[list[Measure], str]:
+    """What the case measured, and why it failed. It has a process and a broker of its own: none meets another's."""
+    if limit_s <= 0:
+        return [], "the run's time is over (--minutes)"
+    work, out, log = folder / "work", folder / "measures.json", report.FRESH / f"{KIND}-{case}.log"
+    work.mkdir(parents=True)
+    with broker.running(folder / "broker") as kafka:
+        size = "quick" if run.quick else "whole"
+        handed = [f"case_{case}", str(out), str(work), kafka.address, str(kafka.logs), size]
+        failure = run_apart([str(HERE / "case.py"), *handed], work, log, folder / "spark", limit_s)
+    if failure:
+        return [], failure
+    return [Measure.from_json(one) for one in json.loads(out.read_text(encoding="utf-8"))], ""
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def require_free(folder: Path, gigabytes: float) -> None:
     free = shutil.disk_usage(folder).free / 1e9
     if free < gigabytes:
         raise SpaceError(
-            f"{folder} has {free:.1f} GB free, and the whole run takes up to {gigabytes:g}. Make room, or name a folder "
-            "on another disk by --work."
+            f"{folder.parent} has {free:.1f} GB free, and a run may take up to {gigabytes:g}. "
+            "Make room, or name a folder on another disk by --work."
         )
 
 
@@ -93,7 +93,7 @@ def _try_lock(path: Path, flags: int) -> int | None:
 
 def _end_processes(folder: Path) -> None:
     """Kill what still works in the folder: its leash has seen the run die and is stopping it, but not yet done."""
-    told = subprocess.run(["ps", "-A", "-o", "pid=,command="], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,command="], capture_output=True, text=True, check=True).stdout
     for line in told.splitlines():
         pid, _, command = line.strip().partition(" ")
         if f"{folder}/" in command and int(pid) != os.getpid():
