@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -21,6 +22,12 @@ class Report(Protocol):
 
 
 R = TypeVar("R", bound=Report)
+
+
+def how_to_repeat(program: str, seed: int, bug: str | None = None) -> str:
+    """The command that repeats a seed, from the repository's root: a seed is the same run in every process."""
+    planted = "" if bug is None else f" --bug {bug}"
+    return f"PYTHONPATH=tests/reliability .venv/bin/python tests/simulation/{program} {seed} --trace{planted}"
 
 
 @contextmanager
@@ -54,7 +61,7 @@ def repeat(
     bugs: Mapping[str, Planted],
     counted: Callable[[R], Mapping[str, int]],
 ) -> int:
-    """The program: run seeds from a first one on. The exit code is 1 when one has problems."""
+    """The program: run seeds from a first one on, and say how fast. The exit code is 1 when one has problems."""
     parser = argparse.ArgumentParser(description=usage, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seed", type=int)
     parser.add_argument("--runs", type=int, default=1)
@@ -63,6 +70,7 @@ def repeat(
     given = parser.parse_args()
     planted: Planted = bugs[given.bug] if given.bug else nullcontext
     bad, counts = 0, Counter[str]()
+    began_s = time.process_time()
     for seed in range(given.seed, given.seed + given.runs):
         trace: list[str] | None = [] if given.trace else None
         report = run(seed, planted, trace)
@@ -70,5 +78,7 @@ def repeat(
         for line in [*(trace or []), *report.problems]:
             print(line if given.trace else f"seed {seed}: {line}")
         bad += bool(report.problems)
+    per_hour = 3600 * given.runs / (time.process_time() - began_s)
     print(f"{given.runs} runs, {bad} with problems; {dict(sorted(counts.items()))}")
+    print(f"{per_hour:,.0f} seeds an hour on one core")
     return 1 if bad else 0

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from groups_sim_bugs import BUGS
 from groups_sim_run import GroupReport, run_group
+from sim_running import how_to_repeat
 
 SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "30"))
 ENOUGH = 1_000
@@ -22,7 +23,7 @@ reports: dict[int, GroupReport] = {}
 def test_every_invariant_holds(seed: int) -> None:
     reports[seed] = report = run_group(seed)
     found = "\n".join(report.problems)
-    assert not found, f"{found}\n\nRepeat it: python tests/simulation/groups_sim_run.py {seed} --trace"
+    assert not found, f"{found}\n\nRepeat it: {how_to_repeat('groups_sim_run.py', seed)}"
 
 
 def test_things_did_go_wrong() -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from sim_run import Report, run
+from sim_running import how_to_repeat
 
 SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "80"))
 # What a hundred seeds can't do without, or they would prove little.
@@ -20,7 +21,7 @@ reports: dict[int, Report] = {}
 def test_every_invariant_holds(seed: int) -> None:
     reports[seed] = report = run(seed)
     found = "\n".join(report.problems)
-    assert not found, f"{found}\n\nRepeat it: python tests/simulation/sim_run.py {seed} --trace"
+    assert not found, f"{found}\n\nRepeat it: {how_to_repeat('sim_run.py', seed)}"
 
 
 def test_things_did_go_wrong() -> None:

@@ -7,6 +7,7 @@ import os
 from collections import Counter
 
 import pytest
+from sim_running import how_to_repeat
 from transactions_sim_bugs import BUGS
 from transactions_sim_run import TransactionsReport, run_transactions
 
@@ -31,8 +32,7 @@ reports: dict[int, TransactionsReport] = {}
 def test_every_invariant_holds(seed: int) -> None:
     reports[seed] = report = run_transactions(seed)
     found = "\n".join(report.problems)
-    again = f"PYTHONPATH=tests/reliability python tests/simulation/transactions_sim_run.py {seed} --trace"
-    assert not found, f"{found}\n\nRepeat it: {again}"
+    assert not found, f"{found}\n\nRepeat it: {how_to_repeat('transactions_sim_run.py', seed)}"
 
 
 def test_things_did_go_wrong() -> None:
