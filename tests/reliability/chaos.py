@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="of each fault")
     parser.add_argument("--records", type=int, default=100_000, help="at least, in all topics")
     parser.add_argument("--few", action="store_true", help="one worker of each role")
-    parser.add_argument("--spark", action="store_true", help="a Spark query beside the others")
+    parser.add_argument("--no-spark", action="store_true", help="without the Spark query")
     parser.add_argument("--keep", type=Path, help="a new folder to keep the lake and the journals in")
     parser.add_argument("--record", action="store_true", help="put the run's figures into RELIABILITY.md")
     given = parser.parse_args()
@@ -36,7 +36,7 @@ def main() -> int:
     folder = given.keep or Path(tempfile.mkdtemp(prefix="tidelog-chaos-"))
     print(f"seed {seed}, in {folder}; again: python tests/reliability/chaos.py --seed {seed}", flush=True)
     wanted = Wanted(seed, given.seconds, given.rounds, given.records)
-    workers = (*(FEW_WORKERS if given.few else WORKERS), *((QUERY,) if given.spark else ()))
+    workers = (*(FEW_WORKERS if given.few else WORKERS), *(() if given.no_spark else (QUERY,)))
     verdict = Chaos(Place(folder), workers, wanted, lambda text: print(text, flush=True)).run()
     if verdict.counts["acknowledged"] < given.records:
         verdict.problems.append(f"{verdict.counts['acknowledged']} acknowledged records are fewer than wanted")

@@ -34,7 +34,7 @@ from tidelog.log.lake import Lake
 
 FAULTS = ("killed", "frozen", "disk full", "permissions lost", "answers lost", "power cut")
 # How long the run may take to come to rest, each step of it. Seconds.
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 # A fault lasts no longer, seconds: past sessions and transactions' time-outs all the same.
 LONGEST_S = 12.0
 
@@ -227,6 +227,7 @@ class Chaos:
         happened = Counter(
             event["e"] for _, path in self._place.journals_of() for event in events(path) if event["e"] != "read"
         )
+        by_query = {topic for copy in history.copies if copy.group is None for topic in copy.targets}
         return {
             "acknowledged": len(history.acked) + in_transactions,
             "acknowledged by producers": len(history.acked),
@@ -235,6 +236,7 @@ class Chaos:
             "transactions aborted": told["aborted"],
             "transactions without an answer": told["unknown"],
             "records in the log": sum(len(one.records) for one in history.log.values()),
+            "copied by a Spark query": sum(len(one.records) for at, one in history.log.items() if at[0] in by_query),
             "records read": sum(len(stretch.reads) for stretch in history.stretches),
             "assignments": sum(1 for stretch in history.stretches if stretch.reads),
             "looks": len(history.looks),

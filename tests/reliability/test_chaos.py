@@ -21,7 +21,8 @@ def test_a_short_run(tmp_path: Path) -> None:
     verdict = Chaos(Place(tmp_path / "run"), FEW_WORKERS, wanted, print).run()
     found = "\n".join(verdict.problems)
     again = (
-        f"python tests/reliability/chaos.py --few --seconds 18 --rounds 1 --seed {SEED} --records 2000 --keep FOLDER"
+        "python tests/reliability/chaos.py --few --no-spark --seconds 18 --rounds 1"
+        f" --seed {SEED} --records 2000 --keep FOLDER"
     )
     assert not found, f"{found}\n\nAgain, with the lake and the journals kept: {again}"
     assert verdict.rounds == dict.fromkeys(FAULTS, 1)
