@@ -27,8 +27,7 @@ def configure(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> Sp
     `packages` are coordinates of more jars (`group:artifact:version`), such as a connector's.
     Spark starts its workers with PATH's python3 unless told otherwise, so PYSPARK_PYTHON is set to this Python.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    _workers_are_this_python()
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     return configure_spark_with_delta_pip(builder, list(packages))
@@ -45,15 +44,36 @@ def session(
     `master` defaults to what spark-submit or SPARK_MASTER says, else `local[*]`. `config` goes over tidelog's
     own settings; `packages` are coordinates of more jars from Maven. Returns the running session when there is one.
     """
-    builder = SparkSession.Builder().appName(name)
-    if master or not is_submitted():
-        builder = builder.master(master or os.environ.get("SPARK_MASTER") or "local[*]")
-    builder = configure(builder, packages)
+    builder = configure(_builder(name, master), packages)
     for key, value in (config or {}).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def is_submitted() -> bool:
+def plain_session(name: str) -> SparkSession:
+    """A session without Delta and its jars, for jobs that read and write segments themselves.
+
+    The master is what spark-submit or SPARK_MASTER says, else `local[*]`. A session that runs already is returned.
+    """
+    _workers_are_this_python()
+    builder = _builder(name, None).config("spark.ui.showConsoleProgress", "false")
+    if not _is_submitted():
+        builder = builder.config("spark.ui.enabled", "false")
+    return builder.getOrCreate()
+
+
+def _builder(name: str, master: str | None) -> SparkSession.Builder:
+    builder = SparkSession.Builder().appName(name)
+    if master or not _is_submitted():
+        builder = builder.master(master or os.environ.get("SPARK_MASTER") or "local[*]")
+    return builder
+
+
+def _workers_are_this_python() -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _is_submitted() -> bool:
     """Whether spark-submit started this process and so has chosen the master."""
     return "SPARK_ENV_LOADED" in os.environ and "PYSPARK_GATEWAY_PORT" in os.environ

@@ -16,7 +16,7 @@ from tidelog.log.lake import Lake
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PAIR = """
 import sys
-from tidelog.jobs.maintenance_job import plain_session
+from tidelog.spark.session import plain_session
 
 lake, checkpoints = sys.argv[1:]
 spark = plain_session("pair")
