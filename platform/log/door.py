@@ -28,6 +28,7 @@ from tidelog.log.errors import (
 )
 from tidelog.log.machine import Committed, LogState, Machine, Patience
 from tidelog.log.storage.port import Storage
+from tidelog.log.storage.proving import require_proof
 
 # The smallest `log.min.age.ms`. A writer or reader that has not seen the head for half of it looks at the
 # floors first: every trimmer keeps entries at least this long, whatever the topic's configuration becomes.
@@ -247,6 +248,7 @@ class Door(Generic[S]):
                         return Committed(self._state.version, outcome.response, written=False)
                     if durable:
                         self._sync(() if outcome.synced else outcome.actions)
+                    require_proof(self.storage, self.path(layout.PROBE_FILE))
                     pending = self._prepare(request, outcome, durable)
                 if self._attempt(request, pending, again, deadline):
                     return Committed(pending.entry.version, pending.response, written=True)

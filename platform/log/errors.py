@@ -362,6 +362,10 @@ class StoragePermissionError(StorageError):
     """The store denies access; nothing was stored."""
 
 
+class UnsafeStoreError(StorageError):
+    """The store does not honour put-if-absent, so that no lake can be kept there."""
+
+
 class StorageUnavailableError(StorageError):
     """The store gave no clear answer: a write may or may not have happened."""
 

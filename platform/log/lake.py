@@ -42,6 +42,7 @@ from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
+from tidelog.log.storage.proving import create_first
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
 from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_machine
@@ -149,7 +150,7 @@ class Lake:
                 f" tidelog.Lake({self.uri!r}), 'tidelog topic create'."
             )
         body = orjson.dumps({"format": LAKE_FORMAT, "config": {}})
-        self.storage.put_if_absent(layout.LAKE_FILE, body)
+        create_first(self.storage, layout.LAKE_FILE, body)
         return self._read_config()
 
     def _read_config(self) -> LakeConfig:

@@ -4,6 +4,8 @@ LOG_FOLDER = "_delta_log"
 FLOOR_FOLDER = "_tidelog/floor"
 # What running jobs hold.
 HOLDS_FOLDER = "_tidelog/holds"
+# Created by a writer that tries whether its store honours put-if-absent.
+PROBE_FILE = "_tidelog/probe"
 # What `tidelog check --repair` took out of the log.
 ASIDE_FOLDER = "_tidelog/torn"
 # Of a table of rows: its files.

@@ -12,7 +12,7 @@ from obstore.store import ObjectStore
 
 from tidelog.log.errors import ObjectNotFoundError
 from tidelog.log.helpers import Helpers
-from tidelog.log.storage.objects_connecting import connect
+from tidelog.log.storage.objects_connecting import Connected, connect
 from tidelog.log.storage.objects_errors import (
     RAISED,
     conflict_is_proven,
@@ -42,7 +42,7 @@ class ObjectStorage:
     `options` are those of `tidelog.log.storage.option_table` (`lake.s3.region` ...), or obstore's own configuration
     keys of the store and of its HTTP client (`region`, `timeout`, `proxy_url` ...); `environment`, the process's own
     unless given, says what they don't. `store` is a ready obstore store to use instead. Its every put is durable, so
-    `sync` does nothing. `requests` counts what the store is asked.
+    `sync` does nothing. `requests` counts what the store is asked. `proven`: see `TakenOnTrust`.
 
     Raises `InvalidUriError` and `InvalidConfigError`. No message holds a credential.
     """
@@ -59,10 +59,13 @@ class ObjectStorage:
         self._uri = uri.rstrip("/")
         self.requests = requests or Requests()
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-store")
-        self._secrets: tuple[str, ...] = ()
         if store is None:
-            store, self._secrets = connect(uri, options or {}, os.environ if environment is None else environment)
-        self._store = store
+            connected = connect(uri, options or {}, os.environ if environment is None else environment)
+        else:
+            connected = Connected(store, (), type(store).__name__)
+        self._store, self._secrets = connected.store, connected.secrets
+        self._place = connected.place
+        self.proven = False
 
     def __repr__(self) -> str:
         return f"ObjectStorage({self._uri!r})"
@@ -71,6 +74,11 @@ class ObjectStorage:
     def uri(self) -> str:
         """The address it was opened with."""
         return self._uri
+
+    @property
+    def place(self) -> str:
+        """The server's address, or whose service it is."""
+        return self._place
 
     # --- reading -------------------------------------------------------------------------------------------
 

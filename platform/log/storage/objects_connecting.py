@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, cast
 
@@ -35,10 +36,17 @@ def retries(told: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def connect(
-    uri: str, options: Mapping[str, str], environment: Mapping[str, str]
-) -> tuple[ObjectStore, tuple[str, ...]]:
-    """The store at an address, and the secrets that its messages must not hold. Nothing is asked of it yet.
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """obstore's store; the secrets that its messages must not hold; the server, for messages."""
+
+    store: ObjectStore
+    secrets: tuple[str, ...] = field(repr=False)
+    place: str
+
+
+def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Connected:
+    """The store at an address. Nothing is asked of it yet.
 
     Raises `InvalidUriError` and `InvalidConfigError`, whose messages hold no secret either.
     """
@@ -62,4 +70,4 @@ def connect(
             f"The store {uri} can't be opened as configured: {describe(error, told.secrets)}. Correct the store's"
             " options, or the address."
         ) from None
-    return store, told.secrets
+    return Connected(store, told.secrets, told.place)

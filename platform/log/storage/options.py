@@ -58,6 +58,9 @@ _PROFILE_KEYS: Final = {
     "endpoint_url": "lake.s3.endpoint",
 }
 _KEYS: Final = (S3_KEY_ID, S3_SECRET, S3_TOKEN)
+# obstore's names of a server's address, and whose server it is without one.
+_ENDPOINTS: Final = ("endpoint", "endpoint_url", "base_url")
+_SERVICES: Final = {"s3": "Amazon S3", "gcs": "Google Cloud Storage", "azure": "Azure Blob Storage"}
 
 # The settings of a profile of AWS, by its name.
 Profiles = Callable[[str], Mapping[str, str]]
@@ -93,7 +96,8 @@ NO_OPTIONS: Final = StoreOptions()
 class Connection:
     """What obstore is told: the store's configuration, its HTTP client's, and keys for S3; `retry` in ms, or times.
 
-    `keys` are obstore's `S3Credential`, whole: obstore would complete a key with the environment's token.
+    `keys` are obstore's `S3Credential`, whole: obstore would complete a key with the environment's token. `place`: the
+    server, for messages.
     """
 
     config: Mapping[str, str] = field(repr=False)
@@ -101,6 +105,7 @@ class Connection:
     keys: Mapping[str, str | None] | None = field(repr=False, default=None)
     retry: Mapping[str, int] = field(repr=False, default_factory=dict)
     secrets: tuple[str, ...] = field(repr=False, default=())
+    place: str = ""
 
 
 def is_secret(name: str) -> bool:
@@ -158,9 +163,12 @@ def connection(
             raise InvalidConfigError(f"Option {name!r} is given twice, the other time as {option.key!r}. Give it once.")
         if not there:
             (client if option.part == "client" else config)[option.key] = _parsed(option, value)
-    _allow_http(config, client)
+    endpoint = next((v for k, v in config.items() if _plain(k) in _ENDPOINTS), "")
+    _allow_http(endpoint, client)
     secrets = [value for name, value in {**options, **given}.items() if is_secret(name)]
-    return Connection(config, client, keys, retry, tuple(s for s in secrets if len(s) >= _SECRET_LENGTH))
+    hidden = tuple(s for s in secrets if len(s) >= _SECRET_LENGTH)
+    place = re.sub(r"//[^/@]*@", "//", endpoint) or _SERVICES[store]
+    return Connection(config, client, keys, retry, hidden, place)
 
 
 def _settled(
@@ -241,9 +249,8 @@ def _parsed(option: Option, value: str) -> str:
     return value
 
 
-def _allow_http(config: Mapping[str, str], client: dict[str, str]) -> None:
+def _allow_http(endpoint: str, client: dict[str, str]) -> None:
     """An endpoint without TLS is asked for by its address; obstore would refuse it with an unclear word."""
-    endpoint = next((v for k, v in config.items() if _plain(k) in ("endpoint", "endpoint_url", "base_url")), "")
     if not endpoint.lower().startswith("http://"):
         return
     if client.setdefault("allow_http", "true").lower() == "false":

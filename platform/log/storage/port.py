@@ -109,6 +109,21 @@ class Storage(Protocol):
 
 
 @runtime_checkable
+class TakenOnTrust(Protocol):
+    """A store whose put-if-absent is a server's, which may not honour it: `proving` tries before anything changes.
+
+    `proven`: whether it was seen to refuse what is there. `place`: the server, for messages.
+    """
+
+    proven: bool
+
+    @property
+    def place(self) -> str:
+        """The server's address, as the store is told it."""
+        ...
+
+
+@runtime_checkable
 class LeavesUnfinished(Protocol):
     """A store in which a writer that dies leaves a file behind, which nothing else lists (a local disk)."""
 

@@ -1,0 +1,164 @@
+"""A small S3 server inside the test's process, which does wrong what a test asks it to. It checks no signatures."""
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from hashlib import md5
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+KEYS = {"lake.s3.access.key.id": "AKIASMALLSERVER", "lake.s3.secret.access.key": "smallsecretsmallsecret"}
+
+
+@dataclass
+class SmallS3:
+    """Objects by "/bucket/key", and what is wrong with the server.
+
+    `ignores_conditions`: an object that is there is put over. `looks_first`: whether one is there is looked at before
+    the object comes, so that two at once both find none. `forgets`: objects of these names are taken and not kept.
+    """
+
+    ignores_conditions: bool = False
+    looks_first: threading.Barrier | None = None
+    forgets: re.Pattern[str] | None = None
+    objects: dict[str, bytes] = field(default_factory=dict)
+    seen: list[str] = field(default_factory=list)
+    uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
+    url: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"lake.s3.endpoint": self.url, "lake.s3.region": "us-east-1", **KEYS}
+
+    def put(self, path: str, data: bytes, absent: bool) -> bool:
+        if absent and self.looks_first is not None:
+            found = path in self.objects
+            self.looks_first.wait(10)
+            if found:
+                return False
+        with self.lock:
+            if absent and path in self.objects and not self.ignores_conditions and self.looks_first is None:
+                return False
+            if not (self.forgets and self.forgets.search(path)):
+                self.objects[path] = data
+            return True
+
+    def listing(self, bucket: str, query: dict[str, str]) -> bytes:
+        prefix, after = query.get("prefix", ""), query.get("start-after", "")
+        with self.lock:
+            keys = sorted(path.removeprefix(f"{bucket}/") for path in self.objects if path.startswith(f"{bucket}/"))
+            sizes = {key: len(self.objects[f"{bucket}/{key}"]) for key in keys}
+        keys = [key for key in keys if key.startswith(prefix) and key > after]
+        folders: set[str] = set()
+        if query.get("delimiter"):
+            below = {key: key[len(prefix) :] for key in keys}
+            folders = {prefix + rest.partition("/")[0] + "/" for rest in below.values() if "/" in rest}
+            keys = [key for key in keys if "/" not in below[key]]
+        files = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-21T00:00:00.000Z</LastModified>"
+            f"<Size>{sizes[key]}</Size></Contents>"
+            for key in keys
+        )
+        shared = "".join(f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in sorted(folders))
+        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{files}{shared}</ListBucketResult>".encode()
+
+
+@contextmanager
+def small_s3(**wrong: object) -> Iterator[SmallS3]:
+    """A running server; it is told what to do wrong as `SmallS3` has it."""
+    small = SmallS3(**wrong)  # type: ignore[arg-type]
+
+    class Handler(_Handler):
+        s3 = small
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    small.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield small
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    s3: SmallS3
+
+    def _asked(self) -> tuple[str, dict[str, str], bytes]:
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
+        self.s3.seen.append(f"{self.command} {self.path}")
+        return unquote(parts.path), query, self.rfile.read(int(self.headers.get("content-length") or 0))
+
+    def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in {"content-length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body if self.command != "HEAD" else b"")
+
+    def _refuse(self, status: int, code: str) -> None:
+        self._answer(status, f"<Error><Code>{code}</Code></Error>".encode())
+
+    def do_GET(self) -> None:
+        path, query, _ = self._asked()
+        if "list-type" in query:
+            return self._answer(200, self.s3.listing(path.rstrip("/"), query))
+        data = self.s3.objects.get(path)
+        if data is None:
+            return self._refuse(404, "NoSuchKey")
+        facts = {"ETag": f'"{md5(data).hexdigest()}"', "Last_Modified": formatdate(usegmt=True)}
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("range") or "")
+        if asked is None:
+            return self._answer(200, data, **facts)
+        start, end = int(asked[1]), min(int(asked[2]) + 1, len(data))
+        if start >= len(data):
+            return self._refuse(416, "InvalidRange")
+        return self._answer(206, data[start:end], **facts, Content_Range=f"bytes {start}-{end - 1}/{len(data)}")
+
+    do_HEAD = do_GET  # noqa: N815
+
+    def do_PUT(self) -> None:
+        path, query, data = self._asked()
+        if "uploadId" in query:
+            self.s3.uploads[query["uploadId"]][int(query["partNumber"])] = data
+        elif not self.s3.put(path, data, self.headers.get("if-none-match") == "*"):
+            return self._refuse(412, "PreconditionFailed")
+        return self._answer(200, ETag=f'"{md5(data).hexdigest()}"')
+
+    def do_POST(self) -> None:
+        path, query, data = self._asked()
+        if "delete" in query:
+            keys = re.findall(r"<Key>(.*?)</Key>", data.decode())
+            for key in keys:
+                self.s3.objects.pop(f"{path.rstrip('/')}/{key}", None)
+            told = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+            return self._answer(200, f"<DeleteResult>{told}</DeleteResult>".encode())
+        if "uploads" in query:
+            upload = f"u{len(self.s3.uploads)}"
+            self.s3.uploads[upload] = {}
+            words = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
+            return self._answer(200, words.encode())
+        parts = self.s3.uploads.pop(query["uploadId"])
+        self.s3.put(path, b"".join(parts[i] for i in sorted(parts)), absent=False)
+        return self._answer(200, b'<CompleteMultipartUploadResult><ETag>"1"</ETag></CompleteMultipartUploadResult>')
+
+    def do_DELETE(self) -> None:
+        path, query, _ = self._asked()
+        if "uploadId" in query:
+            self.s3.uploads.pop(query["uploadId"], None)
+        else:
+            self.s3.objects.pop(path, None)
+        self._answer(204)
+
+    def log_message(self, *args: object) -> None:
+        pass
