@@ -1,7 +1,7 @@
 """The start-up probe: a store that ignores the condition of a put would lose acknowledged records without a word.
 
 Stores whose put-if-absent rests on a server's word (`TakenOnTrust`) are tried before a process changes anything there:
-what is there must be refused a second time. decisions/0020 has when, and why it is not remembered.
+what is there must be refused a second time. decisions/0019 has when, and why it is not remembered.
 """
 
 from contextlib import suppress
