@@ -1,13 +1,17 @@
 """From a client's settings to its lake."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tidelog.clients.errors import KafkaException, invalid_argument, kafka_error
-from tidelog.clients.settings import LAKE_VARIABLE, CommonSettings
+from tidelog.clients.settings import LAKE_VARIABLE, CommonSettings, ProducerSettings
 from tidelog.log.errors import TidelogError
 from tidelog.log.lake import Lake
+from tidelog.log.storage.objects_connecting import REQUEST_TIMEOUT_MS, RETRY_TIMEOUT_MS
+from tidelog.log.storage.opening import is_object_store
+from tidelog.log.storage.options import StoreOptions
 
 LOGGER: Final = logging.getLogger("tidelog.clients")
 
@@ -41,6 +45,26 @@ def open_lake(settings: CommonSettings) -> OpenedLake:
             f"`bootstrap.servers`, or in the environment's {LAKE_VARIABLE}."
         )
     try:
-        return OpenedLake(Lake(settings.lake, options=settings.storage_options), owned=True)
+        return OpenedLake(Lake(settings.lake, options=store_options(settings)), owned=True)
     except TidelogError as e:
         raise KafkaException(kafka_error(e)) from e
+
+
+def store_options(settings: CommonSettings) -> Mapping[str, str] | None:
+    """The store's options. A call of a producer's store ends within its `delivery.timeout.ms`, repeats included.
+
+    Else a store that hangs would hold the report back that the time is up. What the options say themselves counts.
+    """
+    given = settings.storage_options
+    if not isinstance(settings, ProducerSettings) or not isinstance(settings.lake, str):
+        return given
+    half_ms = max(1, settings.delivery_timeout_ms // 2)
+    if not settings.delivery_timeout_ms or half_ms >= RETRY_TIMEOUT_MS or not is_object_store(settings.lake):
+        return given
+    bounds = {
+        "lake.store.request.timeout.ms": min(half_ms, REQUEST_TIMEOUT_MS),
+        "lake.store.retry.timeout.ms": half_ms,
+    }
+    if given is not None and "timeout" in given:
+        del bounds["lake.store.request.timeout.ms"]
+    return StoreOptions({**bounds, **(given or {})})

@@ -18,6 +18,7 @@ from tidelog.log.storage.options import connection
 # product of counts.
 RETRIES = 10
 RETRY_TIMEOUT_MS = 40_000
+REQUEST_TIMEOUT_MS = 30_000  # obstore's own default
 BACKOFF_MS = 100
 MOST_BACKOFF_MS = 3_000
 _BACKOFF_GROWS = 3

@@ -57,6 +57,12 @@ def open_storage(uri: str | PathLike[str], options: Mapping[str, Any] | None = N
     )
 
 
+def is_object_store(uri: str) -> bool:
+    """Whether the address leads to an object store, by its scheme."""
+    found = _SCHEME.match(uri)
+    return found is not None and (found[1] or "").lower() in _OBJECT_SCHEMES
+
+
 def memory_storage(name: str) -> MemoryStorage:
     """The one store of this name in this process, as `memory://name` opens it."""
     if not name or "/" in name:
