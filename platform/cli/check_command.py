@@ -8,7 +8,8 @@ import typer
 
 from tidelog.cli import check_views as views
 from tidelog.cli.failures import CHECK_FOUND_ERRORS, UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, session
+from tidelog.cli.store_views import print_store
 from tidelog.cli.terminal import console, print_json, size
 
 if TYPE_CHECKING:
@@ -25,6 +26,10 @@ def check(
         bool, typer.Option("--repair", help="Say how to mend what can be mended; changes nothing without --execute.")
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="With --repair: do it.")] = False,
+    tried: Annotated[
+        str | None,
+        typer.Option("--store", metavar="ADDRESS", help="Try whether a lake can be kept there, instead of a lake."),
+    ] = None,
     lake: LakeOption = None,
     store: StoreOption = None,
     output: FormatOption = None,
@@ -33,9 +38,18 @@ def check(
     """Check a lake's invariants: no offset twice, no hole, no lost segment. Runs while others write.
 
     The exit code is 3 when an error is found (with --repair: when one remains). Warnings and notes leave it at 0.
-    A lake that does not open can be checked, too.
+    A lake that does not open can be checked, too. With --store an address is tried, before there is a lake: writing,
+    creating by many at once, listing, deleting, and how long each takes. It leaves nothing behind; the exit code is 3
+    when no lake can be kept there.
     """
     call = session(context, lake, output, debug, store)
+    if tried is not None:
+        if topics or deep or repair or execute:
+            raise UsageProblemError(
+                "--store tries an address, not a lake's topics: leave out topics and other options."
+            )
+        _try_store(call, tried)
+        return
     if execute and not repair:
         raise UsageProblemError("--execute goes with --repair: a check alone changes nothing.")
     if deep and repair:
@@ -62,6 +76,21 @@ def check(
         else:
             views.print_report(report)
     if report.of(Severity.ERROR):
+        raise typer.Exit(CHECK_FOUND_ERRORS)
+
+
+def _try_store(call: Session, address: str) -> None:
+    # Arrow and the log take a quarter of a second to load, which a help text need not wait for.
+    from tidelog.log.clock import SystemClock, SystemIds
+    from tidelog.log.storage import open_storage
+    from tidelog.log.store_check import check_store
+
+    report = check_store(open_storage(address, call.store), SystemClock(), SystemIds())
+    if call.as_json:
+        print_json(report.to_dict())
+    else:
+        print_store(report)
+    if not report.fit:
         raise typer.Exit(CHECK_FOUND_ERRORS)
 
 

@@ -18,12 +18,14 @@ KEYS = {"lake.s3.access.key.id": "AKIASMALLSERVER", "lake.s3.secret.access.key":
 class SmallS3:
     """Objects by "/bucket/key", and what is wrong with the server.
 
-    `ignores_conditions`: an object that is there is put over. `looks_first`: whether one is there is looked at before
-    the object comes, so that two at once both find none. `forgets`: objects of these names are taken and not kept.
+    `ignores_conditions`: an object that is there is put over. `looks_early`: for objects of these names, whether one is
+    there is looked at before any of `at_once` writers stores his, so that all find none. `forgets`: objects of these
+    names are taken and not kept.
     """
 
     ignores_conditions: bool = False
-    looks_first: threading.Barrier | None = None
+    looks_early: re.Pattern[str] | None = None
+    at_once: threading.Barrier | None = None
     forgets: re.Pattern[str] | None = None
     objects: dict[str, bytes] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
@@ -36,13 +38,12 @@ class SmallS3:
         return {"lake.s3.endpoint": self.url, "lake.s3.region": "us-east-1", **KEYS}
 
     def put(self, path: str, data: bytes, absent: bool) -> bool:
-        if absent and self.looks_first is not None:
-            found = path in self.objects
-            self.looks_first.wait(10)
-            if found:
-                return False
         with self.lock:
-            if absent and path in self.objects and not self.ignores_conditions and self.looks_first is None:
+            refused = absent and path in self.objects and not self.ignores_conditions
+        if absent and self.at_once is not None and self.looks_early is not None and self.looks_early.search(path):
+            self.at_once.wait(10)
+        with self.lock:
+            if refused:
                 return False
             if not (self.forgets and self.forgets.search(path)):
                 self.objects[path] = data
@@ -91,6 +92,7 @@ def small_s3(**wrong: object) -> Iterator[SmallS3]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one answer in one packet, else each waits for the other side's delayed acknowledgement
     s3: SmallS3
 
     def _asked(self) -> tuple[str, dict[str, str], bytes]:
@@ -105,6 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(body if self.command != "HEAD" else b"")
+        self.wfile.flush()
 
     def _refuse(self, status: int, code: str) -> None:
         self._answer(status, f"<Error><Code>{code}</Code></Error>".encode())
