@@ -16,7 +16,7 @@ _WARMUP = 50
 
 def run(bench: Bench) -> list[Measure]:
     """A record every 10 to 20 ms, linger.ms=0 and acks=1 for both; one partition."""
-    count = 100 if bench.quick else 400
+    count = 100 if bench.quick else 300
     peers = both(bench)
     times: dict[str, list[list[float]]] = {system: [] for system in peers}
     for number in range(bench.rounds):

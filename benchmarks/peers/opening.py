@@ -37,7 +37,8 @@ def appends_ms(peer: Peer, topic: str, partition: int, values: Sequence[bytes]) 
 
 def fetches_ms(peer: Peer, topic: str, partition: int, count: int) -> float:
     """p50 of a fetch of the newest record by a consumer that goes back to it again and again."""
-    consumer = peer.consumer()
+    # librdkafka goes elsewhere once its last fetch, which waits for more at the end, has come back.
+    consumer = peer.consumer(fetch_wait_max_ms=1)
     _, end = consumer.get_watermark_offsets(peer.place(topic, partition), _TIMEOUT_S)
     newest = peer.place(topic, partition, end - 1)
     consumer.assign([newest])
