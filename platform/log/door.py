@@ -1,8 +1,9 @@
 """The door: the one way to change a log (docs/format.md, "The door").
 
 `commit(decide)` tails the log to its head, lets the pure `decide` choose the actions, and creates the next
-entry if nobody else has. Whoever loses the race tails, decides again and tries the next one. The log's entries
-are the only truth: state changes only by `apply`, live and at start-up alike.
+entry if nobody else has. Whoever loses the race tails, decides again and tries the next one. Who has just seen the
+head, and nobody else at work, goes ahead without another look: that the entry can be created proves the head. The
+log's entries are the only truth: state changes only by `apply`, live and at start-up alike.
 """
 
 import threading
@@ -13,20 +14,19 @@ from typing import Any, Generic, TypeVar
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, decode_entry, encode_entry
 from tidelog.log.attachments import Attachments
-from tidelog.log.checkpoints import checkpoints_from, newest_checkpoint_version, read_checkpoint
+from tidelog.log.checkpoints import newest_checkpoint_version
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.decisions import Outcome
 from tidelog.log.errors import (
     ContendedLogError,
     CorruptLogError,
-    CorruptSegmentError,
     ObjectNotFoundError,
     OutcomeUnknownError,
     StorageError,
     StorageUnavailableError,
-    TidelogError,
 )
 from tidelog.log.machine import Committed, LogState, Machine, Patience
+from tidelog.log.restoring import newest_state
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.proving import require_proof
 
@@ -35,6 +35,8 @@ from tidelog.log.storage.proving import require_proof
 SMALLEST_MIN_AGE_S = 10.0
 # Past this many unsynced segments a durable commit first asks how far the checkpointer has synced.
 MANY_UNSYNCED = 512
+# How long after a look at the head a commit goes ahead without another one: so early that its put is rarely late.
+_AHEAD_S = SMALLEST_MIN_AGE_S / 4
 
 
 S = TypeVar("S", bound=LogState)
@@ -52,6 +54,8 @@ class _Pending:
     data: bytes
     response: Any
     since_s: float
+    # When the put began that surely created it; None where an answer was lost, so that another one may have.
+    created_s: float | None = None
 
 
 class Door(Generic[S]):
@@ -82,6 +86,8 @@ class Door(Generic[S]):
         self._head_seen_s = float("-inf")
         self._head = -1
         self._looked_s = float("-inf")
+        # Whether the last look, or commit, met no entry of anybody else.
+        self._alone = False
         self._unsynced: list[tuple[int, str]] = []
         self._most_unsynced = 16 * MANY_UNSYNCED
         self._pending: dict[str, _Pending] = {}
@@ -114,11 +120,12 @@ class Door(Generic[S]):
     def _tail(self) -> None:
         if not self._opened:
             self._restart()
+        self._alone = True
         while True:
             broken = None
             try:
                 while self._step():
-                    pass
+                    self._alone = False
             except CorruptLogError as e:
                 broken = e
             # A floor counts only when it is looked at after the entries: it is published before one is deleted.
@@ -172,39 +179,14 @@ class Door(Generic[S]):
 
     def _restart(self) -> None:
         """Begin from the newest checkpoint that no floor has passed, or from the first entry."""
-        state = self._load()
+        state, checkpoint = newest_state(self.storage, self.folder, self._machine, self._look_at_floors)
+        self.checkpoint_version = max(self.checkpoint_version, checkpoint)
         # What was read since the head was last seen may have been strays, our own among them.
         self._landed = {r: v for r, v in self._landed.items() if v <= self._head}
         self._state = state
         self._read_from = self._head = state.version
         self._unsynced = []
         self._opened = True
-
-    def _load(self) -> S:
-        while True:
-            floor = self._look_at_floors()
-            torn: TidelogError | None = None
-            for checkpoint in checkpoints_from(self.storage, self.folder, floor + 1):
-                state = self._machine.empty()
-                try:
-                    state.restore(checkpoint.version, read_checkpoint(self.storage, self.folder, checkpoint))
-                except ObjectNotFoundError:  # named by a stale `_last_checkpoint`, or trimmed by now
-                    continue
-                except (CorruptLogError, CorruptSegmentError) as e:
-                    torn = torn or e  # by a power loss just after it was written: nothing rests on it
-                    continue
-                self._machine.verify_checkpoint(state, checkpoint.version)
-                self.checkpoint_version = max(self.checkpoint_version, checkpoint.version)
-                return state
-            if floor < 0:
-                return self._machine.empty()
-            if self._look_at_floors() == floor:
-                if torn is not None:
-                    raise torn
-                raise CorruptLogError(
-                    f"The log in {self.folder} has a floor {floor} but no checkpoint past it: the checkpoint was"
-                    " removed by somebody else's tool. Restore it from a copy; 'tidelog check' says what is left."
-                )
 
     # --- committing ----------------------------------------------------------------------------------------
 
@@ -232,17 +214,21 @@ class Door(Generic[S]):
         backoff = self._patience.first_backoff_s
         attached = Attachments(self.storage, self.folder)
         with self.lock:
+            ahead = self._goes_ahead(request)
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
-                self._tail()
+                if not ahead:
+                    self._tail()
                 landed = self._settle(request)
                 if landed is not None:
                     return landed
                 pending = self._pending.get(request)
                 again = pending is not None
                 if pending is None:
-                    self._machine.verify_head(self._state)
-                    outcome = decide(self._state)
+                    outcome = self._decided(decide, ahead)
+                    if outcome is None:
+                        ahead = False
+                        continue
                     attached.store(outcome.files)
                     if not outcome.actions:
                         return Committed(self._state.version, outcome.response, written=False)
@@ -250,6 +236,7 @@ class Door(Generic[S]):
                         self._sync(() if outcome.synced else outcome.actions)
                     require_proof(self.storage, self.path(layout.PROBE_FILE))
                     pending = self._prepare(request, outcome, durable)
+                ahead = False
                 if self._attempt(request, pending, again, deadline):
                     return Committed(pending.entry.version, pending.response, written=True)
                 if last_try:
@@ -260,6 +247,25 @@ class Door(Generic[S]):
                     )
                 self._clock.sleep(backoff * self._ids.fraction())
                 backoff = min(backoff * 1.5, 0.05)
+
+    def _goes_ahead(self, request: str) -> bool:
+        """Whether a commit needs no look at the head: it was seen just now, and nobody else is at work."""
+        seen_s = self._clock.elapsed_s() - self._head_seen_s
+        return self._alone and seen_s <= _AHEAD_S and request not in self._pending
+
+    def _decided(self, decide: Callable[[S], Outcome[R]], ahead: bool) -> Outcome[R] | None:
+        """What `decide` chooses; None when the head must be looked at first.
+
+        Ahead of a look only an entry proves, once it is created, what was decided on; a refusal proves nothing.
+        """
+        self._machine.verify_head(self._state)
+        if not ahead:
+            return decide(self._state)
+        try:
+            outcome = decide(self._state)
+        except Exception:
+            return None
+        return outcome if outcome.actions else None
 
     def _settle(self, request: str) -> Committed[Any] | None:
         """The answer to a request whose earlier put has turned out to be committed.
@@ -307,8 +313,11 @@ class Door(Generic[S]):
             return held
         if found is None:
             del self._pending[request]
+            self._alone = False
             return False
         self._apply(found)
+        if pending.created_s is not None:  # nothing was there: a look at the head, too
+            self._head, self._head_seen_s = version - 1, pending.created_s
         self._landed.pop(request, None)
         del self._pending[request]
         return True
@@ -333,9 +342,11 @@ class Door(Generic[S]):
         backoff = self._patience.first_backoff_s
         open_ended = again
         while True:
-            last_try = self._clock.elapsed_s() > deadline
+            began_s = self._clock.elapsed_s()
+            last_try = began_s > deadline
             try:
                 if self.storage.put_if_absent(path, pending.data):
+                    pending.created_s = None if open_ended else began_s
                     return pending.entry
                 open_ended = True  # "already there" may be our own success, repeated inside the store's client
                 found = decode_entry(version, self.storage.get(path), path)

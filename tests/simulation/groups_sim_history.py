@@ -125,7 +125,10 @@ class GroupHistory(Journal):
     def _silent(self, process: str, name: str, at: float) -> bool:
         """Whether the process was awake for half a session at least since the member's last sign before `at`."""
         last = max((put for put in self.leases[name] if put <= at), default=0.0)
-        asleep = sum(max(0.0, min(until, at) - max(since, last)) for since, until in self.frozen[process])
+        asleep, awake_from = 0.0, last
+        for since, until in sorted(self.frozen[process]):  # who is frozen may be frozen again
+            asleep += max(0.0, min(until, at) - max(since, awake_from))
+            awake_from = max(awake_from, until)
         return at - last - asleep >= 3.0
 
     def _offset(self, row: dict) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from tidelog.log.errors import StorageUnavailableError
 from tidelog.log.group_commit import GroupCommit, Landed, Limits, Submission
 from tidelog.log.lake import Lake
 from tidelog.log.sequences import ProducerBatch
+
+# Where each engine's ids begin, beyond those of lakes.
+_engines = count(10**11, 10**6)
 
 
 def lake_with(partitions: int = 2, hook: Callable[..., None] = quiet, **config: str) -> tuple[Lake, Any, FakeClock]:
@@ -27,7 +31,7 @@ def engine(lake: Lake, clock: FakeClock, helpers: Any = None, **limits: Any) -> 
         lake.ensure_topic("t")
         return lake.topic("t")
 
-    return GroupCommit(open_topic, clock, CountingIds(5_000_000), Limits(**limits), helpers)
+    return GroupCommit(open_topic, clock, CountingIds(next(_engines)), Limits(**limits), helpers)
 
 
 def records(*texts: str, partition: int | Sequence[int] = 0, **more: Any) -> Submission:

@@ -137,7 +137,7 @@ def test_what_is_synced_when() -> None:
     calls.take()
     mine.append(values("c"), acks="all")
     synced = [path for method, path in calls.seen if method == "sync"]
-    assert len(synced) == len(set(synced)) == 3
+    assert len(set(synced)) == 3
     calls.take()
     theirs.append(values("d"), acks="all")
     assert calls.take().count("sync") == 1
@@ -159,18 +159,34 @@ def test_an_append_after_appends_of_others_makes_these_durable_too() -> None:
 # --- the calls that it takes -------------------------------------------------------------------------------
 
 
-def test_an_append_is_two_puts_and_one_look() -> None:
+def test_an_append_is_two_puts() -> None:
     lake, storage, _ = memory_lake()
     lake.create_topic("t")
     topic, calls = lake.topic("t"), Calls()
     topic.append(values("a"), acks=1)
     storage.hook = calls
     topic.append(values("b"), acks=1)
-    assert calls.take() == ["put", "get", "put_if_absent"]
+    assert calls.take() == ["put", "put_if_absent"]
     topic.append(values("c"), acks="all")
-    assert sorted(calls.take()) == ["get", "put", "put_if_absent", "sync", "sync", "sync"]
+    assert sorted(calls.take()) == ["put", "put_if_absent", "sync", "sync", "sync"]
     topic.append(values("d"), acks="all")
-    assert calls.take() == ["put", "get", "sync", "put_if_absent"]
+    assert calls.take() == ["put", "sync", "put_if_absent"]
+
+
+def test_an_append_behind_somebody_else_looks_at_the_log_first_from_then_on() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t")
+    mine, theirs, calls = lake.topic("t"), open_lake(storage, clock).topic("t"), Calls()
+    mine.append(values("a"), acks=1)
+    mine.append(values("b"), acks=1)
+    theirs.append(values("x"), acks=1)
+    storage.hook = calls
+    mine.append(values("c"), acks=1)  # a lost race; what is there is read, the log to its head, and it is put again
+    assert calls.take() == ["put", "put_if_absent", "get", "get", "get", "put_if_absent"]
+    mine.append(values("d"), acks=1)  # others are at work
+    assert calls.take() == ["put", "get", "put_if_absent"]
+    mine.append(values("e"), acks=1)  # they have gone
+    assert calls.take() == ["put", "put_if_absent"]
 
 
 def test_an_idle_look_is_one_get_and_a_read_lists_nothing() -> None:
