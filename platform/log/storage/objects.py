@@ -21,6 +21,7 @@ from tidelog.log.storage.objects_errors import (
     is_past_the_end,
     no_object_to_see,
 )
+from tidelog.log.storage.options import Secrets
 from tidelog.log.storage.paths import check_folder, check_path
 from tidelog.log.storage.port import ObjectInfo
 from tidelog.log.storage.ranged import Piece, RangedFile, first_range
@@ -62,7 +63,7 @@ class ObjectStorage:
         if store is None:
             connected = connect(uri, options or {}, os.environ if environment is None else environment)
         else:
-            connected = Connected(store, (), type(store).__name__)
+            connected = Connected(store, Secrets(), type(store).__name__)
         self._store, self._secrets = connected.store, connected.secrets
         self._place = connected.place
         self.proven = False

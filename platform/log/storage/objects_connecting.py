@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ from obstore.store import ObjectStore, from_url
 from tidelog.log.errors import InvalidConfigError, InvalidUriError
 from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
-from tidelog.log.storage.options import connection
+from tidelog.log.storage.options import Secrets, connection
 
 # How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. Who
 # calls the store may go on after that, by time; so what all repeats together make is bounded by time, and not by a
@@ -42,7 +42,7 @@ class Connected:
     """obstore's store; the secrets that its messages must not hold; the server, for messages."""
 
     store: ObjectStore
-    secrets: tuple[str, ...] = field(repr=False)
+    secrets: Secrets
     place: str
 
 

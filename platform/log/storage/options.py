@@ -92,6 +92,15 @@ class StoreOptions(Mapping[str, str]):
 NO_OPTIONS: Final = StoreOptions()
 
 
+class Secrets(tuple[str, ...]):
+    """Texts that messages must not hold. It prints as how many there are."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{len(self)} secrets"
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """What obstore is told: the store's configuration, its HTTP client's, and keys for S3; `retry` in ms, or times.
@@ -104,7 +113,7 @@ class Connection:
     client: Mapping[str, str] = field(repr=False)
     keys: Mapping[str, str | None] | None = field(repr=False, default=None)
     retry: Mapping[str, int] = field(repr=False, default_factory=dict)
-    secrets: tuple[str, ...] = field(repr=False, default=())
+    secrets: Secrets = field(default_factory=Secrets)
     place: str = ""
 
 
@@ -166,7 +175,7 @@ def connection(
     endpoint = next((v for k, v in config.items() if _plain(k) in _ENDPOINTS), "")
     _allow_http(endpoint, client)
     secrets = [value for name, value in {**options, **given}.items() if is_secret(name)]
-    hidden = tuple(s for s in secrets if len(s) >= _SECRET_LENGTH)
+    hidden = Secrets(s for s in secrets if len(s) >= _SECRET_LENGTH)
     place = re.sub(r"//[^/@]*@", "//", endpoint) or _SERVICES[store]
     return Connection(config, client, keys, retry, hidden, place)
 
