@@ -96,15 +96,22 @@ def _change(old_group: Group, old: Measure, new_group: Group, new: Measure) -> C
         verdict = _by_median(old.rounds, new.rounds, new.better)
     if family_of(new.system) != "tidelog":
         return Change(what, old, new, verdict if verdict == "one round" else "same")
+    beside = _beside(old_group, old, new_group, new) if verdict == "regression" else None
+    if beside is None:
+        return Change(what, old, new, verdict)
+    before, now = ratios(old, beside[0]), ratios(new, beside[1])
+    told = f"{times(statistics.median(before))} {name(beside[1].system)}, now {times(statistics.median(now))}"
+    found = (moved if min(len(before), len(now)) > 1 else _by_median)(before, now, new.better)
+    return Change(what, old, new, "regression" if found == "regression" else "same", told)
+
+
+def _beside(old_group: Group, old: Measure, new_group: Group, new: Measure) -> tuple[Measure, Measure] | None:
+    """The peer that was measured beside a figure in both runs."""
     for family in ("kafka", "delta"):
-        theirs, beside = old_group.peer(old, family), new_group.peer(new, family)
-        if theirs is None or beside is None or theirs.system != beside.system or verdict != "regression":
-            continue
-        before, now = ratios(old, theirs), ratios(new, beside)
-        told = f"{times(statistics.median(before))} {name(beside.system)}, now {times(statistics.median(now))}"
-        judge = _by_median if new.unit == "B" and len(now) == 1 else moved
-        return Change(what, old, new, "regression" if judge(before, now, new.better) == "regression" else "same", told)
-    return Change(what, old, new, verdict)
+        before, now = old_group.peer(old, family), new_group.peer(new, family)
+        if before is not None and now is not None and before.system == now.system:
+            return before, now
+    return None
 
 
 def moved(old: Sequence[float], new: Sequence[float], better: str) -> str:

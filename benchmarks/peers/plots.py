@@ -27,10 +27,11 @@ from table import amount, quantity, setting, times
 COLORS = {"tidelog": "#0072b2", "kafka": "#d55e00", "delta": "#00875f"}
 INK, MUTED, GRID, SURFACE = "#1c2733", "#5a6875", "#d9dfe5", "#ffffff"
 _STYLES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), "-.")
-_WIDE_IN, _NARROW_IN, _DPI = 9.2, 4.0, 110
+_WIDE_IN, _NARROW_IN, _DPI = 9.2, 3.7, 110
 _HEAD_IN, _BAR_IN = 0.5, 0.3
 _LINE_PT = 12
 _ECDF_POINTS = 200
+_RECORDS = "records/s"
 _FOOT_CHARS, _TITLE_CHARS = 165, 34
 _PALETTE = 128
 _SETTINGS = {
@@ -112,7 +113,7 @@ def plots(results: Results) -> list[Plot]:
     told = {group.any.case for group in waits}
     others = [group for group in flat if group.any.unit in ("ms", "s") and group.any.case not in told]
     found = [
-        _of_bars(results, "throughput", "Throughput: more is better", rates),
+        _of_bars(results, "throughput", f"Throughput in {_RECORDS}: more is better", rates),
         _of_latencies(results, waits),
         _of_growth(results, [group for group in groups if group.any.at is not None]),
         _of_bars(results, "bytes", "Bytes on disk: fewer is better", sizes),
@@ -131,7 +132,14 @@ def _of_bars(results: Results, key: str, title: str, groups: Sequence[Group]) ->
     panels = tuple(_bars(group) for group in groups)
     heights = tuple(_HEAD_IN + _BAR_IN * len(group.members) for group in groups)
     told = "; ".join(f"{_heading(group)}: {_told(group)}" for group in groups)
-    return Plot(key, title, f"Bars. {told}.", panels, heights, _foot(results, "Bars: median; whiskers: all rounds."))
+    return Plot(
+        key,
+        title,
+        f"Bars. {told}.",
+        panels,
+        heights,
+        _foot(results, "Bars: median; whiskers: all rounds; in brackets: times Kafka's."),
+    )
 
 
 def _of_latencies(results: Results, groups: Sequence[Group]) -> Plot | None:
@@ -184,7 +192,7 @@ def _bars(group: Group) -> Panel:
             text = quantity(middle, one.unit) if rate else amount(middle, one.unit)
             base = group.peer(one, "kafka")
             if base is not None and family_of(one.system) == "tidelog":
-                text += f"  ({times(ratio(one, base))} Kafka)"
+                text += f" ({times(ratio(one, base))})"
             axes.text(max(middle, *one.rounds) + most * 0.02, at, text, va="center", fontsize=8.5)
         axes.set_yticks(range(len(members)), [name(one.system) for one in members])
         axes.tick_params(axis="y", length=0, labelcolor=INK)
@@ -192,7 +200,9 @@ def _bars(group: Group) -> Panel:
         axes.set_ylim((inches - _HEAD_IN) / _BAR_IN - 0.4, -0.6)  # bars are as thick everywhere
         axes.xaxis.set_major_locator(NullLocator())
         axes.spines["bottom"].set_visible(False)
-        _title(axes, f"{_heading(group)} ({group.any.unit})" if rate else _heading(group))
+        _title(
+            axes, f"{_heading(group)} ({group.any.unit})" if rate and group.any.unit != _RECORDS else _heading(group)
+        )
 
     return draw
 

@@ -85,7 +85,8 @@ class Group:
     def metric(self) -> str:
         """What it measures, "" where the title or the unit says so."""
         shared = self.any
-        return "" if shared.metric in ("throughput", shared.case, shared.unit.partition("/")[0]) else shared.metric
+        told = ("throughput", shared.case, shared.unit.partition("/")[0])
+        return "" if shared.metric in told or shared.metric.split()[0] in shared.case.split() else shared.metric
 
     def of(self, family: str) -> list[Measure]:
         """The members of a family of systems."""

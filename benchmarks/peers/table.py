@@ -48,10 +48,7 @@ class Line:
 
 def lines(results: Results) -> list[Line]:
     """All lines, in the order of the run."""
-    furthest: dict[tuple[str, str], float] = {}
-    for one in results.measures:
-        if one.at is not None and one.system.startswith("tidelog"):
-            furthest[one.case, one.metric] = max(one.at, furthest.get((one.case, one.metric), one.at))
+    furthest = _furthest(results)
     found = []
     for group in results.groups():
         shared = group.any
@@ -60,6 +57,17 @@ def lines(results: Results) -> list[Line]:
             text, ok = _demanded(results, own, peers)
             found.append(Line(group.title, _what(group, own, peers), shared.better, own, peers, text, ok, last))
     return found
+
+
+def _furthest(results: Results) -> dict[tuple[str, str], float]:
+    """The last point of each growth at which two systems have a figure; else the last one."""
+    found: dict[tuple[str, str], tuple[bool, float]] = {}
+    for group in results.groups():
+        shared = group.any
+        if shared.at is not None:
+            key, here = (shared.case, shared.metric), (len(group.members) > 1, shared.at)
+            found[key] = max(here, found.get(key, here))
+    return {key: at for key, (_, at) in found.items()}
 
 
 def _matched(group: Group) -> list[tuple[Measure | None, dict[str, Measure | None]]]:

@@ -1,0 +1,102 @@
+"""Side by side: the table for people, and the README's block."""
+
+import io
+from pathlib import Path
+
+import pytest
+import report
+from measures import Demand
+from rich.console import Console
+from support.peers import results
+from table import amount, markdown, sentences, show, spread, times
+
+DEMANDS = (
+    Demand("spark batch write", "throughput", "tidelog", "kafka", "twice as fast", at_least=2),
+    Demand("bytes on disk, flights", "bytes per record", "tidelog merged", "kafka", "small", at_most=0.5),
+)
+BLOCK = """\
+| | tidelog | Kafka | Delta | to Kafka | to Delta |
+|---|---|---|---|---|---|
+| Spark batch write | 1.30 M records/s | 600 k records/s | 1.25 M records/s | **2.17x** (≥ 2x) | 1.08x |
+| Spark batch write, Kafka uncompressed | 1.30 M records/s | 750 k records/s |  | **1.73x** |  |
+| Client latency, p50 | 4.10 ms | 2.00 ms |  | 2.10x |  |
+| Bytes on disk, flights | 35.5 B | 37.0 B | 42.0 B | **0.96x** | **0.85x** |
+| Bytes on disk, flights, merged | 27.0 B | 37.0 B | 42.0 B | **0.73x** (≤ 0.5x: short) | **0.64x** |
+"""
+
+
+def test_the_block_of_the_readme() -> None:
+    block = markdown(results(demands=DEMANDS), [("a/b.png", "what it shows")])
+    assert block.startswith(BLOCK)
+    assert "\n![what it shows](a/b.png)\n" in block
+    assert block.endswith("[peers.html](benchmarks/results/peers.html).")
+    assert "Measured on 2026-01-02: 2 cores (a processor), 16 GiB, ext4, Python 3.11.7, Spark 4.2.0, " in block
+    assert "Delta 4.4.0, Kafka 4.1.2." in block
+
+
+def test_the_words_say_first_where_the_others_are_ahead() -> None:
+    kafka, _, delta = sentences(results())
+    assert kafka == (
+        "**Against Kafka.** Kafka is ahead in: Client latency (2.10 times); Growth of records (101 times). tidelog is "
+        "ahead in: Spark batch write (1.73 to 2.17 times); Bytes on disk, flights (1.04 to 1.37 times)."
+    )
+    assert delta == (
+        "**Against Delta.** tidelog is ahead in: Bytes on disk, flights (1.18 to 1.56 times). Even: Spark batch write."
+    )
+
+
+def test_the_terminal_shows_every_figure_with_its_spread() -> None:
+    told = io.StringIO()
+    show(results(demands=DEMANDS), Console(file=told, width=200))
+    text = told.getvalue()
+    for shown in ("1.30 M records/s", "1.25M..1.35M", "≥ 2x ok", "≤ 0.5x short", "at 10,000 records", "590k..610k"):
+        assert shown in text
+    assert "at 1,000,000 records" in text  # where Kafka has no figure
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"),
+    [
+        (1_304_000, "records/s", "1.30 M records/s"),
+        (20_960, "appends/s", "21.0 k appends/s"),
+        (568.2, "appends/s", "568 appends/s"),
+        (1_234.0, "ms", "1,234 ms"),
+        (0.0123, "s", "0.012 s"),
+        (0.0, "ms", "0 ms"),
+        (35.52, "B", "35.5 B"),
+        (2_500_000_000, "B", "2.50 GB"),
+    ],
+)
+def test_figures_have_three_digits_and_a_unit(value: float, unit: str, expected: str) -> None:
+    assert amount(value, unit) == expected
+
+
+def test_ratios_and_spreads() -> None:
+    assert [times(value) for value in (2.17, 0.0271, 41.23, 1234.5)] == ["2.17x", "0.027x", "41.2x", "1,234x"]
+    writes = results().measures[0]
+    assert spread(writes) == "1.25M..1.35M"
+    assert spread(results().measures[6]) == ""
+
+
+def test_a_block_is_put_between_its_own_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = tmp_path / "README.md"
+    monkeypatch.setattr(report, "README", readme)
+    readme.write_text(
+        "a\n<!-- bench:begin -->\nx\n<!-- bench:end -->\n<!-- peers:begin -->\nold\n<!-- peers:end -->\nb\n"
+    )
+    report.write_block("peers", "new")
+    assert readme.read_text() == (
+        "a\n<!-- bench:begin -->\nx\n<!-- bench:end -->\n<!-- peers:begin -->\nnew\n<!-- peers:end -->\nb\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "<!-- peers:end --><!-- peers:begin -->", "<!-- peers:begin -->" * 2])
+def test_a_readme_without_the_marks_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    readme = tmp_path / "README.md"
+    monkeypatch.setattr(report, "README", readme)
+    readme.write_text(text)
+    with pytest.raises(SystemExit, match="has no block"):
+        report.write_block("peers", "new")
+    assert readme.read_text() == text
