@@ -74,7 +74,8 @@ def test_links_lead_somewhere() -> None:
 
 def test_limits_come_before_features_and_the_figures_have_their_place() -> None:
     assert TEXT.index("\n## Limits") < TEXT.index("\n## Install") < TEXT.index("\n## A first streaming query")
-    assert [TEXT.count(mark) for mark in ("<!-- bench:begin -->", "<!-- bench:end -->")] == [1, 1]
+    marks = [f"<!-- {name}:{end} -->" for name in ("bench", "peers") for end in ("begin", "end")]
+    assert [TEXT.count(mark) for mark in marks] == [1, 1, 1, 1]
 
 
 def test_the_first_query_fits_a_screen() -> None:
