@@ -7,13 +7,16 @@ from pyspark.errors import PySparkException
 from tidelog.spark.session import session
 
 _LOOK_S = (0.3, 0.8)
+# Many batches, so that faults come in the midst of some.
+_MOST_RECORDS = 5_000
 
 
 def query(life: Life) -> None:
     """Run the query until the role is stopped, and then to the end of what is there."""
     spark = session("chaos", "local[1]", {"spark.default.parallelism": "1", "spark.driver.memory": "512m"})
     lake = f"file://{life.place.lake}"
-    records = spark.readStream.format("tidelog").options(lake=lake, subscribe=INPUT, startingOffsets="earliest").load()
+    source = spark.readStream.format("tidelog").options(lake=lake, subscribe=INPUT, startingOffsets="earliest")
+    records = source.option("maxOffsetsPerTrigger", _MOST_RECORDS).load()
     copies = records.selectExpr(
         "concat('query<', topic, '/', partition, '/', offset) AS value",
         f"if(offset % 2 = 0, '{EVEN}', '{ODD}') AS topic",

@@ -221,6 +221,11 @@ class Chaos:
             report = check_lake(lake, deep=True)
         return [] if report.green else [f"check: {f}" for f in report.findings if f.severity is Severity.ERROR]
 
+    def _micro_batches(self) -> int:
+        """How many the Spark query has committed. Spark keeps the newest ones' notes."""
+        notes = (self._place.folder / "checkpoint" / "commits").glob("[0-9]*")
+        return max((int(note.name) + 1 for note in notes), default=0)
+
     def _count(self, history: History) -> dict[str, int]:
         told = Counter(one.told or "unknown" for one in history.transactions.values())
         in_transactions = sum(len(one.values) for one in history.transactions.values() if one.told == "committed")
@@ -236,7 +241,8 @@ class Chaos:
             "transactions aborted": told["aborted"],
             "transactions without an answer": told["unknown"],
             "records in the log": sum(len(one.records) for one in history.log.values()),
-            "copied by a Spark query": sum(len(one.records) for at, one in history.log.items() if at[0] in by_query),
+            "copied by the Spark query": sum(len(one.records) for at, one in history.log.items() if at[0] in by_query),
+            "micro-batches of the Spark query": self._micro_batches(),
             "records read": sum(len(stretch.reads) for stretch in history.stretches),
             "assignments": sum(1 for stretch in history.stretches if stretch.reads),
             "looks": len(history.looks),
