@@ -8,7 +8,6 @@ log's entries are the only truth: state changes only by `apply`, live and at sta
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
@@ -25,10 +24,12 @@ from tidelog.log.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from tidelog.log.machine import Committed, LogState, Machine, Patience
+from tidelog.log.machine import Committed, LogState, Machine, Patience, Pending
+from tidelog.log.reading_ahead import ReadingAhead
 from tidelog.log.restoring import newest_state
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.proving import require_proof
+from tidelog.log.turns import Turns
 
 # The smallest `log.min.age.ms`. A writer or reader that has not seen the head for half of it looks at the
 # floors first: every trimmer keeps entries at least this long, whatever the topic's configuration becomes.
@@ -43,21 +44,6 @@ S = TypeVar("S", bound=LogState)
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
-class _Pending:
-    """A put whose outcome is not known: this entry may be there, or may still come.
-
-    `since_s`: when it was put for the first time at the earliest, on the elapsed clock.
-    """
-
-    entry: Entry
-    data: bytes
-    response: Any
-    since_s: float
-    # When the put began that surely created it; None where an answer was lost, so that another one may have.
-    created_s: float | None = None
-
-
 class Door(Generic[S]):
     """One log, opened. All methods may be called from many threads."""
 
@@ -69,6 +55,7 @@ class Door(Generic[S]):
         clock: Clock,
         ids: Ids,
         patience: Patience | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.storage = storage
         self.folder = folder
@@ -77,6 +64,8 @@ class Door(Generic[S]):
         self._clock = clock
         self._ids = ids
         self._patience = patience or Patience()
+        self._turns = turns or Turns(pause_s=0)
+        self._reading = ReadingAhead(storage, lambda version: self.path(layout.entry_path(version)), clock)
         self._state = machine.empty()
         self._floor = -1
         self._opened = False
@@ -85,12 +74,11 @@ class Door(Generic[S]):
         # When the head was last seen, and its version: what came up to then is no stray, and nothing was skipped.
         self._head_seen_s = float("-inf")
         self._head = -1
-        self._looked_s = float("-inf")
         # Whether the last look, or commit, met no entry of anybody else.
         self._alone = False
         self._unsynced: list[tuple[int, str]] = []
         self._most_unsynced = 16 * MANY_UNSYNCED
-        self._pending: dict[str, _Pending] = {}
+        self._pending: dict[str, Pending] = {}
         self._landed: dict[str, int] = {}
         self.checkpoint_version = -1
 
@@ -124,8 +112,10 @@ class Door(Generic[S]):
         while True:
             broken = None
             try:
+                self._reading.begin()
                 while self._step():
                     self._alone = False
+                    self._turns.saw(self._state.version)
             except CorruptLogError as e:
                 broken = e
             # A floor counts only when it is looked at after the entries: it is published before one is deleted.
@@ -134,7 +124,7 @@ class Door(Generic[S]):
             elif broken is not None:
                 raise broken
             else:
-                self._head, self._head_seen_s = self._state.version, self._looked_s
+                self._head, self._head_seen_s = self._state.version, self._reading.looked_s
                 self._forget_synced()
                 return
 
@@ -148,10 +138,9 @@ class Door(Generic[S]):
     def _step(self) -> bool:
         """Apply the next entry if there is one."""
         version = self._state.version + 1
-        self._looked_s = self._clock.elapsed_s()
         path = self.path(layout.entry_path(version))
         try:
-            data = self.storage.get(path)
+            data = self._reading.get(version)
         except ObjectNotFoundError:
             return False
         entry = decode_entry(version, data, path)
@@ -225,6 +214,9 @@ class Door(Generic[S]):
                 pending = self._pending.get(request)
                 again = pending is not None
                 if pending is None:
+                    if not last_try and self._leaves_turn():
+                        ahead = False
+                        continue
                     outcome = self._decided(decide, ahead)
                     if outcome is None:
                         ahead = False
@@ -247,6 +239,13 @@ class Door(Generic[S]):
                     )
                 self._clock.sleep(backoff * self._ids.fraction())
                 backoff = min(backoff * 1.5, 0.05)
+
+    def _leaves_turn(self) -> bool:
+        """Leave the next entry to others for a while, where that is due."""
+        wait_s = self._turns.wait_s(self._state.version + 1, self._clock.elapsed_s())
+        if wait_s:
+            self._clock.sleep(wait_s)
+        return wait_s > 0
 
     def _goes_ahead(self, request: str) -> bool:
         """Whether a commit needs no look at the head: it was seen just now, and nobody else is at work."""
@@ -283,7 +282,7 @@ class Door(Generic[S]):
         del self._pending[request]
         return None if version is None else Committed(version, pending.response, written=True)
 
-    def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> _Pending:
+    def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> Pending:
         info = CommitInfo(
             self._clock.now_ms(),
             outcome.operation,
@@ -295,9 +294,9 @@ class Door(Generic[S]):
         )
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
-        return _Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._clock.elapsed_s())
+        return Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._clock.elapsed_s())
 
-    def _attempt(self, request: str, pending: _Pending, again: bool, deadline: float) -> bool:
+    def _attempt(self, request: str, pending: Pending, again: bool, deadline: float) -> bool:
         """Try to create the next entry: True when it is there and ours."""
         self._pending[request] = pending
         found = self._put(request, pending, again, deadline)
@@ -316,6 +315,7 @@ class Door(Generic[S]):
             self._alone = False
             return False
         self._apply(found)
+        self._turns.committed(self._clock.elapsed_s())
         if pending.created_s is not None:  # nothing was there: a look at the head, too
             self._head, self._head_seen_s = version - 1, pending.created_s
         self._landed.pop(request, None)
@@ -332,7 +332,7 @@ class Door(Generic[S]):
             raise self._unknown(request, version, str(e)) from e
         return passed
 
-    def _put(self, request: str, pending: _Pending, again: bool, deadline: float) -> Entry | None:
+    def _put(self, request: str, pending: Pending, again: bool, deadline: float) -> Entry | None:
         """Put the entry until something is there: the entry that is, None when it is somebody else's.
 
         `again`: it was put before, and may be there. An error other than the store's leaves that open.

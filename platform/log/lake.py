@@ -45,7 +45,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.storage.proving import create_first
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
-from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_machine
+from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_door
 from tidelog.log.upkeep import Upkeep, UpkeepRules
 
 LAKE_FORMAT = 1
@@ -388,7 +388,7 @@ class Lake:
         return log
 
     def _new_log(self, name: str) -> OpenLog:
-        door = Door(self.storage, name, topic_machine(name), self.clock, self.ids)
+        door = topic_door(self.storage, name, self.clock, self.ids)
 
         def rules() -> UpkeepRules:
             config = stored_config(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.log.actions import Action, Entry
 
@@ -50,6 +50,21 @@ class Committed(Generic[R]):
     version: int
     response: R
     written: bool
+
+
+@dataclass(slots=True)
+class Pending:
+    """A put whose outcome is not known: this entry may be there, or may still come.
+
+    `since_s`: when it was put for the first time at the earliest, on the elapsed clock.
+    """
+
+    entry: Entry
+    data: bytes
+    response: Any
+    since_s: float
+    # When the put began that surely created it; None where an answer was lost, so that another one may have.
+    created_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

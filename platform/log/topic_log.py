@@ -5,16 +5,26 @@ from typing import Any
 
 from tidelog.log import names
 from tidelog.log.actions import Entry, Metadata
+from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.config_keys import Key
+from tidelog.log.door import Door
 from tidelog.log.errors import CorruptLogError, InvalidConfigError, NotATopicError
 from tidelog.log.machine import Machine
 from tidelog.log.state import FORMAT, ROWS, TopicState
+from tidelog.log.storage.port import Distant, Storage
 from tidelog.log.table_schema import TOPIC, TableShape
+from tidelog.log.turns import Turns
 from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
 
 _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
+
+
+def topic_door(storage: Storage, topic: str, clock: Clock, ids: Ids) -> Door[TopicState]:
+    """The door to a topic's log; its writers take turns where the store is distant."""
+    turns = Turns() if isinstance(storage, Distant) else None
+    return Door(storage, topic, topic_machine(topic), clock, ids, turns=turns)
 
 
 def topic_machine(topic: str) -> Machine[TopicState]:

@@ -17,8 +17,9 @@ FORGIVEN_S = 5.0
 
 @dataclass(slots=True)
 class Turns:
-    """One writer's manners. Pure: time (seconds on the elapsed clock) comes with the calls."""
+    """One writer's manners; `pause_s` 0 means none. Pure: time (seconds on the elapsed clock) comes with the calls."""
 
+    pause_s: float = PAUSE_S
     _committed_s: float = float("-inf")
     _others: int = -ALONE_EVERY
     _entry: int = -1
@@ -40,5 +41,5 @@ class Turns:
             return 0.0
         if version != self._entry:
             share = max(0.0, 1 - (now_s - self._committed_s) / FORGIVEN_S)
-            self._entry, self._until_s = version, now_s + PAUSE_S * share
+            self._entry, self._until_s = version, now_s + self.pause_s * share
         return max(0.0, self._until_s - now_s)

@@ -130,7 +130,7 @@ def believes_what_it_reads_after_a_long_sleep() -> Iterator[None]:
             self._restart()
         while self._step():
             pass
-        self._head, self._head_seen_s = self._state.version, self._looked_s
+        self._head, self._head_seen_s = self._state.version, self._reading.looked_s
 
     with patch.object(Door, "_tail", tail):
         yield
