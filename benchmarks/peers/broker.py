@@ -14,6 +14,7 @@ import jars
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from leash import leashed
+from runner import CaseError
 
 _START_S = 90.0
 _HEAP = "1g"
@@ -34,7 +35,7 @@ rootLogger.appenderRef.file.ref=file
 """
 
 
-class BrokerError(Exception):
+class BrokerError(CaseError):
     """The broker did not start."""
 
 

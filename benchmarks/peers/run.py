@@ -13,8 +13,7 @@ import json
 import shutil
 import signal
 import sys
-import time
-from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -33,21 +32,9 @@ from demands import CASES, DEMANDS  # noqa: E402
 from leash import run_apart  # noqa: E402
 from measures import Measure, judge  # noqa: E402
 from results import KIND, Results  # noqa: E402
+from runner import CaseError, run_all  # noqa: E402
 
 FREE_GB, FREE_GB_QUICK = 15, 5
-CASE_S = 600.0
-
-
-@dataclass
-class _Run:
-    """A run under way. `until` is when it gives up, by the monotonic clock."""
-
-    work: Path
-    quick: bool
-    until: float
-    measures: list[Measure] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def main() -> int:
@@ -91,22 +78,18 @@ def _measure(arguments: argparse.Namespace) -> int:
     with workspace.own(arguments.work) as work:
         workspace.require_free(work, FREE_GB_QUICK if arguments.quick else FREE_GB)
         facts = _facts(work)
-        run = _Run(work, arguments.quick, time.monotonic() + arguments.minutes * 60)
-        cases = arguments.only or CASES
-        for number, case in enumerate(cases, 1):
-            print(f"[{number}/{len(cases)}] {case} ...", flush=True)
-            _add(run, case)
-    whole = not (arguments.only or arguments.quick or run.failed)
-    settings = {"whole": whole, "quick": run.quick, "seconds": run.seconds, "failed": run.failed}
-    judged = judge(DEMANDS, run.measures, whole=not arguments.only)
+        run = partial(_apart, work, "quick" if arguments.quick else "whole")
+        outcome = run_all(arguments.only or CASES, run, arguments.minutes * 60)
+    whole = not (arguments.only or arguments.quick or outcome.failed)
+    settings = {"whole": whole, "quick": arguments.quick, "seconds": outcome.seconds, "failed": outcome.failed}
+    judged = judge(DEMANDS, outcome.measures, whole=not arguments.only)
     path = report.FRESH / (f"{KIND}.json" if whole else f"{KIND}-partial.json")
-    if run.measures:
-        publish.after_run(Results.of(run.measures, judged, facts, settings), path)
-        print(f"{sum(run.seconds.values()):.0f} s; all figures: {path.relative_to(report.ROOT)}")
-    if run.failed:
-        print(f"failed: {', '.join(run.failed)}", file=sys.stderr)
-        return 2
-    return 0 if all(one["ok"] for one in judged) else 1
+    if outcome.measures:
+        publish.after_run(Results.of(outcome.measures, judged, facts, settings), path)
+        print(f"{sum(outcome.seconds.values()):.0f} s; all figures: {path.relative_to(report.ROOT)}")
+    if outcome.failed:
+        print(f"failed: {', '.join(outcome.failed)}", file=sys.stderr)
+    return outcome.exit_code(judged)
 
 
 def _facts(work: Path) -> dict[str, Any]:
@@ -119,38 +102,21 @@ def _facts(work: Path) -> dict[str, Any]:
     return facts
 
 
-def _add(run: _Run, case: str) -> None:
-    """Run a case and add what it measured, or that it failed."""
-    began = time.monotonic()
-    folder = run.work / case
+def _apart(work: Path, size: str, case: str, limit_s: float) -> list[Measure]:
+    """What a case measures, in a process, with a broker and in a folder of its own: none meets another's."""
+    folder = work / case
+    inside, out = folder / "work", folder / "measures.json"
+    inside.mkdir(parents=True)
     try:
-        found, failure = _apart(run, case, folder, min(CASE_S, run.until - began))
-    except broker.BrokerError as error:
-        found, failure = [], str(error)
+        with broker.running(folder / "broker") as kafka:
+            handed = [f"case_{case}", str(out), str(inside), kafka.address, str(kafka.logs), size]
+            log = report.FRESH / f"{KIND}-{case}.log"
+            failure = run_apart([str(HERE / "case.py"), *handed], inside, log, folder / "spark", limit_s)
+        if failure:
+            raise CaseError(failure)
+        return [Measure.from_json(one) for one in json.loads(out.read_text(encoding="utf-8"))]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    run.seconds[case] = round(time.monotonic() - began, 1)
-    run.measures.extend(found)
-    if failure:
-        run.failed.append(case)
-        print(f"{failure}\n{case} failed", file=sys.stderr)
-    else:
-        print(f"    {run.seconds[case]:.0f} s", flush=True)
-
-
-def _apart(run: _Run, case: str, folder: Path, limit_s: float) -> tuple[list[Measure], str]:
-    """What the case measured, and why it failed. It has a process and a broker of its own: none meets another's."""
-    if limit_s <= 0:
-        return [], "the run's time is over (--minutes)"
-    work, out, log = folder / "work", folder / "measures.json", report.FRESH / f"{KIND}-{case}.log"
-    work.mkdir(parents=True)
-    with broker.running(folder / "broker") as kafka:
-        size = "quick" if run.quick else "whole"
-        handed = [f"case_{case}", str(out), str(work), kafka.address, str(kafka.logs), size]
-        failure = run_apart([str(HERE / "case.py"), *handed], work, log, folder / "spark", limit_s)
-    if failure:
-        return [], failure
-    return [Measure.from_json(one) for one in json.loads(out.read_text(encoding="utf-8"))], ""
 
 
 if __name__ == "__main__":

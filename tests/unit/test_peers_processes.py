@@ -39,6 +39,12 @@ def starter(module: str, call: str, folder: Path) -> Iterator[subprocess.Popen[s
             process.kill()
 
 
+def told(process: subprocess.Popen[str]) -> str:
+    """What the process holds, as soon as it does; nothing when it failed."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
 def line(pipe: int) -> bytes:
     """What the pipe has next; empty at its end."""
     assert select.select([pipe], [], [], WAIT_S)[0], "nothing came"
@@ -54,6 +60,7 @@ def holder(patience_s: float) -> str:
 def test_the_death_of_the_starter_ends_the_process_and_its_children(number: int, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with starter("leash", holder(patience_s=0), tmp_path) as process:
+        assert told(process)
         pipe = os.open(tmp_path / "pipe", os.O_RDONLY)
         assert line(pipe) == b"up\n"
         process.send_signal(number)
@@ -64,6 +71,7 @@ def test_the_death_of_the_starter_ends_the_process_and_its_children(number: int,
 def test_the_end_of_the_block_ends_the_process_and_children_that_refuse(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with starter("leash", holder(patience_s=30), tmp_path) as process:
+        assert told(process)
         pipe = os.open(tmp_path / "pipe", os.O_RDONLY)
         assert line(pipe) == b"up\n"
         assert process.stdin is not None
@@ -94,9 +102,7 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_and_that_of_a_living_
         starter("workspace", "own(sys.argv[2])", tmp_path) as living,
         starter("workspace", "own(sys.argv[2])", tmp_path) as dead,
     ):
-        assert living.stdout is not None
-        assert dead.stdout is not None
-        alive, left = (Path(process.stdout.readline().strip()) for process in (living, dead))
+        alive, left = Path(told(living)), Path(told(dead))
         dead.kill()
         dead.wait(WAIT_S)
         assert left.is_dir()
