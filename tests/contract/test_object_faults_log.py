@@ -214,7 +214,8 @@ def test_an_entry_in_doubt_can_be_asked_for_later(store: FaultyStore):
     """Every answer to the entry is lost until the time is up; the same request again finds that it is there."""
     with store.lake() as lake:
         topic = lake.topic("t")
-        segments = stage(topic, "a", "b", partition=[0, 0])
+        topic.append(values("a", partition=[0]))
+        segments = stage(topic, "b", "c", partition=[0, 0])
         store.proxy.forget()
         store.proxy.plan = lambda request: (
             Fault.DROPPED if request.kind == "create" or store.proxy.failed["create"] else Fault.NONE
@@ -223,5 +224,5 @@ def test_an_entry_in_doubt_can_be_asked_for_later(store: FaultyStore):
             topic.commit_once(segments, None, request_id="mine", timeout_s=0.5)
         assert found.value.request_id == "mine"
         store.proxy.plan = well
-        assert topic.commit_once(segments, None, request_id="mine") == {0: (0, 2)}
-    assert in_the_topic(store) == ["a", "b"]
+        assert topic.commit_once(segments, None, request_id="mine") == {0: (1, 3)}
+    assert in_the_topic(store) == ["a", "b", "c"]
