@@ -10,6 +10,7 @@
 
 import argparse
 import json
+import os
 import shutil
 import signal
 import sys
@@ -107,6 +108,7 @@ def _apart(work: Path, size: str, case: str, limit_s: float) -> list[Measure]:
     folder = work / case
     inside, out = folder / "work", folder / "measures.json"
     inside.mkdir(parents=True)
+    os.sync()  # what the case before wrote is not written in this one's time
     try:
         with broker.running(folder / "broker") as kafka:
             handed = [f"case_{case}", str(out), str(inside), kafka.address, str(kafka.logs), size]
