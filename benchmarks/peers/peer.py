@@ -6,7 +6,7 @@ from typing import Any
 
 import confluent_kafka
 from bench import Bench
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 import tidelog
 from tidelog.clients.consumer import Consumer
@@ -18,6 +18,8 @@ TIDELOG, KAFKA, DELTA = "tidelog", "kafka", "delta"
 _QUEUED = 2_000_000
 _QUEUED_KB = 1 << 20
 _MADE_S = 60.0
+# A controller refuses requests that make more than 10,000 records.
+_PARTITIONS_AT_ONCE = 5_000
 # Records between two flushes, where a topic is filled.
 _FILLED_AT_ONCE = 500_000
 # librdkafka writes what it retries to stderr, as often as it does.
@@ -42,9 +44,14 @@ class Peer:
             with tidelog.Lake(self.address) as lake:
                 lake.create_topic(name, partitions=partitions, config=dict(config or {}))
             return
-        new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(config or {}))
+        made = min(partitions, _PARTITIONS_AT_ONCE)
+        new = NewTopic(name, num_partitions=made, replication_factor=1, config=dict(config or {}))
         admin = self._admin()
         admin.create_topics([new], operation_timeout=_MADE_S, request_timeout=_MADE_S)[name].result()
+        while made < partitions:
+            made = min(partitions, made + _PARTITIONS_AT_ONCE)
+            more = NewPartitions(name, made)
+            admin.create_partitions([more], operation_timeout=_MADE_S, request_timeout=_MADE_S)[name].result()
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic."""
