@@ -17,7 +17,8 @@ class ReadingAhead:
     """Entries by version, each asked for once, in rising order from `begin` on. Not for several threads.
 
     One entry is asked for by itself, and so is the next; where both are there, two, four, eight ... beside one another.
-    `looked_s`: when the store was asked for what came last, on the elapsed clock.
+    Where the last look met several, as many and one more are asked for at first. `looked_s`: when the store was asked
+    for what came last, on the elapsed clock.
     """
 
     def __init__(self, storage: Storage, path_of: Callable[[int], str], clock: Clock) -> None:
@@ -25,28 +26,31 @@ class ReadingAhead:
         self._path_of = path_of
         self._clock = clock
         self._held: dict[int, bytes | None] = {}
-        self._in_a_row = 0
+        self._found = 0
+        self._expected = 0
         self.looked_s = float("-inf")
 
     def begin(self) -> None:
         """A new look at the log: what was asked for before is no news."""
         self._held.clear()
-        self._in_a_row = 0
+        self._expected = self._found + 1 if self._found > 1 else 1
+        self._found = 0
 
     def get(self, version: int) -> bytes:
         """The entry's bytes. Raises `ObjectNotFoundError`."""
         if version not in self._held:
             self._held.clear()
             self.looked_s = self._clock.elapsed_s()
-            wide = self._in_a_row >= 2 and isinstance(self._storage, Distant)
-            count = min(_MOST, self._in_a_row) if wide else 1
-            self._in_a_row += count
-            if count == 1:
-                return self._storage.get(self._path_of(version))
+            count = min(_MOST, self._found or self._expected) if isinstance(self._storage, Distant) else 1
+            if count <= 1:
+                found = self._storage.get(self._path_of(version))
+                self._found += 1
+                return found
             self._ask(range(version, version + count))
         data = self._held.pop(version)
         if data is None:
             raise ObjectNotFoundError(f"There is no entry {self._path_of(version)}.")
+        self._found += 1
         return data
 
     def _ask(self, versions: range) -> None:

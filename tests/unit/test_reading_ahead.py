@@ -46,6 +46,20 @@ def test_as_many_at_once_as_there_were_before(entries: int, asked: list[int]):
     assert sorted(storage.asked) == asked
 
 
+def test_a_look_begins_with_as_many_as_the_last_one_met():
+    storage = Far(0)
+    reading = ReadingAhead(storage, lambda version: f"log/{version}", SystemClock())
+    there, looks = 0, []
+    for new in (5, 1, 0, 1):
+        for version in range(there, there + new):
+            storage.inner.put(f"log/{version}", b"")
+        storage.asked.clear()
+        assert len(read_all(storage, reading, there)) == new
+        looks.append(sorted(storage.asked))
+        there += new
+    assert looks == [list(range(8)), list(range(5, 11)), [6], [6, 7]]
+
+
 def test_a_near_store_is_asked_for_one_after_another():
     storage = Far(7)
     near = FaultyStorage(storage.inner, storage.hook)
