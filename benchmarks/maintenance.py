@@ -40,7 +40,7 @@ def run(plan: Plan) -> list[Row]:
     merged = _merge(uri)
     with tidelog.Lake(uri, create=False) as lake:  # what came meanwhile, as the next run would
         maintain(lake, only=["merge"], topics=[_TOPIC])
-    after_s = [read() for _ in range(plan.rounds)]
+    after_s = [read() for _ in range(plan.many_rounds)]
     spark.stop()
     retention_s, expired = _retention_s(uri)
     faster = percentile(before_s, 50) / percentile(after_s, 50)

@@ -34,8 +34,13 @@ class Plan:
 
     @property
     def rounds(self) -> int:
-        """Rounds of the sink's and the source's cases, after warming up."""
+        """Rounds of cases that compare, after warming up."""
         return 3 if self.quick else 5
+
+    @property
+    def many_rounds(self) -> int:
+        """Rounds where a ratio is near what it must be."""
+        return 3 if self.quick else 9
 
     @property
     def latencies(self) -> int:

@@ -23,7 +23,7 @@ def run(plan: Plan) -> list[Row]:
         "delta": partial(_to_delta, plan, rows, ()),
         "delta_partitioned": partial(_to_delta, plan, partitioned, ("partition",)),
     }
-    times = interleaved(arms, plan.rounds, warmups=2)
+    times = interleaved(arms, plan.many_rounds, warmups=2)
     spark.stop()
     plain, split = speed_ratio(times, "tidelog", "delta"), speed_ratio(times, "tidelog", "delta_partitioned")
     rate = plan.records / percentile(times["tidelog"], 50) / 1e6

@@ -29,7 +29,7 @@ def run(plan: Plan) -> list[Row]:
         "read_topic": lambda: seconds(lambda: consume(tidelog.spark.read_topic(spark, lake, TOPIC))),
         "stream_topic": lambda: _streamed(plan, tidelog.spark.stream_topic(spark, lake, TOPIC)),
     }
-    times = interleaved(arms, plan.rounds, warmups=2)
+    times = interleaved(arms, plan.many_rounds, warmups=2)
     spark.stop()
     return _rows(plan, times)
 
