@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -17,12 +18,14 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import LogLocator, NullLocator
 from measures import Measure
 from PIL import Image
 from results import Group, Results, family_of, name, ratio, thinned
 from table import amount, quantity, setting, times
 
+KEYS = ("throughput", "latency", "growth", "bytes", "times")
 # One color a system everywhere; told apart by those who see no red, green or blue, too.
 COLORS = {"tidelog": "#0072b2", "kafka": "#d55e00", "delta": "#00875f"}
 INK, MUTED, GRID, SURFACE = "#1c2733", "#5a6875", "#d9dfe5", "#ffffff"
@@ -34,7 +37,7 @@ _ECDF_POINTS = 200
 _RECORDS = "records/s"
 _FOOT_CHARS, _TITLE_CHARS = 165, 34
 _PALETTE = 128
-_SETTINGS = {
+_SETTINGS: Any = {
     "font.family": ["DejaVu Sans", "sans-serif"],
     "font.size": 9,
     "svg.fonttype": "none",
@@ -76,9 +79,8 @@ class Plot:
     def svg(self, *, narrow: bool) -> str:
         """It as SVG, without a title or a foot: the page has them."""
         with mpl.rc_context({**_SETTINGS, "svg.hashsalt": f"{self.key}{narrow}"}):
-            figure = self._drawn(
-                columns=1 if narrow else self.columns, width=_NARROW_IN if narrow else _WIDE_IN, foot=""
-            )
+            columns, width = (1, _NARROW_IN) if narrow else (self.columns, _WIDE_IN)
+            figure = self._drawn(columns=columns, width=width, foot="")
             told = io.StringIO()
             figure.savefig(told, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         return told.getvalue()
@@ -89,10 +91,9 @@ class Plot:
         tall = [max(self.heights[at : at + columns]) for at in range(0, len(self.panels), columns)]
         above, below = (0.5, 0.28 + 0.12 * len(foot.splitlines())) if foot else (0.0, 0.0)
         height = sum(tall) + above + below
-        figure = Figure(figsize=(width, height), dpi=_DPI, layout="constrained")
-        figure.get_layout_engine().set(  # type: ignore[union-attr]
-            rect=(0, below / height, 1, 1 - (above + below) / height), w_pad=0.1, h_pad=0.08, wspace=0.04, hspace=0.02
-        )
+        inside = (0, below / height, 1, 1 - (above + below) / height)
+        layout = ConstrainedLayoutEngine(rect=inside, w_pad=0.1, h_pad=0.08, wspace=0.04, hspace=0.02)
+        figure = Figure(figsize=(width, height), dpi=_DPI, layout=layout)
         grid = figure.add_gridspec(len(rows), columns, height_ratios=tall)
         for at, row in enumerate(rows):
             for column, panel in enumerate(row):
@@ -222,7 +223,7 @@ def _distribution(group: Group) -> Panel:
             axes.annotate(text, (0, 1), xytext=(0, 6 + _LINE_PT * (len(members) - 1 - at)), color=color, fontsize=8.5,
                           xycoords="axes fraction", textcoords="offset points", weight="bold")  # fmt: skip
         axes.set_xscale("log")
-        lowest = min(min(one.samples) for one in members)
+        lowest = min(value for one in members for value in one.samples if value > 0)
         axes.set_xlim(lowest * 0.8, max(max(one.samples) for one in members) * 1.2)
         axes.set_ylim(0, 101)
         axes.set_yticks([0, 25, 50, 75, 99], ["0 %", "25 %", "50 %", "75 %", "99 %"])

@@ -17,8 +17,8 @@ def draw(results: Results, folder: Path, stem: str = KIND) -> list[plots.Plot]:
     """Write `<stem>.html` and a `<stem>-<plot>.png` for each plot into a folder, in place of an earlier run's."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = plots.plots(results)
-    for old in folder.glob(f"{stem}-*.png"):
-        old.unlink()
+    for key in plots.KEYS:
+        (folder / f"{stem}-{key}.png").unlink(missing_ok=True)
     for plot in drawn:
         plot.png(folder / f"{stem}-{plot.key}.png")
     (folder / f"{stem}.html").write_text(page.html(results, drawn), encoding="utf-8")

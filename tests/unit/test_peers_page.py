@@ -1,6 +1,7 @@
 """Side by side: the page and the plots are whole by themselves, and say the same as the figures."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -53,6 +54,9 @@ def read() -> Reader:
 
 def test_there_is_a_plot_of_each_kind() -> None:
     assert [plot.key for plot in DRAWN] == ["throughput", "latency", "growth", "bytes"]
+    opened = results([replace(MEASURES[4], case="open", metric="open", samples=[])])
+    assert [plot.key for plot in plots.plots(opened)] == ["times"]
+    assert {plot.key for plot in DRAWN} | {"times"} == set(plots.KEYS)
 
 
 def test_nothing_comes_from_outside(read: Reader) -> None:
@@ -107,8 +111,10 @@ def test_the_same_results_make_the_same_page() -> None:
 
 
 def test_plots_are_pictures_that_a_readme_can_hold(tmp_path: Path) -> None:
-    (tmp_path / "peers-old.png").write_bytes(b"")
+    for before in ("peers-times.png", "peers-partial-bytes.png"):
+        (tmp_path / before).write_bytes(b"")
     publish.draw(results(), tmp_path)
+    (tmp_path / "peers-partial-bytes.png").unlink()  # another run's
     drawn = sorted(path.name for path in tmp_path.iterdir())
     assert drawn == ["peers-bytes.png", "peers-growth.png", "peers-latency.png", "peers-throughput.png", "peers.html"]
     for path in tmp_path.glob("*.png"):
