@@ -17,6 +17,7 @@ from plan import Plan
 CASES = (
     "append", "processes", "commits", "produce", "idempotence", "transactions", "consume", "clients_latency", "idle",
     "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance", "compaction",
+    "object_store",
 )  # fmt: skip
 
 

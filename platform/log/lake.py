@@ -9,8 +9,6 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-import orjson
-
 from tidelog.log import layout, names
 from tidelog.log.checkpoint_files import Checkpointer, write_checkpoint
 from tidelog.log.clock import Clock, Ids, SystemClock, SystemIds
@@ -35,6 +33,7 @@ from tidelog.log.errors import (
     UnknownTopicError,
     UnsupportedFormatError,
 )
+from tidelog.log.lake_file import lake_file, read_lake_config
 from tidelog.log.machine import Committed
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_state import Fold, RowKind
@@ -47,8 +46,6 @@ from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
 from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_door
 from tidelog.log.upkeep import Upkeep, UpkeepRules
-
-LAKE_FORMAT = 1
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)
@@ -136,7 +133,7 @@ class Lake:
 
     def _open(self, create: bool) -> LakeConfig:
         try:
-            return self._read_config()
+            return read_lake_config(self.storage)
         except ObjectNotFoundError:
             pass
         if self._is_table(""):
@@ -149,29 +146,8 @@ class Lake:
                 f"There is no lake at {self.uri} (no {layout.LAKE_FILE}). Check the address, or create it:"
                 f" tidelog.Lake({self.uri!r}), 'tidelog topic create'."
             )
-        body = orjson.dumps({"format": LAKE_FORMAT, "config": {}})
-        create_first(self.storage, layout.LAKE_FILE, body)
-        return self._read_config()
-
-    def _read_config(self) -> LakeConfig:
-        where = f"{self.uri}/{layout.LAKE_FILE}"
-        try:
-            body = orjson.loads(self.storage.get(layout.LAKE_FILE))
-            version, config = int(body["format"]), dict(body.get("config") or {})
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
-            raise UnsupportedFormatError(
-                f"{where} is not what tidelog writes there ({e!r}). Restore it from a copy, or write"
-                f' {{"format": {LAKE_FORMAT}, "config": {{}}}} into it and set the lake\'s configuration again.'
-            ) from e
-        if version > LAKE_FORMAT:
-            raise UnsupportedFormatError(
-                f"The lake at {self.uri} has format version {version}; this tidelog knows versions up to"
-                f" {LAKE_FORMAT}. Upgrade tidelog to use it."
-            )
-        try:
-            return LakeConfig.parse(config)
-        except InvalidConfigError as e:
-            raise InvalidConfigError(f"{where}: {e} Correct it in that file.") from e
+        create_first(self.storage, layout.LAKE_FILE, lake_file({}))
+        return read_lake_config(self.storage)
 
     def config(self) -> LakeConfig:
         """The lake's configuration, as of opening it or the last `alter_config` or `reload_config` here."""
@@ -179,12 +155,12 @@ class Lake:
 
     def reload_config(self) -> LakeConfig:
         """The lake's configuration as it is now, which counts here from then on."""
-        self._config = self._read_config()
+        self._config = read_lake_config(self.storage)
         return self._config
 
     def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
         """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`."""
-        before = self._read_config()
+        before = read_lake_config(self.storage)
         changed = before.merged(changes)
         tables = changed.offsets_topic_num_partitions
         if tables != before.offsets_topic_num_partitions and self._is_table(layout.OFFSETS_TABLE):
@@ -193,7 +169,7 @@ class Lake:
                 f" {before.offsets_topic_num_partitions} since the first group committed, because a group's offsets are"
                 " found by that number. Leave it; a new lake may have another."
             )
-        self.storage.put(layout.LAKE_FILE, orjson.dumps({"format": LAKE_FORMAT, "config": changed.overrides}))
+        self.storage.put(layout.LAKE_FILE, lake_file(changed.overrides))
         self.storage.sync([layout.LAKE_FILE])
         self._config = changed
         return changed
@@ -391,13 +367,8 @@ class Lake:
         door = topic_door(self.storage, name, self.clock, self.ids)
 
         def rules() -> UpkeepRules:
-            config = stored_config(
-                name,
-                door.state.overrides,
-                self._config,
-                TopicConfig.log_checkpoint_interval,
-                TopicConfig.log_min_age_ms,
-            )
+            keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
+            config = stored_config(name, door.state.overrides, self._config, *keys)
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
         return OpenLog(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())
