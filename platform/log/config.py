@@ -99,7 +99,7 @@ class TopicConfig(Settings):
     )
     log_checkpoint_interval = Key(
         "log.checkpoint.interval",
-        250,
+        150,
         int_of(10),
         "tidelog's own: log entries between two checkpoints of the topic's table.",
         "log.checkpoint.interval",

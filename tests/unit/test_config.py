@@ -22,7 +22,7 @@ KEYS: list[tuple[str, str, Any, str, Any]] = [
     ("compression.zstd.level", "compression_zstd_level", 3, "-131072", -131072),
     ("delete.retention.ms", "delete_retention_ms", 86_400_000, "0", 0),
     ("file.delete.delay.ms", "file_delete_delay_ms", 60_000, "0", 0),
-    ("log.checkpoint.interval", "log_checkpoint_interval", 250, "10", 10),
+    ("log.checkpoint.interval", "log_checkpoint_interval", 150, "10", 10),
     ("log.min.age.ms", "log_min_age_ms", 300_000, "10000", 10_000),
     ("max.compaction.lag.ms", "max_compaction_lag_ms", LONG, "1", 1),
     ("max.message.bytes", "max_message_bytes", 1_048_588, "0", 0),
