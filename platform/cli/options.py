@@ -105,8 +105,15 @@ def session(
     found.address = lake if lake is not None else found.address
     found.format = output or found.format
     found.debug = found.debug or debug
-    found.store.update(pairs("--store-option", store or []))
+    found.store.update(_store_pairs(store or []))
     return found
+
+
+def _store_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """`pairs` of texts that may hold secrets. Raises `typer.BadParameter`, which shows none of them."""
+    if not all(name.strip() and equals for name, equals, _ in (text.partition("=") for text in texts)):
+        raise typer.BadParameter("one of them is not of the form key=value.", param_hint="--store-option")
+    return pairs("--store-option", texts)
 
 
 def remember(

@@ -68,7 +68,7 @@ class CommonSettings:
         unset="the environment's `TIDELOG_LAKE`",
     )
     storage_options: Mapping[str, str] | None = key(
-        "storage.options", None, Options(), "Options of the object store's client, as `tidelog.Lake` takes them."
+        "storage.options", None, Options(), "The store's options in a dict of their own, as `tidelog.Lake` takes them."
     )
     client_id: str = key(
         "client.id",

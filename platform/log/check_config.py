@@ -10,7 +10,7 @@ from tidelog.log.actions import Metadata
 from tidelog.log.check_report import Finding, Kind
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.errors import InvalidConfigError, ObjectNotFoundError
-from tidelog.log.lake import LAKE_FORMAT
+from tidelog.log.lake_file import LAKE_FORMAT, lake_file
 from tidelog.log.state import CONFIG_PREFIX, FACTS
 from tidelog.log.storage.port import Storage
 from tidelog.log.table_schema import TOPIC, TableShape, schema_problems
@@ -18,7 +18,7 @@ from tidelog.log.verify import IMPLEMENTED_PROPERTIES
 
 # What tidelog sets and relies on; other properties follow the topic's configuration.
 _RELIED_ON = {"delta.enableExpiredLogCleanup": "false"}
-_EMPTY_LAKE = orjson.dumps({"format": LAKE_FORMAT, "config": {}}).decode()
+_EMPTY_LAKE = lake_file({}).decode()
 
 
 def check_lake_file(storage: Storage) -> tuple[LakeConfig, list[Finding]]:

@@ -138,7 +138,8 @@ Names, types, ranges and defaults are librdkafka's, the Java client's names are 
 lake stands under `lake` or `bootstrap.servers`, else in the environment's `TIDELOG_LAKE`. A key is supported, ignored
 with a warning for each client that is given it (logged to `logger`, else `tidelog.clients`), or refused with its
 reason. An unknown key is refused with the nearest known one named, and so are keys that contradict one another. A key
-of the other client is checked and ignored, as in librdkafka.
+of the other client is checked and ignored, as in librdkafka. How an object store is reached, `lake.s3.endpoint` and
+others, stands among a client's keys too: see [configuration.md](configuration.md#a-lakes-store).
 
 ### Every client
 

@@ -14,6 +14,7 @@ from tidy_repository import ROOT
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.config_refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
 from tidelog.log.config_settings import Settings, keys_of
+from tidelog.log.storage.option_table import OPTIONS
 
 CONFIGURATION = "docs/configuration.md"
 
@@ -36,7 +37,8 @@ WAITING = frozenset(
 _PAGE = """\
 # Configuration
 
-The keys of topics and of lakes: Kafka's names, types and checks, and Kafka 4's defaults. This page is made from the
+The keys of topics and of lakes: Kafka's names, types and checks, and Kafka 4's defaults; and the options of a lake's
+object store. This page is made from the
 code by `.venv/bin/python tests/tidy/tidy_docs.py`; a test compares the two.
 
 A key is stored only where somebody set it. A topic takes what it does not set from its lake, under the name in the
@@ -59,6 +61,21 @@ records by offset.
 default under its name in the last column above.
 
 {lake}
+
+## A lake's store
+
+How an object store is reached. Every entrance takes these options: `tidelog.Lake(uri, options={{...}})`; the dict of a
+client (`Producer`, `Consumer`, `AdminClient`) and `format("tidelog")` among their own; commands and jobs as
+`--store-option KEY=VALUE`. What they leave open the environment says, and then the machine's own role. Keep secrets in
+the environment of each machine that takes part, Spark's executors included: a command's line can be read by others.
+Nothing that tidelog prints, logs or stores holds a secret, and Spark's plans show none. An option that is unknown is
+refused with the nearest known one.
+
+An access key, its secret and its token go together: where options name one, none is taken from the environment.
+obstore's own configuration keys (`region`, `checksum_algorithm`, ...) are taken as well, by `tidelog.Lake` and in a
+client's `storage.options`.
+
+{store}
 
 ## Refused
 
@@ -112,8 +129,27 @@ def configuration_page() -> str:
     return _PAGE.format(
         topic=_table(("key", "default", "takes", "meaning", "the lake's name for the default"), topic),
         lake=_table(("key", "default", "takes", "meaning"), lake),
+        store=_table(("option", "in the environment", "takes", "meaning"), _store_rows()),
         refused=_table(("key", "of a", "why it would do nothing"), refused),
     )
+
+
+def _store_rows() -> list[tuple[str, ...]]:
+    takes = {
+        "text": "text",
+        "flag": "true or false",
+        "ms": "milliseconds, at least 1",
+        "count": "a whole number of at least 0",
+    }
+    return [
+        (
+            f"`{option.name}`",
+            ", ".join(f"`{name}`" for name in option.variables),
+            takes[option.kind] + (", secret" if option.secret else ""),
+            option.doc,
+        )
+        for option in OPTIONS
+    ]
 
 
 def undocumented(settings: type[Settings], page: str) -> list[str]:

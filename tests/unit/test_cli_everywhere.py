@@ -35,9 +35,11 @@ COMMANDS = [
     ["transaction", "describe", "copier"],
     ["transaction", "abort", "copier"],
     ["producer", "list"],
+    ["perf", "produce", "--topic", "orders", "--num-records", "1", "--record-size", "1"],
+    ["perf", "consume", "--topic", "orders", "--messages", "1", "--timeout", "0"],
 ]
 # The commands that have commands.
-FAMILIES = ("topic", "lake", "group", "transaction", "producer")
+FAMILIES = ("topic", "lake", "group", "transaction", "producer", "perf")
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
 
@@ -105,6 +107,23 @@ def test_which_lake_counts(lake):
     ):
         assert done(*args, env={"TIDELOG_LAKE": other}).stdout == "orders\n"
     assert done("--lake", lake, "topic", "list", env={"TIDELOG_LAKE": other}).stdout == "orders\n"
+
+
+@by_name
+def test_options_of_the_store_are_taken_before_and_after_the_command(command, lake):
+    for args in places(command, "--store-option", "lake.s3.region=r"):
+        assert "takes no options, but got lake.s3.region:" in refused(1, "--lake", lake, *args)
+
+
+def test_options_of_the_store_are_put_together(lake):
+    words = [
+        f"--store-option={option}" for option in ("lake.s3.region=a=b", "lake.s3.express=true", "lake.s3.region=c")
+    ]
+    assert "got lake.s3.express, lake.s3.region:" in refused(1, words[0], "topic", words[1], "list", "--lake", lake)
+    assert "'lake.s3.region' is given twice" in refused(2, *words, "topic", "list", "--lake", lake)
+    said = refused(2, "--store-option", "lake.s3.session.token:hunter2", "topic", "list", "--lake", lake)
+    assert "is not of the form key=value" in said
+    assert "hunter2" not in said
 
 
 @by_name

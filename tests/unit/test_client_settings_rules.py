@@ -111,6 +111,39 @@ def test_an_address_of_a_lake(address):
     assert ProducerSettings.parse({"bootstrap.servers": address}, environ={}).lake == address
 
 
+def test_a_stores_options_stand_among_the_keys_or_in_a_dict():
+    region, token = {"lake.s3.region": "r"}, {"lake.s3.session.token": "hunter2hunter2"}
+    for conf in (
+        {**region, **token},
+        {"storage.options": {**region, **token}},
+        {**region, "storage.options": token},
+        {**region, **token, "storage.options": region, "lake.s3.endpoint": None},
+        {"default.topic.config": {**region, **token}},
+    ):
+        settings = ConsumerSettings.parse({"lake": "s3://b/l", "group.id": "g", **conf})
+        assert settings.storage_options == {**region, **token}
+        assert "hunter2" not in repr(settings)
+    assert AdminSettings.parse({"lake": "/l", "lake.s3.express": True}).storage_options == {"lake.s3.express": "true"}
+    assert AdminSettings.parse({"lake": "/l"}).storage_options is None
+
+
+@pytest.mark.parametrize(
+    ("conf", "why"),
+    [
+        ({"lake.s3.tokn": "hunter2hunter2"}, "The nearest one is 'lake.s3."),
+        (
+            {"lake.s3.session.token": "hunter2hunter2", "storage.options": {"lake.s3.session.token": "hunter2"}},
+            '"lake.s3.session.token" is set twice, the other time in a dict',
+        ),
+        ({"storage.options": "token=hunter2hunter2"}, "give a dict"),
+    ],
+)
+def test_a_stores_options_that_are_refused_are_not_shown(conf, why):
+    said = refusal(AdminSettings, {"lake": "s3://b/l", **conf})
+    assert why in said
+    assert "hunter2" not in said
+
+
 def test_the_environment_names_a_lake_where_the_dict_does_not():
     assert AdminSettings.parse({}, environ={"TIDELOG_LAKE": "/there"}).lake == "/there"
     assert AdminSettings.parse({"lake": "/here"}, environ={"TIDELOG_LAKE": "/there"}).lake == "/here"

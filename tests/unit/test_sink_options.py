@@ -60,6 +60,7 @@ def test_defaults(parse: Parse) -> None:
         ),
         ({"partitioner": "murmur3", "kafka.partitioner.class": "com.acme.Rules"}, "partitioner", "murmur3"),
         ({"anything": "else", "kafka.acks": "all"}, "warnings", ()),
+        ({"Lake.S3.Region": "Eu-1"}, "store", {"lake.s3.region": "Eu-1"}),
         (
             {"kafka.linger.ms": "5", "kafka.batch.size": "5"},
             "warnings",

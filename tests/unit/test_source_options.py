@@ -87,6 +87,7 @@ def test_defaults(parse: Parse) -> None:
         ({"fetchOffset.retryIntervalMs": "9"}, "fetch_retry_interval_ms", 9),
         ({"kafka.isolation.level": "Read_Committed"}, "warnings", ()),
         ({"anything": "else"}, "warnings", ()),
+        ({"Lake.S3.Region": "Eu-1"}, "store", {"lake.s3.region": "Eu-1"}),
     ],
     ids=str,
 )
