@@ -1,0 +1,315 @@
+"""What the things that are done all the time ask of an object store: each request costs money and a round trip.
+
+Nothing here lists: what a log has, its entries say. Opening does, and whoever was away for so long that the log may
+have been trimmed meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from obstore.store import MemoryStore
+from support.logs import CountingIds, FakeClock, put_checkpoint, values
+from support.transactions import AtOnce
+
+from tidelog.clients.consumer import Consumer
+from tidelog.clients.producer import Producer
+from tidelog.groups.group_log import GroupLog
+from tidelog.groups.leases import Leases
+from tidelog.groups.membership import Membership
+from tidelog.groups.membership_events import MemberConfig
+from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.groups.positions import LoggedPositions
+from tidelog.log.lake import Lake
+from tidelog.log.storage import ObjectStorage
+from tidelog.log.storage.requests import RequestKind, Requests
+from tidelog.log.tailing import LAST_PAUSE_S, LookSchedule
+from tidelog.transactions.manager import TransactionManager
+from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
+
+GET, RANGED_GET, HEAD, LIST, PUT, CREATE = (
+    RequestKind.GET,
+    RequestKind.RANGED_GET,
+    RequestKind.HEAD,
+    RequestKind.LIST,
+    RequestKind.PUT,
+    RequestKind.CONDITIONAL_PUT,
+)
+
+
+class World:
+    """An object store with topic `t` of three partitions, and processes on one clock."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.store = MemoryStore()
+        self.seen: list[tuple[RequestKind, str]] = []
+        self.ids = count(1_000_000, 1_000_000)
+        self.lake = self.process()
+        self.lake.create_topic("t", 3)
+        self.topic = self.lake.topic("t")
+        self.topic.append(values("warm", partition=[0]))
+        self.take()
+
+    def process(self) -> Lake:
+        """Another process's view of the lake, whose requests are seen like all others'."""
+        storage = ObjectStorage(
+            "s3://bucket/lake", store=self.store, requests=Requests(lambda *call: self.seen.append(call))
+        )
+        lake = Lake("s3://bucket/lake", storage=storage, clock=self.clock, ids=CountingIds(next(self.ids)))
+        lake.background = AtOnce()
+        return lake
+
+    def take(self, below: str = "") -> list[RequestKind]:
+        """The requests since the last take, in order; of them those below a folder."""
+        found = [kind for kind, path in self.seen if path.startswith(below)]
+        self.seen.clear()
+        return found
+
+    def asked(self, act: Callable[[], object]) -> list[RequestKind]:
+        """What something asks."""
+        self.seen.clear()
+        act()
+        return self.take()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def noise(records: int, size: int, partition: int = 0) -> pa.Table:
+    """Records that don't compress."""
+    rng = np.random.default_rng(7)
+    value = [rng.bytes(size) for _ in range(records)]
+    return pa.table({"value": value, "partition": pa.array([partition] * records, pa.int32())})
+
+
+# --- append ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("acks", [1, "all"])
+def test_an_append_is_a_put_of_its_data_and_one_of_its_entry(world: World, acks: int | str):
+    for _ in range(50):
+        world.clock.pass_s(1)
+        assert world.asked(lambda: world.topic.append(values("a", partition=[0]), acks=acks)) == [PUT, CREATE]
+
+
+def test_an_append_to_three_partitions_is_a_put_for_each(world: World):
+    table = values("a", "b", "c", partition=[0, 1, 2])
+    assert world.asked(lambda: world.topic.append(table)) == [PUT, PUT, PUT, CREATE]
+
+
+def test_a_segment_of_megabytes_is_still_one_put(world: World):
+    assert world.asked(lambda: world.topic.append(noise(1_500, 10_000))) == [PUT, CREATE]
+
+
+def test_a_segment_that_is_written_on_and_on_goes_in_parts_of_10_mib(world: World):
+    calls = Counter(world.asked(lambda: world.topic.append(noise(3_500, 10_000))))
+    assert calls == {"multipart_create": 1, "multipart_part": 4, "multipart_complete": 1, CREATE: 1}
+
+
+@pytest.mark.parametrize(
+    ("pause_s", "more"),
+    [(2.5, []), (4, [GET]), (6, [GET, LIST])],
+    ids=["a moment", "seconds", "so long that entries may be deleted"],
+)
+def test_an_append_after_a_pause_looks_at_the_log_first(world: World, pause_s: float, more: list[RequestKind]):
+    world.clock.pass_s(pause_s)
+    assert world.asked(lambda: world.topic.append(values("a", partition=[0]))) == [PUT, *more, CREATE]
+
+
+def test_a_producers_flush_is_a_put_for_each_partition_and_one_for_the_entry(world: World):
+    with Producer({"lake": world.lake, "linger.ms": 1000}) as producer:
+        for flush in range(3):
+            world.seen.clear()
+            for number in range(300):
+                producer.produce("t", b"%d" % number, partition=number % 3)
+            producer.flush()
+            if flush:  # the first one makes the producer known to the topic
+                assert sorted(world.take()) == [CREATE, PUT, PUT, PUT]
+
+
+# --- waiting -----------------------------------------------------------------------------------------------
+
+
+def test_an_idle_look_is_one_get(world: World):
+    for _ in range(50):
+        world.clock.pass_s(4)
+        assert world.asked(world.topic.state) == [GET]
+
+
+def test_an_idle_reader_looks_less_and_less_often():
+    """Pauses double up to a bound, below which nobody who waits thinks that it was away."""
+    schedule, now_s, looks = LookSchedule(), 0.0, []
+    schedule.add("t", now_s)
+    for _ in range(20):
+        now_s = max(now_s, schedule.next_s())
+        assert schedule.due(now_s) == {"t"}
+        schedule.looked("t", found=False, took_s=0.0, now_s=now_s)
+        looks.append(now_s)
+    pauses = np.diff(looks)
+    assert pauses[0] < 0.01
+    assert (np.diff(pauses) >= -1e-9).all()
+    assert pauses[-1] == pytest.approx(LAST_PAUSE_S)
+    schedule.looked("t", found=True, took_s=0.0, now_s=now_s)
+    assert schedule.next_s() - now_s < 0.01
+
+
+# --- fetch -------------------------------------------------------------------------------------------------
+
+
+def fetched(world: World, partition: int, start: int = 0, end: int | None = None) -> list[RequestKind]:
+    """What reading a range asks, without the look at the log's head before it."""
+    calls = world.asked(lambda: list(world.topic.read(partition, start, end)))
+    assert calls[0] is GET
+    return calls[1:]
+
+
+def test_a_small_segment_is_fetched_by_one_get(world: World):
+    for _ in range(4):
+        world.topic.append(values("a", partition=[1]))
+    assert fetched(world, 1) == [GET] * 4
+    assert fetched(world, 1, 2, 3) == [GET]
+
+
+def test_a_segment_up_to_a_mebibyte_is_fetched_by_one_ranged_get(world: World):
+    world.topic.append(noise(900, 1_000, partition=1))
+    assert fetched(world, 1) == [RANGED_GET]
+
+
+def test_a_large_segment_is_its_end_and_each_row_group_that_is_read(world: World):
+    """Three row groups: 16 MiB, 16 MiB, 2 MiB. Nobody asks for its size: the log's entry says it."""
+    world.topic.append(noise(3_500, 10_000, partition=1))
+    assert fetched(world, 1) == [RANGED_GET] * 4
+    assert fetched(world, 1, 0, 10) == [RANGED_GET] * 2
+    assert fetched(world, 1, 1_000, 2_000) == [RANGED_GET] * 3
+
+
+# --- groups ------------------------------------------------------------------------------------------------
+
+
+def test_a_commit_of_offsets_is_a_look_at_the_topic_and_two_puts(world: World):
+    world.topic.append(values(*"abcdefghij", partition=[0] * 10))
+    positions = LoggedPositions(GroupLog(world.lake))
+    positions.publish("g", {"t": {0: 1}})
+    for offset in range(2, 8):
+        world.clock.pass_s(2)
+        assert world.asked(lambda: positions.publish("g", {"t": {0: offset}})) == [GET, PUT, CREATE]  # noqa: B023
+
+
+def test_a_heartbeat_is_one_put(world: World):
+    leases = Leases(world.lake.storage)
+    assert world.asked(lambda: leases.renew("g", "member", 1)) == [PUT]
+
+
+def test_a_member_alone_in_its_group_lists_nothing(world: World):
+    """A minute: a heartbeat each second, and looks at the group's log."""
+    log, clock = GroupLog(world.lake), world.clock
+    config = MemberConfig(
+        group_id="g", client_id="m", session_timeout_ms=10_000, heartbeat_interval_ms=1_000, strategies=("range",)
+    )
+    member = Membership(
+        log,
+        Leases(world.lake.storage),
+        lambda topics: dict.fromkeys(topics, 3),
+        config,
+        clock=clock,
+        ids=CountingIds(next(world.ids)),
+    )
+    member.subscribe(["t"])
+    member.polled()
+    while len(member.owned) < 3:
+        member.step()
+        clock.pass_s(0.05)
+    world.seen.clear()
+    for _ in range(1200):
+        member.polled()
+        if member.due_s() <= 0:
+            member.step()
+        clock.pass_s(0.05)
+    calls = Counter(world.take())
+    assert set(calls) == {GET, PUT}
+    assert 55 <= calls[PUT] <= 65
+
+
+def test_a_consumer_that_reads_and_commits_lists_nothing(world: World):
+    world.topic.append(values(*(str(i) for i in range(20)), partition=[0] * 20))
+    reader = Consumer(
+        {"lake": world.lake, "group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    )
+    reader.subscribe(["t"])
+    first = reader.poll(20)
+    assert first is not None
+    reader.commit(first, asynchronous=False)
+    world.seen.clear()
+    for _ in range(10):
+        message = reader.poll(20)
+        assert message is not None
+        reader.commit(message, asynchronous=False)
+    calls = Counter(world.take())
+    reader.close()
+    assert calls[CREATE] == 10
+    assert set(calls) <= {GET, PUT, CREATE}
+
+
+# --- transactions ------------------------------------------------------------------------------------------
+
+
+def test_a_transaction_is_its_data_an_intent_an_entry_for_each_topic_and_the_groups(world: World):
+    """Data of two topics, offsets of a group, first pending and then committed: five entries, and five files."""
+    world.lake.create_topic("b", 1)
+    groups = GroupLog(world.lake)
+    producer = TransactionManager(world.lake, "x", LoggedOffsets(groups))
+    producer.init()
+    group = GroupIdentity("g")
+
+    def transaction(offset: int) -> None:
+        producer.begin()
+        for topic in ("t", "b"):
+            producer.stage(topic, values("1"), np.array([0], np.int32))
+        producer.add_offsets(group, {("t", 0): OffsetToCommit(offset)})
+        producer.commit()
+
+    transaction(0)
+    for _ in range(5):
+        calls = Counter(world.asked(lambda: transaction(1)))
+        assert set(calls) <= {GET, PUT, CREATE}
+        assert (calls[PUT], calls[CREATE]) == (5, 5)
+        world.clock.pass_s(0.1)
+
+
+# --- opening -----------------------------------------------------------------------------------------------
+
+
+def test_opening_a_lake_is_one_get(world: World):
+    assert world.asked(world.process) == [GET]
+
+
+def test_opening_a_topic_is_its_checkpoint_and_the_entries_since(world: World):
+    """The floors are looked at before and after; without a checkpoint the log is listed once for one."""
+    for _ in range(4):
+        world.topic.append(values("a", partition=[0]))
+    assert opening(world, since=0) == {LIST: 3, GET: 1}
+    put_checkpoint(world.lake.storage, "t", 3)
+    assert opening(world, since=4) == {LIST: 2, GET: 1, RANGED_GET: 1}
+
+
+def opening(world: World, since: int) -> Counter[RequestKind]:
+    """What opening the topic asks but for entries, which are asked for once each, from `since` to past the head."""
+    lake = world.process()
+    world.seen.clear()
+    version = lake.topic("t").known.version
+    entries = [path for _, path in world.seen if path.endswith(".json")]
+    wanted = [f"t/_delta_log/{v:020d}.json" for v in range(since, version + 1)]
+    assert entries[: len(wanted)] == wanted
+    assert f"t/_delta_log/{version + 1:020d}.json" in entries
+    assert len(entries) <= 3 * len(wanted)  # several are asked for at once, some of them beyond the head
+    return Counter(kind for kind, path in world.seen if not path.endswith(".json"))
+
+
+def test_a_topic_that_is_open_is_opened_again_by_one_get(world: World):
+    assert world.asked(lambda: world.lake.topic("t")) == [GET]
