@@ -15,6 +15,7 @@ from tidelog.cli.group_commands import groups
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.maintain_command import maintain
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.cli.perf_command import perf
 from tidelog.cli.produce_command import produce
 from tidelog.cli.terminal import prose
 from tidelog.cli.topic_commands import topics
@@ -35,6 +36,7 @@ app.add_typer(lakes, name="lake")
 app.add_typer(groups, name="group")
 app.add_typer(transactions, name="transaction")
 app.add_typer(producers, name="producer")
+app.add_typer(perf, name="perf")
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),
