@@ -4,19 +4,25 @@ For catching up, SQL and time travel at Spark's full speed. What a consumer need
 the checkpoint, rate limits, subscribing to patterns) is in `format("tidelog")`.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 from os import PathLike
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidelog.log.errors import InvalidOptionError, LogTrimmedError
 from tidelog.log.lake import Lake
 from tidelog.log.state import TopicState
+from tidelog.spark.s3a import hadoop_address, s3a_settings
+
+Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 
 
 def read_topic(
@@ -37,7 +43,7 @@ def read_topic(
         raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
     with _opened(lake) as opened:
         state = opened.topic(topic).state()
-        reader, folder = spark.read.format("delta"), f"{opened.uri}/{topic}"
+        reader, folder = _reading(spark.read, opened), f"{hadoop_address(opened.uri)}/{topic}"
         if version is not None:
             _require_kept(opened, topic, state, version)
             return _as_records(reader.option("versionAsOf", version).load(folder), topic, None)
@@ -63,13 +69,13 @@ def stream_topic(
     """
     with _opened(lake) as opened:
         state = opened.topic(topic).state()
-        reader = spark.readStream.format("delta")
+        reader = _reading(spark.readStream, opened)
         if starting_version is not None:
             _require_kept(opened, topic, state, starting_version)
             reader = reader.option("startingVersion", starting_version)
         if max_files_per_trigger is not None:
             reader = reader.option("maxFilesPerTrigger", max_files_per_trigger)
-        return _as_records(reader.load(f"{opened.uri}/{topic}"), topic, state)
+        return _as_records(reader.load(f"{hadoop_address(opened.uri)}/{topic}"), topic, state)
 
 
 def create_view(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: str, name: str | None = None) -> str:
@@ -81,6 +87,13 @@ def create_view(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: st
     view = name or topic.replace(".", "_").replace("-", "_")
     read_topic(spark, lake, topic).createOrReplaceTempView(view)
     return view
+
+
+def _reading(reader: Reader, lake: Lake) -> Reader:
+    """The reader for Delta; what a lake's options say of its store it hands on to Hadoop, for this query alone."""
+    if lake.options and lake.uri.startswith(("s3://", "s3a://")):
+        reader = reader.options(**s3a_settings(lake.options, os.environ))
+    return reader.format("delta")
 
 
 def _as_records(table: DataFrame, topic: str, state: TopicState | None) -> DataFrame:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from delta import configure_spark_with_delta_pip
 from pyspark.sql import SparkSession
 
+from tidelog.spark import s3a
+
 # What a session needs, and what makes it quick on small topics. A caller's own settings win.
 SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -38,14 +40,29 @@ def session(
     master: str | None = None,
     config: Mapping[str, str] | None = None,
     packages: Sequence[str] = (),
+    *,
+    native_s3: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """A Spark session for topics: `spark = tidelog.spark.session("my-app")`.
 
     `master` defaults to what spark-submit or SPARK_MASTER says, else `local[*]`. `config` goes over tidelog's
     own settings; `packages` are coordinates of more jars from Maven. Returns the running session when there is one.
+
+    `native_s3` is for native reads on S3 (`read_topic`, `stream_topic`, Delta's SQL): it adds Hadoop's s3a, and tells
+    it how to reach the store by a lake's `options` (`lake.s3.endpoint` ...) and the environment's AWS variables. The
+    source and the sink need none of it. Raises `InvalidConfigError` for options that are no store's.
     """
+    settings = dict(config or {})
+    if native_s3:
+        packages = (*packages, *s3a.PACKAGES)
+        settings = {
+            "spark.jars.excludes": ",".join(s3a.EXCLUDED),
+            **s3a.session_settings(options or {}, os.environ),
+            **settings,
+        }
     builder = configure(_builder(name, master), packages)
-    for key, value in (config or {}).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
