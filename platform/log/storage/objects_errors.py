@@ -29,6 +29,8 @@ _TRIES = re.compile(r" in ([\d.]+)(\w+), after (\d+) retries, max_retries: \d+, 
 _SLOW_DOWN = (429, 503)
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _TRY_LATER = (408, 409, 412, 425, 429)
+# S3 answers 200 to a deletion that it denies, and says so of the key.
+_DELETION_DENIED = re.compile(r"DeleteObjects request failed .*\(code: AccessDenied\)", re.DOTALL)
 _DENIED = (obs.PermissionDeniedError, obs.UnauthenticatedError)
 
 
@@ -93,7 +95,7 @@ def _refused(action: str, location: str, error: Exception, secrets: Collection[s
     text = str(error)
     status = _status(text)
     reason = describe(error, secrets)
-    if isinstance(error, _DENIED) or status in (401, 403):
+    if isinstance(error, _DENIED) or status in (401, 403) or _DELETION_DENIED.search(text):
         return StoragePermissionError(
             f"The store denies the attempt to {action} {location}: {reason}. Check the credentials of this process, "
             "and that they may get, put, list and delete below the lake's root."
