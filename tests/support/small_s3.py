@@ -2,9 +2,10 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import formatdate
 from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,13 +21,16 @@ class SmallS3:
 
     `ignores_conditions`: an object that is there is put over. `looks_early`: for objects of these names, whether one is
     there is looked at before any of `at_once` writers stores his, so that all find none. `forgets`: objects of these
-    names are taken and not kept.
+    names are taken and not kept. `permits` says whether an action of IAM on a bucket, or on "bucket/key", is allowed.
+    `now` is when all objects were put.
     """
 
     ignores_conditions: bool = False
     looks_early: re.Pattern[str] | None = None
     at_once: threading.Barrier | None = None
     forgets: re.Pattern[str] | None = None
+    now: Callable[[], datetime] = lambda: datetime(2026, 11, 21, tzinfo=UTC)
+    permits: Callable[[str, str], bool] = lambda _action, _resource: True
     objects: dict[str, bytes] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
     uploads: dict[str, dict[int, bytes]] = field(default_factory=dict)
@@ -60,9 +64,9 @@ class SmallS3:
             below = {key: key[len(prefix) :] for key in keys}
             folders = {prefix + rest.partition("/")[0] + "/" for rest in below.values() if "/" in rest}
             keys = [key for key in keys if "/" not in below[key]]
+        now = self.now().strftime("%Y-%m-%dT%H:%M:%S.000Z")
         files = "".join(
-            f"<Contents><Key>{escape(key)}</Key><LastModified>2026-11-21T00:00:00.000Z</LastModified>"
-            f"<Size>{sizes[key]}</Size></Contents>"
+            f"<Contents><Key>{escape(key)}</Key><LastModified>{now}</LastModified><Size>{sizes[key]}</Size></Contents>"
             for key in keys
         )
         shared = "".join(f"<CommonPrefixes><Prefix>{escape(f)}</Prefix></CommonPrefixes>" for f in sorted(folders))
@@ -95,6 +99,16 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # one answer in one packet, else each waits for the other side's delayed acknowledgement
     s3: SmallS3
 
+    def parse_request(self) -> bool:
+        if not super().parse_request():
+            return False
+        asked = _action(self.command, self.path)
+        if asked is None or self.s3.permits(*asked):
+            return True
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        self._refuse(403, "AccessDenied")
+        return False
+
     def _asked(self) -> tuple[str, dict[str, str], bytes]:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query, keep_blank_values=True).items()}
@@ -117,7 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
         if "list-type" in query:
             return self._answer(200, self.s3.listing(path.rstrip("/"), query))
         data = self.s3.objects.get(path)
-        if data is None:
+        if data is None:  # only who may list is told that it is not there
+            if not self.s3.permits("s3:ListBucket", path[1:].partition("/")[0]):
+                return self._refuse(403, "AccessDenied")
             return self._refuse(404, "NoSuchKey")
         facts = {"ETag": f'"{md5(data).hexdigest()}"', "Last_Modified": formatdate(usegmt=True)}
         asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("range") or "")
@@ -142,9 +158,14 @@ class _Handler(BaseHTTPRequestHandler):
         path, query, data = self._asked()
         if "delete" in query:
             keys = re.findall(r"<Key>(.*?)</Key>", data.decode())
+            denied = "<Error><Key>{}</Key><Code>AccessDenied</Code><Message>Denied</Message></Error>"
+            told = ""
             for key in keys:
-                self.s3.objects.pop(f"{path.rstrip('/')}/{key}", None)
-            told = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
+                if self.s3.permits("s3:DeleteObject", f"{path.strip('/')}/{key}"):
+                    self.s3.objects.pop(f"{path.rstrip('/')}/{key}", None)
+                    told += f"<Deleted><Key>{key}</Key></Deleted>"
+                else:
+                    told += denied.format(key)
             return self._answer(200, f"<DeleteResult>{told}</DeleteResult>".encode())
         if "uploads" in query:
             upload = f"u{len(self.s3.uploads)}"
@@ -165,3 +186,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *args: object) -> None:
         pass
+
+
+def _action(method: str, target: str) -> tuple[str, str] | None:
+    """The action that IAM decides about a request, and its resource; None for many deletions, which name their own."""
+    parts = urlsplit(target)
+    query, resource = parse_qs(parts.query, keep_blank_values=True), unquote(parts.path).strip("/")
+    if method == "POST" and "delete" in query:
+        return None
+    if "list-type" in query:
+        return "s3:ListBucket", resource
+    if method == "DELETE":
+        return "s3:AbortMultipartUpload" if "uploadId" in query else "s3:DeleteObject", resource
+    return "s3:PutObject" if method in ("PUT", "POST") else "s3:GetObject", resource
