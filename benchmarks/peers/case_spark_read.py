@@ -33,7 +33,7 @@ def run(bench: Bench) -> list[Measure]:
     Opening what is read counts, as a batch query does it each time.
     """
     spark = bench.spark("spark-read")
-    count = sized(bench, 4_000_000)
+    count = sized(bench, 3_000_000)
     rows = keyed_records(spark, bench.work / "rows", count)
     lake, table = filled_lake(bench, rows), filled_table(bench, rows)
     with kafka_topic(bench):

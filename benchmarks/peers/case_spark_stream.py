@@ -26,7 +26,7 @@ TITLE = "Spark streaming read"
 def run(bench: Bench) -> list[Measure]:
     """Each round streams the same records: by both sources, by `stream_topic`, and out of a Delta table."""
     spark = bench.spark("spark-stream")
-    count = sized(bench, 4_000_000)
+    count = sized(bench, 3_000_000)
     rows = keyed_records(spark, bench.work / "rows", count)
     lake, table = filled_lake(bench, rows), filled_table(bench, rows)
     with kafka_topic(bench):

@@ -124,11 +124,13 @@ def _await_gone(admin: AdminClient, topic: str) -> None:
 # --- reading by Spark ------------------------------------------------------------------------------------------
 
 
-def reader_of_kafka(spark: SparkSession, bench: Bench, *, streaming: bool, topic: str = TOPIC) -> DataFrame:
+def reader_of_kafka(
+    spark: SparkSession, bench: Bench, *, streaming: bool, topic: str = TOPIC, options: Mapping[str, str] | None = None
+) -> DataFrame:
     """Spark's Kafka source on the whole topic."""
     reader = (spark.readStream if streaming else spark.read).format("kafka")
     reader = reader.option("kafka.bootstrap.servers", bench.kafka).option("subscribe", topic)
-    return reader.option("startingOffsets", "earliest").load()
+    return reader.option("startingOffsets", "earliest").options(**(options or {})).load()
 
 
 def reader_of_lake(spark: SparkSession, lake: str, *, streaming: bool, topic: str = TOPIC) -> DataFrame:
