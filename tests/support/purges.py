@@ -46,6 +46,14 @@ def resting_topic() -> tuple[Lake, FaultyStorage, FakeClock]:
     return open_lake(storage, clock), storage, clock
 
 
+def everything_in(storage: Storage, folder: str = "") -> dict[str, bytes]:
+    """{path: bytes} of all objects in a folder and below it."""
+    found = {one.path: storage.get(one.path) for one in storage.list_after(folder)}
+    for name in storage.list_folders(folder):
+        found |= everything_in(storage, f"{folder}/{name}".lstrip("/"))
+    return found
+
+
 def data_files(storage: Storage, topic: str = "t") -> set[str]:
     """The topic's data files, by path below its folder."""
     folders = [f"{topic}/{name}" for name in storage.list_folders(topic) if name[0] != "_"]

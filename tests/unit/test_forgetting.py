@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read_offsets, values
-from support.purges import HOUR_S, missing_files, purge_once
+from support.purges import HOUR_S, everything_in, missing_files, purge_once
 from support.rewrites import merge
 
 from tidelog.log.check import Severity, check_lake
@@ -34,8 +34,7 @@ def topic_of(*keys: bytes | None, partitions: int = 1) -> tuple[Lake, FaultyStor
 
 def bytes_with(storage: FaultyStorage, key: bytes) -> list[str]:
     """The objects that hold a key's bytes. Keys of test segments are stored as they are."""
-    objects = storage.inner._objects  # type: ignore[attr-defined]
-    return sorted(path for path, stored in objects.items() if key in stored.data)
+    return sorted(path for path, data in everything_in(storage.inner).items() if key in data)
 
 
 def test_the_records_leave_and_other_offsets_stay() -> None:
@@ -125,10 +124,10 @@ def test_records_below_the_log_start_are_taken_out_of_the_file_that_it_cuts() ->
 
 def test_a_dry_run_counts_and_changes_nothing() -> None:
     lake, storage, _ = topic_of(b"a", SECRET, SECRET)
-    before = dict(storage.inner._objects)  # type: ignore[attr-defined]
+    before = everything_in(storage.inner)
     done = forget(lake, "t", [SECRET], dry_run=True)
     assert (done.records, len(done.rewritten), done.done) == (2, 2, False)
-    assert dict(storage.inner._objects) == before  # type: ignore[attr-defined]
+    assert everything_in(storage.inner) == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,5 @@
+"""Compaction of keys on S3."""
+
+from support.on_s3 import suite
+
+globals().update(suite("test_compacting"))

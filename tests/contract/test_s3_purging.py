@@ -1,0 +1,12 @@
+"""Purging on S3."""
+
+from support.on_s3 import suite
+
+globals().update(
+    suite(
+        "test_purging",
+        "test_many_files",
+        "test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes",
+        "test_what_a_killed_writer_left_unfinished_is_discarded_too",
+    )
+)
