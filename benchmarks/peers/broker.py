@@ -94,7 +94,7 @@ def _properties(port: int, controller: int, logs: Path) -> str:
 def _format(tool: list[str], properties: Path) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     run = subprocess.run(
-        [*tool, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)],
+        [*tool, "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(properties)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if run.returncode:
