@@ -6,6 +6,7 @@ globals().update(
     suite(
         "test_purging",
         "test_many_files",
+        "test_two_at_once",
         "test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes",
         "test_what_a_killed_writer_left_unfinished_is_discarded_too",
     )

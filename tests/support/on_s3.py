@@ -9,8 +9,10 @@ around the store, so that tests may still make it fail, and their clock counts f
 
 import importlib
 import inspect
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
@@ -26,7 +28,7 @@ class DatedStorage(ObjectStorage):
     """A place of its own on the server, with objects as old as a clock says: the server's own clock can't be moved."""
 
     def __init__(self, _: str, clock: Clock) -> None:
-        place = versitygw.server().place()
+        place = _place()
         super().__init__(place.uri, place.options, environment={})
         self.clock = clock
         self.stored_ms: dict[str, int] = {}
@@ -72,6 +74,23 @@ class DistantFaultyStorage(FaultyStorage):
         return self.inner.helpers()
 
 
+_folders: list[Path] = []
+
+
+def _place() -> versitygw.S3Place:
+    place = versitygw.server().place()
+    _folders.append(place.folder)
+    return place
+
+
+@pytest.fixture(autouse=True, scope="module")
+def places_are_removed() -> Iterator[None]:
+    """A file's lakes go at its end, not a test's: clients that a test leaves open may still look at them."""
+    yield
+    while _folders:
+        shutil.rmtree(_folders.pop(), ignore_errors=True)
+
+
 @pytest.fixture(autouse=True)
 def lakes_on_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What makes lakes makes them on the server, which the environment tells how to reach."""
@@ -85,7 +104,7 @@ def lakes_on_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def tmp_path() -> str:
     """A place on the server, for suites that use a folder for nothing but a lake."""
-    return versitygw.server().place().uri
+    return _place().uri
 
 
 def suite(name: str, *without: str) -> dict[str, Any]:
@@ -99,7 +118,7 @@ def suite(name: str, *without: str) -> dict[str, Any]:
     for left_out in without:
         del names[left_out]
     if "lake_address" in names:
-        module.lake_address = lambda: versitygw.server().place().uri  # type: ignore[attr-defined]
+        module.lake_address = lambda: _place().uri  # type: ignore[attr-defined]
     if "lake" in names and "tmp_path" in inspect.signature(inspect.unwrap(names["lake"])).parameters:
         names["tmp_path"] = tmp_path
-    return {**names, "lakes_on_s3": lakes_on_s3}
+    return {**names, "lakes_on_s3": lakes_on_s3, "places_are_removed": places_are_removed}
