@@ -257,14 +257,17 @@ class Door(Generic[S]):
 
         Ahead of a look only an entry proves, once it is created, what was decided on; a refusal proves nothing.
         """
-        self._machine.verify_head(self._state)
         if not ahead:
-            return decide(self._state)
+            return self._decided_here(decide)
         try:
-            outcome = decide(self._state)
+            outcome = self._decided_here(decide)
         except Exception:
             return None
         return outcome if outcome.actions else None
+
+    def _decided_here(self, decide: Callable[[S], Outcome[R]]) -> Outcome[R]:
+        self._machine.verify_head(self._state)
+        return decide(self._state)
 
     def _settle(self, request: str) -> Committed[Any] | None:
         """The answer to a request whose earlier put has turned out to be committed.
