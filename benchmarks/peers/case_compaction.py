@@ -9,8 +9,7 @@ mark in its checkpoint of cleaned offsets.
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -55,15 +54,15 @@ def run(bench: Bench) -> list[Measure]:
     def on_spark(opened: tidelog.Lake) -> Compactor:
         return SparkCompactor(spark, opened.uri)
 
-    with _eager_cleaner(bench):
-        arms: dict[str, Callable[[], float]] = {
-            "tidelog": partial(_compacted, bench, Path(lake), local, count, sizes.setdefault("tidelog", [])),
-            "tidelog on Spark": partial(
-                _compacted, bench, Path(lake), on_spark, count, sizes.setdefault("tidelog on Spark", [])
-            ),
-            "kafka": partial(_cleaned, bench, spark, rows, count, sizes.setdefault("kafka", [])),
-        }
-        times = bench.interleaved(arms)
+    _hurry_cleaner(bench)
+    arms: dict[str, Callable[[], float]] = {
+        "tidelog": partial(_compacted, bench, Path(lake), local, count, sizes.setdefault("tidelog", [])),
+        "tidelog on Spark": partial(
+            _compacted, bench, Path(lake), on_spark, count, sizes.setdefault("tidelog on Spark", [])
+        ),
+        "kafka": partial(_cleaned, bench, spark, rows, count, sizes.setdefault("kafka", [])),
+    }
+    times = bench.interleaved(arms)
     spark.stop()
     return [*_speeds(times, count), *_bytes(sizes, bench.rounds, count // _RECORDS_A_KEY)]
 
@@ -105,26 +104,15 @@ def _compact(lake: tidelog.Lake, compactor: Compactor, count: int) -> None:
 # --- Kafka -----------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _eager_cleaner(bench: Bench) -> Iterator[None]:
-    """The broker's cleaner looks for work at once and has as many threads as a local compaction."""
+def _hurry_cleaner(bench: Bench) -> None:
+    """The broker, which is this case's own, looks for work at once, with as many threads as a local compaction."""
     admin = AdminClient({"bootstrap.servers": bench.kafka})
-    _configure(admin, ResourceType.BROKER, "", _CLEANER)
-    try:
-        yield
-    finally:
-        _configure(admin, ResourceType.BROKER, "", dict.fromkeys(_CLEANER))
+    (broker,) = admin.list_topics(timeout=_PATIENCE_S).brokers
+    _configure(admin, ResourceType.BROKER, str(broker), _CLEANER)
 
 
-def _configure(admin: AdminClient, kind: ResourceType, name: str, config: dict[str, str | None]) -> None:
-    entries = [
-        ConfigEntry(
-            key,
-            value,
-            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
-        )
-        for key, value in config.items()
-    ]
+def _configure(admin: AdminClient, kind: ResourceType, name: str, config: Mapping[str, str]) -> None:
+    entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in config.items()]
     for altered in admin.incremental_alter_configs([ConfigResource(kind, name, incremental_configs=entries)]).values():
         altered.result(_PATIENCE_S)
 
