@@ -257,17 +257,14 @@ class Door(Generic[S]):
 
         Ahead of a look only an entry proves, once it is created, what was decided on; a refusal proves nothing.
         """
-        if not ahead:
-            return self._decided_here(decide)
         try:
-            outcome = self._decided_here(decide)
+            self._machine.verify_head(self._state)
+            outcome = decide(self._state)
         except Exception:
-            return None
-        return outcome if outcome.actions else None
-
-    def _decided_here(self, decide: Callable[[S], Outcome[R]]) -> Outcome[R]:
-        self._machine.verify_head(self._state)
-        return decide(self._state)
+            if ahead:
+                return None
+            raise
+        return outcome if outcome.actions or not ahead else None
 
     def _settle(self, request: str) -> Committed[Any] | None:
         """The answer to a request whose earlier put has turned out to be committed.
