@@ -27,7 +27,7 @@ class Bench:
     @property
     def rounds(self) -> int:
         """Timed rounds, after one of warming up."""
-        return 3 if self.quick else 5
+        return 2 if self.quick else 4
 
     def interleaved(self, arms: Mapping[str, Callable[[], float]], warmups: int = 1) -> dict[str, list[float]]:
         """Run every arm once a round in turning order (A B, B A, ...): what each returned, warming up left out."""
