@@ -44,18 +44,43 @@ def save(kind: str, rows: Sequence[Row], facts: dict[str, Any], settings: dict[s
 
 
 def keep_and_write_readme() -> str:
-    """Keep the newest whole results in the repository, and write the README's table from those kept."""
+    """Keep the newest whole results in the repository, and write the README's table from those kept.
+
+    Cases that were measured again afterwards, in full size, take the place of what the whole run found.
+    """
     KEPT.mkdir(exist_ok=True)
     bodies = []
     for kind in KINDS:
-        fresh, kept = FRESH / f"{kind}.json", KEPT / f"{kind}.json"
-        if fresh.exists():
-            kept.write_text(fresh.read_text(encoding="utf-8"), encoding="utf-8")
-        if kept.exists():
-            bodies.append(json.loads(kept.read_text(encoding="utf-8")))
+        fresh, later, kept = FRESH / f"{kind}.json", FRESH / f"{kind}-partial.json", KEPT / f"{kind}.json"
+        body = _read(fresh) or _read(kept)
+        if body is not None:
+            bodies.append(renewed(body, _read(later)))
+            kept.write_text(json.dumps(bodies[-1], indent=1) + "\n", encoding="utf-8")
     if not bodies:
         raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
     return write_block("bench", _markdown(bodies))
+
+
+def renewed(whole: dict[str, Any], later: dict[str, Any] | None) -> dict[str, Any]:
+    """Whole results, with the rows that a later run of some cases on this machine measured again or adds.
+
+    A row is known by what it measures. A quick run, an earlier one or another machine's changes nothing.
+    """
+    if (
+        later is None
+        or later["settings"]["quick"]
+        or later["at"] <= max([whole["at"], *(again["at"] for again in whole.get("again", []))])
+        or any(later["machine"][fact] != whole["machine"][fact] for fact in ("cpu", "cores", "file_system"))
+    ):
+        return whole
+    found = {row["what"]: row for row in later["rows"]}
+    rows = [found.pop(row["what"], row) for row in whole["rows"]]
+    again = {"at": later["at"], "rows": [row["what"] for row in later["rows"]]}
+    return {**whole, "again": [*whole.get("again", []), again], "rows": [*rows, *found.values()]}
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def write_block(name: str, block: str) -> str:
@@ -73,7 +98,8 @@ def _markdown(bodies: Sequence[dict[str, Any]]) -> str:
     lines = ["| what | must reach | measured |", "|---|---|---|"]
     for body in bodies:
         lines.extend(f"| {r['what']} | {r['must']} | {r['measured']}{_mark(r)} |" for r in body["rows"])
-    days = " and ".join(sorted({body["at"][:10] for body in bodies}))
+    runs = [run for body in bodies for run in (body, *body.get("again", []))]
+    days = " and ".join(sorted({run["at"][:10] for run in runs}))
     kinds = " and ".join(f"[{b['kind']}.json](benchmarks/results/{b['kind']}.json)" for b in bodies)
     lines += ["", f"Measured on {days}: {machine.one_line(bodies[0]['machine'])}. All figures: {kinds}."]
     return "\n".join(lines)

@@ -2,7 +2,8 @@
 
 --only CASE      one case (may be repeated)
 --quick          small sizes, a few minutes; for a look, not for the README
---readme         measure nothing: keep the newest whole results and write the README's table from them
+--readme         measure nothing: keep the newest whole results, with what --only measured again since, and write the
+                 README's table from them
 """
 
 import argparse
