@@ -50,7 +50,7 @@ def run(bench: Bench) -> list[Measure]:
     """Three rounds at each size: records of 100 B, acks=all. A limited time for each system and each axis."""
     values, keys = keyed_records(_FILLED)
     most_records, most_partitions, most_segments = _QUICK if bench.quick else (10**9, 10**9, 10**9)
-    limit_s = 15.0 if bench.quick else 40.0
+    limit_s = 10.0 if bench.quick else 20.0
     found: list[Measure] = []
     for peer in both(bench).values():
         most_cut = min(most_segments, _MOST_KAFKA_SEGMENTS) if peer.is_kafka else most_segments

@@ -81,7 +81,7 @@ def _measure(arguments: argparse.Namespace) -> int:
         facts = _facts(work)
         run = partial(_apart, work, "quick" if arguments.quick else "whole")
         outcome = run_all(arguments.only or CASES, run, arguments.minutes * 60)
-    whole = not (arguments.only or arguments.quick or outcome.failed)
+    whole = not (arguments.only or arguments.quick)
     settings = {"whole": whole, "quick": arguments.quick, "seconds": outcome.seconds, "failed": outcome.failed}
     judged = judge(DEMANDS, outcome.measures, whole=not arguments.only)
     path = report.FRESH / (f"{KIND}.json" if whole else f"{KIND}-partial.json")

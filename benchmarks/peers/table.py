@@ -146,11 +146,13 @@ def leads(family: str) -> dict[str, str]:
 
 
 def sentences(results: Results) -> list[str]:
-    """The standings in words."""
+    """The standings in words, and what is missing."""
     found = []
     for family, stands in standings(results).items():
         parts = [f"{words}: {'; '.join(stands[how])}." for how, words in leads(family).items() if stands[how]]
         found += [f"**Against {NAMES[family]}.** {' '.join(parts)}", ""]
+    if missing := results.settings.get("failed"):
+        found += [f"**Not measured in this run**, as it failed or the time was over: {', '.join(missing)}.", ""]
     return found[:-1]
 
 

@@ -45,6 +45,12 @@ def test_the_words_say_first_where_the_others_are_ahead() -> None:
     )
 
 
+def test_what_a_run_did_not_get_to_is_told() -> None:
+    *_, told = sentences(results(settings={"whole": True, "quick": False, "failed": ["growth"]}))
+    assert told.startswith("**Not measured in this run**")
+    assert told.endswith(": growth.")
+
+
 def test_the_terminal_shows_every_figure_with_its_spread() -> None:
     told = io.StringIO()
     show(results(demands=DEMANDS), Console(file=told, width=200))
