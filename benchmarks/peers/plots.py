@@ -110,12 +110,14 @@ def plots(results: Results) -> list[Plot]:
     flat = [group for group in groups if group.any.at is None and _worth_it(group)]
     rates = [group for group in flat if group.any.unit.endswith("/s")]
     sizes = [group for group in flat if group.any.unit == "B"]
-    waits = [group for group in flat if any(one.samples for one in group.members)]
-    told = {group.any.case for group in waits}
+    told: dict[str, Group] = {}  # a case's p50 and p99 come from the same samples
+    for group in flat:
+        if any(one.samples for one in group.members):
+            told.setdefault(group.any.case, group)
     others = [group for group in flat if group.any.unit in ("ms", "s") and group.any.case not in told]
     found = [
         _of_bars(results, "throughput", f"Throughput in {_RECORDS}: more is better", rates),
-        _of_latencies(results, waits),
+        _of_latencies(results, list(told.values())),
         _of_growth(results, [group for group in groups if group.any.at is not None]),
         _of_bars(results, "bytes", "Bytes on disk: fewer is better", sizes),
         _of_bars(results, "times", "Times: less is better", others),

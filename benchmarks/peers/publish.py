@@ -34,11 +34,17 @@ def after_run(results: Results, path: Path) -> None:
 
 
 def keep_and_write_readme() -> str:
-    """Keep the newest whole results, their page and plots in the repository, and write the README's block from them."""
+    """Keep the newest whole results, their page and plots in the repository, and write the README's block from them.
+
+    Cases that the whole run did not get to are taken from a later run of these.
+    """
     fresh, kept = report.FRESH / f"{KIND}.json", report.KEPT / f"{KIND}.json"
+    later = report.FRESH / f"{KIND}-partial.json"
     if not fresh.exists() and not kept.exists():
         raise SystemExit(f"There are no whole results in {report.FRESH} or {report.KEPT}: run make bench-peers first.")
     results = Results.read(fresh if fresh.exists() else kept)
+    if later.exists():
+        results = results.filled(Results.read(later))
     results.write(kept)
     return report.write_block(KIND, table.markdown(results, _shown(draw(results, report.KEPT))))
 

@@ -4,7 +4,7 @@ import json
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -60,6 +60,18 @@ class Results:
             lines.append(f' "{key}": [\n{listed}\n ]')
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+    def filled(self, later: Self) -> Self:
+        """With the cases that failed here and that a later run on this machine, in full size, measured."""
+        same = all(self.machine[fact] == later.machine[fact] for fact in ("cpu", "cores", "file_system"))
+        got = set(later.settings["seconds"]) - set(later.settings["failed"])
+        missing = [case for case in self.settings["failed"] if case not in got]
+        if not same or later.settings["quick"] or later.at <= self.at or missing == self.settings["failed"]:
+            return self
+        known = {one.case for one in self.measures}
+        more = tuple(one for one in later.measures if one.case not in known)
+        settings = {**self.settings, "failed": missing, "filled_at": later.at}
+        return replace(self, settings=settings, measures=(*self.measures, *more))
 
     def groups(self) -> "list[Group]":
         """What is compared with each other, in the order in which it was measured."""

@@ -17,6 +17,7 @@ _KEPT = (
     "[peers.json](benchmarks/results/peers.json); with the growths and all plots on a page: "
     "[peers.html](benchmarks/results/peers.html)"
 )
+_WIDE = 200  # characters of the table in a file
 _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
 
 
@@ -101,7 +102,12 @@ def show(results: Results, console: Console | None = None) -> None:
         cells += [_SHOWN[how].format(text) if how else "" for text, how in map(line.against, PEERS)]
         mark = "" if line.ok is None else " [green]ok[/]" if line.ok else " [red]short[/]"
         table.add_row(*cells, f"{line.demand}{mark}")
-    (console or Console()).print(table)
+    (console or _console()).print(table)
+
+
+def _console() -> Console:
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=max(terminal.width, _WIDE))
 
 
 def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:

@@ -1,10 +1,11 @@
 """Side by side: the results file, and who is held against whom."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from results import MOST_SAMPLES, Group, Results, name, ratios, standing, thinned
-from support.peers import MEASURES, rate, results, wait
+from support.peers import MACHINE, MEASURES, rate, results, wait
 
 
 def test_a_file_holds_what_was_measured(tmp_path: Path) -> None:
@@ -31,6 +32,38 @@ def test_other_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no results"):
         Results.read(tmp_path / "gone.json")
+
+
+SHORT = {"whole": True, "quick": False, "seconds": {"spark_write": 9.0, "open": 0.0, "growth": 0.0}}
+
+
+def settings(*failed: str, quick: bool = False, **seconds: float) -> dict[str, object]:
+    return {"quick": quick, "seconds": seconds, "failed": list(failed)}
+
+
+def test_what_a_run_did_not_get_to_is_filled_in_by_a_later_one() -> None:
+    short = results([rate("tidelog", [1.0])], settings={**SHORT, "failed": ["open", "growth"]})
+    later = results(
+        [rate("tidelog", [2.0]), wait("tidelog", [3.0], "open")], settings=settings(open=1.0), at="2026-01-02T05"
+    )
+    filled = short.filled(later)
+    assert [(one.case, one.rounds) for one in filled.measures] == [("spark batch write", [1.0]), ("open", [3.0])]
+    assert filled.settings["failed"] == ["growth"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"settings": settings("open", open=1.0), "at": "2026-01-02T05"},
+        {"settings": settings(open=1.0, quick=True), "at": "2026-01-02T05"},
+        {"settings": settings(open=1.0), "at": "2026-01-01"},
+        {"settings": settings(open=1.0), "at": "2026-01-02T05", "machine": {**MACHINE, "cores": 64}},
+    ],
+    ids=["failed too", "quick", "earlier", "another machine"],
+)
+def test_what_fills_nothing_in(more: dict[str, Any]) -> None:
+    short = results([rate("tidelog", [1.0])], settings={**SHORT, "failed": ["open"]})
+    assert short.filled(results([wait("tidelog", [3.0], "open")], **more)) == short
 
 
 def test_thinned_samples_keep_their_ends_and_their_order() -> None:
