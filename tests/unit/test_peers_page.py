@@ -12,7 +12,7 @@ import pytest
 import report
 from measures import Demand
 from PIL import Image
-from support.peers import MEASURES, rate, results
+from support.peers import MEASURES, rate, results, wait
 
 DEMANDS = (Demand("spark batch write", "throughput", "tidelog", "kafka", "fast", at_least=2),)
 DRAWN = plots.plots(results(demands=DEMANDS))
@@ -57,6 +57,11 @@ def test_there_is_a_plot_of_each_kind() -> None:
     opened = results([replace(MEASURES[4], case="open", metric="open", samples=[])])
     assert [plot.key for plot in plots.plots(opened)] == ["times"]
     assert {plot.key for plot in DRAWN} | {"times"} == set(plots.KEYS)
+
+
+def test_the_latencies_of_a_case_are_one_drawing() -> None:
+    (latency,) = plots.plots(results([wait("tidelog", [2.0]), replace(wait("tidelog", [2.0]), metric="p99")]))
+    assert len(latency.panels) == 1
 
 
 def test_nothing_comes_from_outside(read: Reader) -> None:
