@@ -1,7 +1,8 @@
 """Consumers for tests: quick timings, and polling until something is so."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,27 @@ def places(partitions: list[TopicPartition]) -> list[tuple[str, int]]:
 def offsets(partitions: list[TopicPartition]) -> list[int]:
     """Offsets, in the order given."""
     return [p.offset for p in partitions]
+
+
+@contextmanager
+def filled_lake(folder: Path) -> Iterator[Lake]:
+    """A lake with a topic `t` of four partitions, five records in each: partition p holds "p.0" to "p.4"."""
+    with Lake(str(folder)) as opened:
+        opened.create_topic("t", partitions=4)
+        for partition in range(4):
+            fill(opened, "t", *(f"{partition}.{i}" for i in range(5)), partition=partition)
+        yield opened
+
+
+class Told:
+    """Callbacks that keep what they were told: [("assign", [("t", 0), ...]), ...]."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[tuple[str, int]]]] = []
+
+    def subscribe(self, reader: Consumer, *topics: str) -> None:
+        names = ("assign", "revoke", "lost")
+        reader.subscribe(list(topics or ["t"]), **{f"on_{name}": self._callback(name) for name in names})
+
+    def _callback(self, name: str) -> Any:
+        return lambda _, partitions: self.calls.append((name, places(partitions)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.consumers import consumer, fill, offsets, places, poll_some, poll_until, text
+from support.consumers import Told, consumer, fill, filled_lake, offsets, places, poll_some, poll_until, text
 
 from tidelog.clients.constants import OFFSET_INVALID
 from tidelog.clients.consumer import Consumer
@@ -23,25 +23,8 @@ ALL = [("t", p) for p in range(4)]
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake(str(tmp_path)) as opened:
-        opened.create_topic("t", partitions=4)
-        for partition in range(4):
-            fill(opened, "t", *(f"{partition}.{i}" for i in range(5)), partition=partition)
+    with filled_lake(tmp_path) as opened:
         yield opened
-
-
-class Told:
-    """Callbacks that keep what they were told: [("assign", [("t", 0), ...]), ...]."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, list[tuple[str, int]]]] = []
-
-    def subscribe(self, reader: Consumer, *topics: str) -> None:
-        names = ("assign", "revoke", "lost")
-        reader.subscribe(list(topics or ["t"]), **{f"on_{name}": self._callback(name) for name in names})
-
-    def _callback(self, name: str) -> Any:
-        return lambda _, partitions: self.calls.append((name, places(partitions)))
 
 
 def is_shared(*readers: Consumer) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.consumers import PATIENCE_S, consumer, fill, offsets, places, poll_some
+from support.consumers import PATIENCE_S, Told, consumer, filled_lake, offsets, poll_some
 from support.producers import producer
 
 from tidelog.clients.constants import OFFSET_INVALID
@@ -22,23 +22,15 @@ Calls = list[tuple[str, list[tuple[str, int]]]]
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake(str(tmp_path)) as opened:
-        opened.create_topic("t", partitions=4)
-        for partition in range(4):
-            fill(opened, "t", *(f"{partition}.{i}" for i in range(5)), partition=partition)
+    with filled_lake(tmp_path) as opened:
         yield opened
 
 
 def subscribe(reader: Consumer) -> Calls:
     """Subscribe to `t`; what the callbacks are told."""
-    calls: Calls = []
-    reader.subscribe(
-        ["t"],
-        on_assign=lambda _, given: calls.append(("assign", places(given))),
-        on_revoke=lambda _, given: calls.append(("revoke", places(given))),
-        on_lost=lambda _, given: calls.append(("lost", places(given))),
-    )
-    return calls
+    told = Told()
+    told.subscribe(reader)
+    return told.calls
 
 
 def thrown_out_and_back(reader: Consumer) -> None:
