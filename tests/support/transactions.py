@@ -5,10 +5,12 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 import numpy as np
+import pytest
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read, values
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.log.errors import StorageFullError
 from tidelog.log.lake import Lake
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
@@ -80,6 +82,19 @@ class Town:
 
 def stage(producer: TransactionManager, topic: str, *texts: str) -> None:
     producer.stage(topic, values(*texts), np.zeros(len(texts), np.int32))
+
+
+def dies_before(town: Town, topic: str, producer: TransactionManager) -> None:
+    """The producer's commit is decided, and it dies before its entry in this topic."""
+
+    def die(method: str, path: str, phase: str) -> None:
+        if path.startswith(f"{topic}/_delta_log") and method == "put_if_absent":
+            raise StorageFullError("dead")
+
+    town.storage.hook = die
+    with pytest.raises(StorageFullError):
+        producer.commit()
+    town.storage.hook = lambda *call: None
 
 
 def offsets_to(offset: int, topic: str = "in") -> dict[tuple[str, int], OffsetToCommit]:

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from support.logs import values
 from support.purges import HOUR_S, data_files, missing_files
-from support.transactions import Town
+from support.transactions import Town, dies_before
 
 from tidelog.groups.pending_offsets import LoggedOffsets
-from tidelog.log.errors import StorageFullError
 from tidelog.log.holds import Holder
 from tidelog.retention.forgetting import forget
 from tidelog.retention.purging import Purger
@@ -21,15 +20,7 @@ def left_undone() -> tuple[Town, set[str]]:
     producer.begin()
     for topic in ("a", "b"):
         producer.stage(topic, values("1", key=[b"customer-17"]), np.zeros(1, np.int32))
-
-    def die(method: str, path: str, phase: str) -> None:
-        if path.startswith("a/_delta_log") and method == "put_if_absent":
-            raise StorageFullError("dead")
-
-    town.storage.hook = die
-    with pytest.raises(StorageFullError):
-        producer.commit()
-    town.storage.hook = lambda *call: None
+    dies_before(town, "a", producer)
     town.clock.pass_s(3 * HOUR_S)
     return town, data_files(town.storage, "a")
 

@@ -3,14 +3,14 @@
 import pyarrow as pa
 import pytest
 from support.logs import open_lake, put_checkpoint, values
-from support.transactions import Process, Town, copy, stage
+from support.transactions import Process, Town, copy, dies_before, stage
 
 from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.groups.upkeep import GroupsAndTransactions
 from tidelog.log import layout
 from tidelog.log.actions import Txn
 from tidelog.log.decisions import Outcome
-from tidelog.log.errors import CorruptLogError, SegmentTooOldError, StorageFullError
+from tidelog.log.errors import CorruptLogError, SegmentTooOldError
 from tidelog.log.state import TopicState
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.manager import TransactionManager
@@ -31,15 +31,7 @@ def left_undone(town: Town, text: str = "1") -> TransactionManager:
     producer.begin()
     stage(producer, "a", text)
     stage(producer, "b", text)
-
-    def die(method: str, path: str, phase: str) -> None:
-        if path.startswith("a/_delta_log") and method == "put_if_absent":
-            raise StorageFullError("dead")
-
-    town.storage.hook = die
-    with pytest.raises(StorageFullError):
-        producer.commit()
-    town.storage.hook = lambda *call: None
+    dies_before(town, "a", producer)
     return producer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from support.logs import values
-from support.transactions import GROUP, Town, copy, offsets_to, stage
+from support.transactions import GROUP, Town, copy, dies_before, offsets_to, stage
 
 from tidelog.log.errors import (
     InvalidTransactionStateError,
@@ -379,15 +379,7 @@ def test_what_a_dead_producer_has_committed_its_successor_finishes_before_it_beg
     producer.begin()
     stage(producer, "a", "1")
     stage(producer, "b", "1")
-
-    def die(method: str, path: str, phase: str) -> None:
-        if path.startswith("b/_delta_log") and method == "put_if_absent":
-            raise StorageFullError("dead")
-
-    town.storage.hook = die
-    with pytest.raises(StorageFullError):
-        producer.commit()
-    town.storage.hook = lambda *call: None
+    dies_before(town, "b", producer)
     assert town.seen() == [["1"], []]
     assert [one.state for one in town.process().log.undone()] == [State.PREPARE_COMMIT]
     town.process().ready()
