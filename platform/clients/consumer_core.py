@@ -10,8 +10,8 @@ from tidelog.clients.consumer_commits import Committer
 from tidelog.clients.consumer_fetching import Fetcher
 from tidelog.clients.consumer_group import GroupSide
 from tidelog.clients.consumer_rebalance import Events, Rebalancing
+from tidelog.clients.ending import Ending
 from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
-from tidelog.clients.helpers import Ending
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.log.errors import TidelogError

@@ -12,8 +12,8 @@ import pyarrow as pa
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer_commits import partitions_of
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
+from tidelog.clients.ending import Ending
 from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
-from tidelog.clients.helpers import Ending
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.producer_committer import Shared, TopicCommitter
 from tidelog.clients.producer_queue import MOST_BYTES, MOST_ROWS, Account
