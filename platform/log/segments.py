@@ -31,6 +31,9 @@ _COMPRESSED = ("key", "value", "headers.list.element.key", "headers.list.element
 # Less than a disk's block takes a block however it is compressed, and to start the codec takes as long as to write it.
 _WORTH_COMPRESSING_BYTES = 4_096
 _PLAIN = Codec("none", None)
+# Bytes of a page before it is compressed. Pages of Parquet's usual 1 MiB leave the second-level cache on their way
+# through the codec: a quarter of it makes writing an eighth cheaper, and files 1 % larger.
+_PAGE_BYTES = 256 * 1024
 # Timestamps outside years 1 to 9999 get no statistics: no engine's text form holds them.
 _STATS_LOW_MS = -62_135_596_800_000
 _STATS_HIGH_MS = 253_402_300_799_999
@@ -156,6 +159,7 @@ def _options(codec: Codec, keys_repeat: bool) -> dict[str, Any]:
         "column_encoding": {"position": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
         "write_statistics": ["position", "timestamp"],
         "store_schema": False,
+        "data_page_size": _PAGE_BYTES,
     }
 
 

@@ -7,14 +7,11 @@ the checkpoint, rate limits, subscribing to patterns) is in `format("tidelog")`.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import reduce
-from operator import or_
 from os import PathLike
 from typing import TypeVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidelog.log.errors import InvalidOptionError, LogTrimmedError
@@ -23,6 +20,8 @@ from tidelog.log.state import TopicState
 from tidelog.spark.s3a import hadoop_address, s3a_settings
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
+
+_OFFSET = "base_offset + position"
 
 
 def read_topic(
@@ -97,22 +96,22 @@ def _reading(reader: Reader, lake: Lake) -> Reader:
 
 
 def _as_records(table: DataFrame, topic: str, state: TopicState | None) -> DataFrame:
-    offset = F.col("base_offset") + F.col("position")
-    visible = None if state is None else _above_log_start(state, offset)
+    # SQL text is one call to the JVM where columns are one each, and more for what is made of them.
+    visible = None if state is None else _above_log_start(state)
     rows = table if visible is None else table.where(visible)
-    return rows.select(
+    return rows.selectExpr(
         "key",
         "value",
-        F.lit(topic).alias("topic"),
+        f"'{topic}' AS topic",
         "partition",
-        offset.alias("offset"),
+        f"{_OFFSET} AS offset",
         "timestamp",
-        F.col("timestamp_type").alias("timestampType"),
+        "timestamp_type AS timestampType",
         "headers",
     )
 
 
-def _above_log_start(state: TopicState, offset: Column) -> Column | None:
+def _above_log_start(state: TopicState) -> str | None:
     """Hides records below the log start in a segment that delete_records has cut, until it is rewritten."""
     cut = {
         p: state.start(p)
@@ -121,8 +120,8 @@ def _above_log_start(state: TopicState, offset: Column) -> Column | None:
     }
     if not cut:
         return None
-    whole = ~F.col("partition").isin(*cut)
-    return reduce(or_, [(F.col("partition") == p) & (offset >= start) for p, start in sorted(cut.items())], whole)
+    whole = f"partition NOT IN ({', '.join(map(str, cut))})"
+    return " OR ".join([whole, *(f"(partition = {p} AND {_OFFSET} >= {start})" for p, start in cut.items())])
 
 
 def _require_kept(lake: Lake, topic: str, state: TopicState, version: int) -> None:
