@@ -43,6 +43,11 @@ class Plan:
         return 3 if self.quick else 9
 
     @property
+    def jvms(self) -> int:
+        """Spark processes that such a ratio is measured in, where the JVM's own luck counts."""
+        return 1 if self.quick else 3
+
+    @property
     def latencies(self) -> int:
         """Records whose way from append to sink commit is timed."""
         return 40 if self.quick else 200

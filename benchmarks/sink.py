@@ -3,7 +3,8 @@
 import shutil
 from functools import partial
 
-from figures import Row, interleaved, percentile, speed_ratio, summary
+from figures import Row
+from jvms import Arms, answer, compared
 from plan import Plan
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
@@ -11,40 +12,31 @@ from sparks import PARTITIONS, produce, records, seconds, session
 
 import tidelog
 
+_TOPIC, _PLAIN, _PARTITIONED = "tidelog", "delta", "delta_partitioned"
+
 
 def run(plan: Plan) -> list[Row]:
-    """Each round writes the records to a topic, to a Delta table, and to one partitioned like the topic."""
-    spark = session()
-    rows = records(spark, plan)
-    partitioned = rows.withColumn("partition", F.pmod(F.hash("key"), F.lit(PARTITIONS)))
-    rows.select(F.sum(F.length("value"))).collect()  # the files are in the page cache from here on
-    arms = {
-        "tidelog": partial(_to_topic, plan, rows),
-        "delta": partial(_to_delta, plan, rows, ()),
-        "delta_partitioned": partial(_to_delta, plan, partitioned, ("partition",)),
-    }
-    times = interleaved(arms, plan.many_rounds, warmups=2)
-    spark.stop()
-    plain, split = speed_ratio(times, "tidelog", "delta"), speed_ratio(times, "tidelog", "delta_partitioned")
-    rate = plan.records / percentile(times["tidelog"], 50) / 1e6
-    figures = {"records": plan.records, "seconds": {name: summary(taken) for name, taken in times.items()}}
-    what = f"sink, {plan.records / 1e6:g} M records of 100 B keyed, {PARTITIONS} partitions"
+    """Each round writes the records to a topic and to a Delta table, a plain or a partitioned one."""
+    what = (
+        f"sink, {plan.records / 1e6:g} M records of 100 B keyed, {PARTITIONS} partitions, against a plain Delta append"
+    )
+    split = "the same, against a Delta append with partitionBy(partition)"
+    row = partial(compared, __file__, plan, arm=_TOPIC)
     return [
-        Row(
-            f"{what}, against a plain Delta append",
-            "≥ 1.0x",
-            f"{plain:.2f}x ({rate:.1f} M records/s)",
-            plain >= 1,
-            figures,
-        ),
-        Row(
-            "the same, against a Delta append with partitionBy(partition)",
-            "≥ 1.5x",
-            f"{split:.2f}x",
-            split >= 1.5,
-            figures,
-        ),
+        row(what, 1.0, against=_PLAIN, comparison=_PLAIN, processes=plan.jvms),
+        row(split, 1.5, against=_PARTITIONED, comparison=_PARTITIONED, processes=1),
     ]
+
+
+def _arms(plan: Plan, against: str) -> Arms:
+    rows = records(session(), plan)
+    rows.select(F.sum(F.length("value"))).collect()  # the files are in the page cache from here on
+    if against == _PLAIN:
+        delta = partial(_to_delta, plan, rows, ())
+    else:
+        partitioned = rows.withColumn("partition", F.pmod(F.hash("key"), F.lit(PARTITIONS)))
+        delta = partial(_to_delta, plan, partitioned, ("partition",))
+    return {_TOPIC: partial(_to_topic, plan, rows), against: delta}
 
 
 def _to_topic(plan: Plan, rows: DataFrame) -> float:
@@ -67,3 +59,7 @@ def _to_delta(plan: Plan, rows: DataFrame, partition_by: tuple[str, ...]) -> flo
     took = seconds(lambda: rows.write.format("delta").partitionBy(*partition_by).mode("append").save(str(folder)))
     shutil.rmtree(folder)
     return took
+
+
+if __name__ == "__main__":
+    answer(_arms)

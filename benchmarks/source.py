@@ -4,51 +4,46 @@ Each arm is told against a scan timed as it is: `read_topic` with opening what i
 does that once.
 """
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from figures import Row, interleaved, percentile, speed_ratio, summary
+from figures import Row
+from jvms import Arms, answer, compared
 from plan import Plan
 from pyspark.sql import DataFrame, SparkSession
 from sparks import TOPIC, consume, records_topic, seconds, session
 
 import tidelog
 
+_SCAN = "scan"
+
 
 def run(plan: Plan) -> list[Row]:
-    """Each round reads the topic by a scan of its files, as a stream, by `read_topic` and by `stream_topic`."""
+    """Each round reads the topic in one of the ways and by a scan of its files."""
+    what = "streaming source, the same records, noop sink, against Spark's own Parquet scan of the same files"
+
+    def row(what: str, arm: str, must: float, processes: int) -> Row:
+        return compared(__file__, plan, what, must, arm=arm, against=_SCAN, comparison=arm, processes=processes)
+
+    return [
+        row(what, "stream", 0.4, 1),
+        row("`read_topic` against it", "read_topic", 0.9, plan.jvms),
+        row("`stream_topic` against it", "stream_topic", 0.9, plan.jvms),
+    ]
+
+
+def _arms(plan: Plan, arm: str) -> Arms:
     spark = session()
     lake = records_topic(spark, plan)
     files = _files(lake)
     opened = spark.read.parquet(*files)
-    arms: dict[str, Callable[[], float]] = {
-        "scan": lambda: seconds(lambda: consume(opened)),
-        "open and scan": lambda: seconds(lambda: consume(spark.read.parquet(*files))),
-        "stream": lambda: _streamed(plan, _source(spark, lake)),
-        "read_topic": lambda: seconds(lambda: consume(tidelog.spark.read_topic(spark, lake, TOPIC))),
-        "stream_topic": lambda: _streamed(plan, tidelog.spark.stream_topic(spark, lake, TOPIC)),
-    }
-    times = interleaved(arms, plan.many_rounds, warmups=2)
-    spark.stop()
-    return _rows(plan, times)
-
-
-def _rows(plan: Plan, times: dict[str, list[float]]) -> list[Row]:
-    ratio = partial(speed_ratio, times)
-    figures = {"records": plan.records, "seconds": {name: summary(taken) for name, taken in times.items()}}
-    rates = {name: plan.records / percentile(taken, 50) / 1e6 for name, taken in times.items()}
-
-    def row(what: str, arm: str, baseline: str, must: float) -> Row:
-        found = ratio(arm, baseline)
-        return Row(what, f"≥ {must}x", f"{found:.2f}x ({rates[arm]:.1f} M records/s)", found >= must, figures)
-
-    scan = "Spark's own Parquet scan of the same files"
-    return [
-        row(f"streaming source, the same records, noop sink, against {scan}", "stream", "scan", 0.4),
-        row("`read_topic` against it", "read_topic", "open and scan", 0.9),
-        row("`stream_topic` against it", "stream_topic", "scan", 0.9),
-    ]
+    scan = partial(seconds, lambda: consume(opened))
+    if arm == "read_topic":
+        scan = partial(seconds, lambda: consume(spark.read.parquet(*files)))
+        return {arm: lambda: seconds(lambda: consume(tidelog.spark.read_topic(spark, lake, TOPIC))), _SCAN: scan}
+    if arm == "stream_topic":
+        return {arm: lambda: _streamed(plan, tidelog.spark.stream_topic(spark, lake, TOPIC)), _SCAN: scan}
+    return {arm: lambda: _streamed(plan, _source(spark, lake)), _SCAN: scan}
 
 
 def _files(uri: str) -> list[str]:
@@ -73,3 +68,7 @@ def _streamed(plan: Plan, rows: DataFrame) -> float:
     if read != plan.records:
         raise RuntimeError(f"the stream read {read} of {plan.records} records")
     return sum(one["durationMs"]["addBatch"] for one in progress) / 1e3
+
+
+if __name__ == "__main__":
+    answer(_arms)
