@@ -52,13 +52,20 @@ def keep_and_write_readme() -> str:
     bodies = []
     for kind in KINDS:
         fresh, later, kept = FRESH / f"{kind}.json", FRESH / f"{kind}-partial.json", KEPT / f"{kind}.json"
-        body = _read(fresh) or _read(kept)
+        body = newest(_read(fresh), _read(kept))
         if body is not None:
             bodies.append(renewed(body, _read(later)))
             kept.write_text(json.dumps(bodies[-1], indent=1) + "\n", encoding="utf-8")
     if not bodies:
         raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
     return write_block("bench", _markdown(bodies))
+
+
+def newest(fresh: dict[str, Any] | None, kept: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The later whole results. Of the same run those that are kept, which may hold what was measured again since."""
+    if fresh is None or kept is None:
+        return fresh or kept
+    return fresh if fresh["at"] > kept["at"] else kept
 
 
 def renewed(whole: dict[str, Any], later: dict[str, Any] | None) -> dict[str, Any]:

@@ -14,9 +14,9 @@ PARTITIONS = 8
 LAKE, TOPIC = "records-lake", "records"
 
 
-def session() -> SparkSession:
-    """tidelog's own session on all cores, quiet."""
-    spark = tidelog.spark.session("tidelog-bench")
+def session(heap: str | None = None) -> SparkSession:
+    """tidelog's own session on all cores, quiet; `heap` is the driver's, as Spark writes it (Spark's default: 1g)."""
+    spark = tidelog.spark.session("tidelog-bench", config={"spark.driver.memory": heap} if heap else None)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

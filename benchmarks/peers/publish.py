@@ -40,9 +40,11 @@ def keep_and_write_readme() -> str:
     """
     fresh, kept = report.FRESH / f"{KIND}.json", report.KEPT / f"{KIND}.json"
     later = report.FRESH / f"{KIND}-partial.json"
-    if not fresh.exists() and not kept.exists():
+    whole = [Results.read(path) for path in (kept, fresh) if path.exists()]
+    if not whole:
         raise SystemExit(f"There are no whole results in {report.FRESH} or {report.KEPT}: run make bench-peers first.")
-    results = Results.read(fresh if fresh.exists() else kept)
+    # Of the same run those that are kept, which may hold what was measured again since.
+    results = max(whole, key=lambda one: one.at)
     if later.exists():
         results = results.filled(Results.read(later))
     results.write(kept)

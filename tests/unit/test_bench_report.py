@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from report import renewed
+from report import newest, renewed
 
 MACHINE = {"cpu": "a processor", "cores": 2, "file_system": "ext4"}
 
@@ -49,3 +49,12 @@ def test_a_run_counts_once() -> None:
 )
 def test_what_does_not_count(later: dict[str, Any] | None) -> None:
     assert renewed(WHOLE, later) == WHOLE
+
+
+def test_of_one_run_the_results_that_were_kept_count() -> None:
+    kept = renewed(WHOLE, body("2026-01-02T11:00", ("sink", "1.1x")))
+    assert newest(WHOLE, kept) is kept
+    assert newest(WHOLE, None) is WHOLE
+    assert newest(None, kept) is kept
+    another = body("2026-01-02T12:00", ("sink", "1.0x"))
+    assert newest(another, kept) is another
