@@ -19,7 +19,7 @@ import tidelog
 from tidelog.log.clock import SystemClock
 
 TITLE = "Opening a topic after many appends"
-CASE = "open"
+CASE = "open after {:,} appends"
 _TOPIC = "opened"
 _FILLED = 1_000_000
 _LOG = "_delta_log"
@@ -45,7 +45,8 @@ def run(bench: Bench) -> list[Measure]:
         found[DELTA].append(_loaded_ms(table))
     peers[KAFKA].delete_topic(_TOPIC)
     # Delta has no newest record: its figure is for DeltaTable(...) alone.
-    return [Measure(CASE, system, "open", "ms", "lower", one) for system, one in found.items()]
+    case = CASE.format(appends)
+    return [Measure(case, system, "open", "ms", "lower", one) for system, one in found.items()]
 
 
 class _Hasty(SystemClock):
