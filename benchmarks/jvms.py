@@ -17,16 +17,14 @@ from plan import Plan
 Arms = Mapping[str, Callable[[], float]]
 
 
-def compared(
-    file: str, plan: Plan, what: str, must: float, *, arm: str, against: str, comparison: str, processes: int
-) -> Row:
+def compared(file: str, plan: Plan, what: str, must: float, *, arm: str, against: str, processes: int) -> Row:
     """The row of an arm that moves the plan's records, against another, timed in so many processes one after another.
 
-    `file` is a case whose `main` is `answer`, which knows the comparison.
+    `file` is a case whose `main` is `answer`, which makes the two.
     """
     times: dict[str, list[float]] = {arm: [], against: []}
     for _ in range(processes):
-        command = [sys.executable, file, comparison, str(plan.work), str(plan.quick)]
+        command = [sys.executable, file, arm, against, str(plan.work), str(plan.quick)]
         out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         for name, taken in json.loads(out.splitlines()[-1]).items():
             times[name].extend(taken)
@@ -36,8 +34,8 @@ def compared(
     return Row(what, f"≥ {must}x", f"{ratio:.2f}x ({rate:.1f} M records/s)", ratio >= must, figures)
 
 
-def answer(arms: Callable[[Plan, str], Arms]) -> None:
-    """Time the two arms of the comparison that this process was started for, and tell `compared`."""
-    comparison, work, quick = sys.argv[1:]
+def answer(arms: Callable[[Plan, str, str], Arms]) -> None:
+    """Time the two arms that this process was started for, and tell `compared`."""
+    arm, against, work, quick = sys.argv[1:]
     plan = Plan(Path(work), quick == "True")
-    print(json.dumps(interleaved(arms(plan, comparison), plan.rounds, warmups=2)))
+    print(json.dumps(interleaved(arms(plan, arm, against), plan.rounds, warmups=2)))

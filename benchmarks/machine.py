@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,11 @@ def describe(folder: Path) -> dict[str, Any]:
         "versions": {name: version(name) for name in _PACKAGES},
         "load_before": round(os.getloadavg()[0], 2),
     }
+
+
+def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether figures of the one machine may stand beside the other's in one table."""
+    return all(one[fact] == other[fact] for fact in ("cpu", "cores", "file_system"))
 
 
 def one_line(facts: dict[str, Any]) -> str:

@@ -77,7 +77,7 @@ def renewed(whole: dict[str, Any], later: dict[str, Any] | None) -> dict[str, An
         later is None
         or later["settings"]["quick"]
         or later["at"] <= max([whole["at"], *(again["at"] for again in whole.get("again", []))])
-        or any(later["machine"][fact] != whole["machine"][fact] for fact in ("cpu", "cores", "file_system"))
+        or not machine.is_same(later["machine"], whole["machine"])
     ):
         return whole
     found = {row["what"]: row for row in later["rows"]}

@@ -12,7 +12,7 @@ from sparks import PARTITIONS, produce, records, seconds, session
 
 import tidelog
 
-_TOPIC, _PLAIN, _PARTITIONED = "tidelog", "delta", "delta_partitioned"
+_PLAIN, _PARTITIONED = "delta", "delta_partitioned"
 
 
 def run(plan: Plan) -> list[Row]:
@@ -21,14 +21,14 @@ def run(plan: Plan) -> list[Row]:
         f"sink, {plan.records / 1e6:g} M records of 100 B keyed, {PARTITIONS} partitions, against a plain Delta append"
     )
     split = "the same, against a Delta append with partitionBy(partition)"
-    row = partial(compared, __file__, plan, arm=_TOPIC)
+    row = partial(compared, __file__, plan, arm="tidelog")
     return [
-        row(what, 1.0, against=_PLAIN, comparison=_PLAIN, processes=plan.jvms),
-        row(split, 1.5, against=_PARTITIONED, comparison=_PARTITIONED, processes=1),
+        row(what, 1.0, against=_PLAIN, processes=plan.jvms),
+        row(split, 1.5, against=_PARTITIONED, processes=1),
     ]
 
 
-def _arms(plan: Plan, against: str) -> Arms:
+def _arms(plan: Plan, arm: str, against: str) -> Arms:
     rows = records(session(), plan)
     rows.select(F.sum(F.length("value"))).collect()  # the files are in the page cache from here on
     if against == _PLAIN:
@@ -36,7 +36,7 @@ def _arms(plan: Plan, against: str) -> Arms:
     else:
         partitioned = rows.withColumn("partition", F.pmod(F.hash("key"), F.lit(PARTITIONS)))
         delta = partial(_to_delta, plan, partitioned, ("partition",))
-    return {_TOPIC: partial(_to_topic, plan, rows), against: delta}
+    return {arm: partial(_to_topic, plan, rows), against: delta}
 
 
 def _to_topic(plan: Plan, rows: DataFrame) -> float:

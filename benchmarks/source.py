@@ -15,15 +15,13 @@ from sparks import TOPIC, consume, records_topic, seconds, session
 
 import tidelog
 
-_SCAN = "scan"
-
 
 def run(plan: Plan) -> list[Row]:
     """Each round reads the topic in one of the ways and by a scan of its files."""
     what = "streaming source, the same records, noop sink, against Spark's own Parquet scan of the same files"
 
     def row(what: str, arm: str, must: float, processes: int) -> Row:
-        return compared(__file__, plan, what, must, arm=arm, against=_SCAN, comparison=arm, processes=processes)
+        return compared(__file__, plan, what, must, arm=arm, against="scan", processes=processes)
 
     return [
         row(what, "stream", 0.4, 1),
@@ -32,7 +30,7 @@ def run(plan: Plan) -> list[Row]:
     ]
 
 
-def _arms(plan: Plan, arm: str) -> Arms:
+def _arms(plan: Plan, arm: str, against: str) -> Arms:
     spark = session()
     lake = records_topic(spark, plan)
     files = _files(lake)
@@ -40,10 +38,10 @@ def _arms(plan: Plan, arm: str) -> Arms:
     scan = partial(seconds, lambda: consume(opened))
     if arm == "read_topic":
         scan = partial(seconds, lambda: consume(spark.read.parquet(*files)))
-        return {arm: lambda: seconds(lambda: consume(tidelog.spark.read_topic(spark, lake, TOPIC))), _SCAN: scan}
+        return {arm: lambda: seconds(lambda: consume(tidelog.spark.read_topic(spark, lake, TOPIC))), against: scan}
     if arm == "stream_topic":
-        return {arm: lambda: _streamed(plan, tidelog.spark.stream_topic(spark, lake, TOPIC)), _SCAN: scan}
-    return {arm: lambda: _streamed(plan, _source(spark, lake)), _SCAN: scan}
+        return {arm: lambda: _streamed(plan, tidelog.spark.stream_topic(spark, lake, TOPIC)), against: scan}
+    return {arm: lambda: _streamed(plan, _source(spark, lake)), against: scan}
 
 
 def _files(uri: str) -> list[str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from machine import is_same
 from measures import Measure
 
 KIND = "peers"
@@ -63,10 +64,14 @@ class Results:
 
     def filled(self, later: Self) -> Self:
         """With the cases that failed here and that a later run on this machine, in full size, measured."""
-        same = all(self.machine[fact] == later.machine[fact] for fact in ("cpu", "cores", "file_system"))
         got = set(later.settings["seconds"]) - set(later.settings["failed"])
         missing = [case for case in self.settings["failed"] if case not in got]
-        if not same or later.settings["quick"] or later.at <= self.at or missing == self.settings["failed"]:
+        if (
+            not is_same(self.machine, later.machine)
+            or later.settings["quick"]
+            or later.at <= self.at
+            or missing == self.settings["failed"]
+        ):
             return self
         known = {one.case for one in self.measures}
         more = tuple(one for one in later.measures if one.case not in known)
