@@ -1,5 +1,7 @@
 """Style that one file keeps or breaks, over every file, and a bad snippet for each rule."""
 
+import warnings
+
 import pytest
 import tidy_rules as rules
 from tidy_repository import package_sources, python_sources
@@ -24,6 +26,17 @@ def test_every_python_file_keeps(rule):
     assert complaints(rule, python_sources()) == []
 
 
+def test_files_that_near_the_limit_are_named():
+    for source in python_sources():
+        if warning := rules.long_file(source):
+            warnings.warn(warning, stacklevel=1)
+
+
+def test_a_warning_begins_behind_400_lines():
+    assert not rules.long_file(parse("x = 1\n" * 400, "tidelog.log.x"))
+    assert "401 lines" in rules.long_file(parse("x = 1\n" * 401, "tidelog.log.x"))
+
+
 @pytest.mark.parametrize("rule", IN_THE_PACKAGE, ids=lambda rule: rule.__name__)
 def test_the_package_keeps(rule):
     assert complaints(rule, package_sources()) == []
@@ -34,7 +47,7 @@ def function_of(lines: int) -> str:
 
 
 BAD = [
-    (rules.short_files, "tidelog.log.x", "x = 1\n" * 401),
+    (rules.short_files, "tidelog.log.x", "x = 1\n" * 501),
     (rules.short_functions, "tidelog.log.x", function_of(71)),
     (rules.short_functions, "tidelog.log.x", "async " + function_of(71)),
     (rules.absolute_imports, "tidelog.log.x", "from .errors import TidelogError"),
@@ -69,7 +82,7 @@ BAD = [
     (rules.init_files_only_re_export, "tidelog", "def helper(): ..."),
 ]
 GOOD = [
-    (rules.short_files, "tidelog.log.x", "x = 1\n" * 400),
+    (rules.short_files, "tidelog.log.x", "x = 1\n" * 500),
     (rules.short_functions, "tidelog.log.x", function_of(70)),
     (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.errors import TidelogError"),
     (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
