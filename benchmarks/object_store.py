@@ -176,8 +176,14 @@ class Slow:
         with self._trip(), self._inner.create(path) as file:
             yield file
 
-    def sync(self, paths: Iterable[str]) -> None:
+    def head(self, path: str) -> ObjectInfo:
+        """The object's size and time."""
+        with self._trip():
+            return self._inner.head(path)
+
+    def sync(self, paths: Iterable[str]) -> list[str]:  # noqa: ARG002 - nothing is looked at
         """Every put is durable."""
+        return []
 
     def open(self, path: str, size: int | None = None) -> Any:
         """A file to read."""

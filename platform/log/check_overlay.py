@@ -34,6 +34,12 @@ class Overlay:
             raise ObjectNotFoundError(f"{self.uri}/{path} would be deleted by an earlier step.")
         return data
 
+    def head(self, path: str) -> ObjectInfo:
+        """The object's size and time, the change's if there is one."""
+        if path not in self._changed:
+            return self._below.head(path)
+        return ObjectInfo(path, len(self.get(path)), self._now_ms)
+
     def open(self, path: str, size: int | None = None) -> Any:
         """A file to read."""
         return pa.BufferReader(self.get(path)) if path in self._changed else self._below.open(path, size)
@@ -58,8 +64,9 @@ class Overlay:
         yield file
         self._changed[path] = file.getvalue()
 
-    def sync(self, paths: Iterable[str]) -> None:
+    def sync(self, paths: Iterable[str]) -> list[str]:  # noqa: ARG002 - nothing is looked at
         """Nothing lasts here."""
+        return []
 
     def delete(self, path: str) -> None:
         """Hide the object."""

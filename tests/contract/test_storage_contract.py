@@ -11,6 +11,7 @@ from support.storage_adapters import ADAPTERS, WRITES, names, write
 
 from tidelog.log.errors import InvalidPathError, ObjectNotFoundError
 from tidelog.log.storage import ObjectStorage, Storage
+from tidelog.log.storage.port import Distant
 
 every_write = pytest.mark.parametrize("how", WRITES)
 
@@ -18,6 +19,10 @@ every_write = pytest.mark.parametrize("how", WRITES)
 @pytest.fixture(params=ADAPTERS)
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return ADAPTERS[request.param](tmp_path)
+
+
+def is_distant(storage: Storage) -> bool:
+    return isinstance(storage, Distant)
 
 
 # --- objects -----------------------------------------------------------------------------------------------
@@ -112,7 +117,7 @@ MISSING = ["nothing", "no/such/folder/a", "folder/b", "folder"]
 
 
 @pytest.mark.parametrize("path", MISSING)
-@pytest.mark.parametrize("read", ["get", "open"])
+@pytest.mark.parametrize("read", ["get", "head", "open"])
 def test_reading_what_is_not_there_says_so_and_names_it(storage: Storage, read: str, path: str):
     storage.put("folder/a", b"1")
     with pytest.raises(ObjectNotFoundError) as caught:
@@ -146,12 +151,23 @@ def test_deleting_twice(storage: Storage):
         storage.get("folder/a")
 
 
-def test_sync_passes_over_what_is_not_there(storage: Storage):
+def test_sync_says_what_is_not_there(storage: Storage):
     storage.put("t/a", b"1")
-    storage.sync(["t/a", "t/missing", "no/folder/b"])
-    storage.sync([])
-    storage.sync(iter(["t/a"]))
+    missing = ["t/missing", "t", "no/folder/b"]
+    # Where every put is durable it looks at nothing.
+    assert storage.sync(["t/missing", "t/a", "t", "no/folder/b"]) == ([] if is_distant(storage) else missing)
+    assert storage.sync([]) == []
+    assert storage.sync(iter(["t/a"])) == []
     assert names(storage, "t") == ["t/a"]
+
+
+@every_write
+@pytest.mark.parametrize("size", [0, 1, 20_000_000])
+def test_head_tells_what_a_listing_tells(storage: Storage, how: str, size: int):
+    WRITES[how](storage, "f/a b%20ü", bytes(size))
+    (listed,) = storage.list_after("f")
+    assert storage.head("f/a b%20ü") == listed
+    assert listed.size == size
 
 
 # --- create ------------------------------------------------------------------------------------------------
@@ -276,6 +292,7 @@ REFUSED += [".x.tmp", "a/.x.tmp", "a/\ud800"]
 def test_paths_that_are_none_are_refused_and_reach_nothing(storage: Storage, path: str):
     calls: list[Callable[[], object]] = [
         lambda: storage.get(path),
+        lambda: storage.head(path),
         lambda: storage.put(path, b""),
         lambda: storage.put_if_absent(path, b""),
         lambda: write(storage, path, b""),
@@ -284,7 +301,7 @@ def test_paths_that_are_none_are_refused_and_reach_nothing(storage: Storage, pat
     ]
     if path:  # "" is the root, a folder
         calls += [lambda: storage.list_after(path), lambda: storage.list_folders(path)]
-    if not isinstance(storage, ObjectStorage):  # whose sync looks at nothing
+    if not is_distant(storage):  # whose sync looks at nothing
         calls.append(lambda: storage.sync([path]))
     for call in calls:
         with pytest.raises(InvalidPathError) as caught:

@@ -75,6 +75,8 @@ def broken(storage: Storage, size: int) -> None:
 DONE: dict[str, tuple[Callable[[Storage], Any], dict[str, int]]] = {
     "get": (lambda s: s.get("x/small"), {"get": 1}),
     "get nothing": (lambda s: missing(lambda: s.get("x/none")), {"get": 1}),
+    "head": (lambda s: s.head("x/small"), {"head": 1}),
+    "head of nothing": (lambda s: missing(lambda: s.head("x/none")), {"head": 1}),
     "put": (lambda s: s.put("x/a", b"1"), {"put": 1}),
     "put 16 MB": (lambda s: s.put("x/a", bytes(16 * MB)), {"put": 1}),
     "put 20 MB": (lambda s: s.put("x/a", bytes(20 * MB)), {"begin": 1, "part": 3, "end": 1}),

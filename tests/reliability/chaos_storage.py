@@ -107,6 +107,10 @@ class ChaosStorage:
         self._require(path)
         return self._inner.get(path)
 
+    def head(self, path: str) -> ObjectInfo:
+        self._require(path)
+        return self._inner.head(path)
+
     def open(self, path: str, size: int | None = None) -> Any:
         self._require(path)
         return self._inner.open(path, size)
@@ -148,15 +152,16 @@ class ChaosStorage:
             yield _File(file, lambda: self._require(path, writes=True))  # type: ignore[misc]
         self._answer(path, None)
 
-    def sync(self, paths: Iterable[str]) -> None:
+    def sync(self, paths: Iterable[str]) -> list[str]:
         wanted = list(paths)
         for path in wanted:
             self._require(path)
         since_ns = time.monotonic_ns()
-        self._inner.sync(wanted)
+        missing = self._inner.sync(wanted)
         self._notes.synced(since_ns, wanted)
         if wanted:
             self._answer(wanted[0], None)
+        return missing
 
     def delete(self, path: str) -> None:
         self._require(path)

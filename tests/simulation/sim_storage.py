@@ -107,6 +107,9 @@ class SimStorage:
     def get(self, path: str) -> bytes:
         return self._call("get", path, lambda: self.disk.get(path))
 
+    def head(self, path: str) -> ObjectInfo:
+        return self._call("head", path, lambda: self.disk.head(path))
+
     def open(self, path: str, size: int | None = None) -> Any:
         return self._call("open", path, lambda: self.disk.open(path, size))
 
@@ -137,9 +140,9 @@ class SimStorage:
         yield file
         self._put("create", path, file.data())
 
-    def sync(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            self._call("sync", path, lambda path=path: self.disk.sync([path]))
+    def sync(self, paths: Iterable[str]) -> list[str]:
+        missing = (self._call("sync", path, lambda path=path: self.disk.sync([path])) for path in paths)
+        return [path for found in missing for path in found]
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """No snapshot: of what changes during the call, any part may show."""

@@ -12,7 +12,7 @@ Hook = Callable[[str, str, str], None]
 class FaultyStorage:
     """`inner`, with `hook(method, path, phase)` called around every call; what the hook raises, the caller gets.
 
-    - `method` is the port's method name: "get", "put_if_absent", "put", "create", "write", "sync", "open",
+    - `method` is the port's method name: "get", "head", "put_if_absent", "put", "create", "write", "sync", "open",
       "list_after", "list_folders", "delete". "write" is each `write` to a file of `create`.
     - `path` is the object's path; for listings the folder; for "sync" it is called once per path.
     - `phase` is "before" (raising: the call never reached the store) or "after" (raising: it was carried out
@@ -42,6 +42,9 @@ class FaultyStorage:
     def get(self, path: str) -> bytes:
         return self._around("get", path, lambda: self.inner.get(path))
 
+    def head(self, path: str) -> ObjectInfo:
+        return self._around("head", path, lambda: self.inner.head(path))
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         return self._around("put_if_absent", path, lambda: self.inner.put_if_absent(path, data))
 
@@ -55,9 +58,9 @@ class FaultyStorage:
             yield _FaultyFile(file, path, self)  # type: ignore[misc]
         self.hook("create", path, "after")
 
-    def sync(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            self._around("sync", path, lambda path=path: self.inner.sync([path]))
+    def sync(self, paths: Iterable[str]) -> list[str]:
+        missing = (self._around("sync", path, lambda path=path: self.inner.sync([path])) for path in paths)
+        return [path for found in missing for path in found]
 
     def open(self, path: str, size: int | None = None) -> Any:
         return self._around("open", path, lambda: self.inner.open(path, size))

@@ -145,6 +145,19 @@ def test_errors_of_changing_a_name_are_unknown_outcomes_unless_proven(
     assert not root.exists() or files_below(root) == []
 
 
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.EACCES, StoragePermissionError), (errno.EIO, StorageError), (errno.ELOOP, StorageError)]
+)
+def test_errors_of_head(root: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError]):
+    storage = LocalStorage(root)
+    storage.put("f/a", b"1")
+    fail_os(monkeypatch, "stat", number)
+    with pytest.raises(StorageError) as caught:
+        storage.head("f/a")
+    assert type(caught.value) is kind
+    assert f"{root}/f/a" in str(caught.value)
+
+
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENOTDIR, errno.EIO])
 def test_errors_of_listing(root: Path, monkeypatch: pytest.MonkeyPatch, number: int):
     kind = StoragePermissionError if number == errno.EACCES else StorageError

@@ -156,6 +156,7 @@ NOT_DELETED = Answer(
 )
 CALLS: dict[str, Callable[[ObjectStorage], object]] = {
     "get": lambda storage: storage.get("a"),
+    "head": lambda storage: storage.head("a"),
     "open": lambda storage: storage.open("a"),
     "put": lambda storage: storage.put("a", b"1"),
     "create": lambda storage: write(storage, "a", b"1"),
@@ -164,7 +165,7 @@ CALLS: dict[str, Callable[[ObjectStorage], object]] = {
     "list_after b": lambda storage: list(storage.list_after("f", "b")),
     "list_folders": lambda storage: storage.list_folders("f"),
 }
-READS = ["get", "open", "list_after", "list_after b", "list_folders"]
+READS = ["get", "head", "open", "list_after", "list_after b", "list_folders"]
 WRITES = ["put", "create", "delete"]
 
 
@@ -175,7 +176,7 @@ def answers(names: list[str], script: list[Answer], kind: type[StorageError] | N
 @pytest.mark.parametrize(
     ("call", "script", "expected"),
     [
-        *answers(["get", "open"], [reply(404, "NoSuchKey")], ObjectNotFoundError),
+        *answers(["get", "head", "open"], [reply(404, "NoSuchKey")], ObjectNotFoundError),
         *answers(["get"], [reply(404, "NoSuchBucket")], StorageError),
         *answers([*READS, *WRITES], [reply(403)], StoragePermissionError),
         *answers([*READS, *WRITES], [reply(500), reply(500)], StorageUnavailableError),
@@ -200,7 +201,7 @@ def test_other_methods(
 
 
 def test_sync_asks_nothing(storage: ObjectStorage, server: ScriptedServer):
-    storage.sync(["a", "b"])
+    assert storage.sync(["a", "b"]) == []
     assert server.seen == []
 
 

@@ -41,6 +41,11 @@ class CountingStorage:
         self.requests.note_received(len(data))
         return data
 
+    def head(self, path: str) -> ObjectInfo:
+        """The object's size and time. Raises `ObjectNotFoundError`."""
+        self.requests.note(RequestKind.HEAD, path)
+        return self._inner.head(path)
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create the object unless one is there."""
         self.requests.note(RequestKind.CONDITIONAL_PUT, path, sent=len(data))
@@ -75,9 +80,9 @@ class CountingStorage:
             raise
         self.requests.note_written(path, written, PART_BYTES - 1, PART_BYTES)
 
-    def sync(self, paths: Iterable[str]) -> None:
+    def sync(self, paths: Iterable[str]) -> list[str]:
         """As the store inside; an object store is asked nothing."""
-        self._inner.sync(paths)
+        return self._inner.sync(paths)
 
     def open(self, path: str, size: int | None = None) -> Any:
         """A file that is read by ranges. Raises `ObjectNotFoundError`."""

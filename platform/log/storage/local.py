@@ -10,6 +10,7 @@ folder above up to the first one known to last were fsynced.
 
 import io
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -99,6 +100,18 @@ class LocalStorage:
             os.close(fd)
         return data
 
+    def head(self, path: str) -> ObjectInfo:
+        """The file's size and time. Raises `ObjectNotFoundError`."""
+        check_path(path)
+        location = f"{self._root}/{path}"
+        try:
+            found = os.stat(location)
+        except OSError as error:
+            raise failed_to_read(location, error) from error
+        if not stat.S_ISREG(found.st_mode):
+            raise not_found(location)
+        return ObjectInfo(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
     def open(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002 - the disk knows
         """A `pyarrow.OSFile`. Raises `ObjectNotFoundError`.
 
@@ -129,12 +142,12 @@ class LocalStorage:
     def _infos(self, prefix: str, entries: list[os.DirEntry[str]]) -> Iterator[ObjectInfo]:
         for entry in entries:
             try:
-                stat = entry.stat()
+                found = entry.stat()
             except FileNotFoundError:
                 continue  # deleted since the folder was read
             except OSError as error:
                 raise failed("list", entry.path, error) from error
-            yield ObjectInfo(prefix + entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000)
+            yield ObjectInfo(prefix + entry.name, found.st_size, found.st_mtime_ns // 1_000_000)
 
     def list_folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder`, sorted, empty ones too."""
@@ -289,26 +302,32 @@ class LocalStorage:
 
     # --- durability ----------------------------------------------------------------------------------------
 
-    def sync(self, paths: Iterable[str]) -> None:
-        """fsync the files, their folders, and the folders above that are not known to last."""
+    def sync(self, paths: Iterable[str]) -> list[str]:
+        """fsync the files, their folders, and the folders above that are not known to last; the paths without a file."""
         folders: dict[str, None] = {}
+        missing = []
         for path in paths:
             check_path(path)
             location = f"{self._root}/{path}"
             if self._fsync_file(location):
                 folders[location[: location.rindex("/")]] = None
+            else:
+                missing.append(path)
         for folder in folders:
             try:
                 self._fsync_folder(folder)
                 self._make_lasting(folder)
             except OSError as error:
                 raise failed("sync", folder, error) from error
+        return missing
 
     def _fsync_file(self, location: str) -> bool:
         """Whether there was a file to sync."""
         try:
             fd = os.open(location, _READ)
             try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    return False
                 os.fsync(fd)
             finally:
                 os.close(fd)

@@ -53,13 +53,12 @@ class MemoryStorage:
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
-        check_path(path)
-        try:
-            return self._objects[path].data
-        except KeyError:
-            raise ObjectNotFoundError(
-                f"There is no object {self.uri}/{path}. Check the path, or whether it was deleted."
-            ) from None
+        return self._object(path).data
+
+    def head(self, path: str) -> ObjectInfo:
+        """The object's size and time. Raises `ObjectNotFoundError`."""
+        found = self._object(path)
+        return ObjectInfo(path, len(found.data), found.modified_ms)
 
     def open(self, path: str, size: int | None = None) -> Any:  # noqa: ARG002 - it is here
         """A `pyarrow.BufferReader`. Raises `ObjectNotFoundError`."""
@@ -90,13 +89,17 @@ class MemoryStorage:
         file.close()
         self.put(path, file.data)
 
-    def sync(self, paths: Iterable[str]) -> None:
-        """Let these objects survive a power loss, and earlier deletes in their folders."""
+    def sync(self, paths: Iterable[str]) -> list[str]:
+        """Let these objects survive a power loss, and earlier deletes in their folders; the paths without an object."""
+        missing = []
         for path in paths:
             check_path(path)
             with self._lock:
                 if path in self._objects:
                     self._make_durable(path)
+                else:
+                    missing.append(path)
+        return missing
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects directly in `folder` whose name sorts after `after`: a snapshot, in lexical order."""
@@ -138,6 +141,15 @@ class MemoryStorage:
             self._objects = dict(self._durable)
             self._paths = sorted(self._objects)
             self._deleted.clear()
+
+    def _object(self, path: str) -> _Object:
+        check_path(path)
+        try:
+            return self._objects[path]
+        except KeyError:
+            raise ObjectNotFoundError(
+                f"There is no object {self.uri}/{path}. Check the path, or whether it was deleted."
+            ) from None
 
     def _store(self, path: str, data: bytes | memoryview) -> None:
         if path not in self._objects:

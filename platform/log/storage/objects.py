@@ -94,6 +94,22 @@ class ObjectStorage:
         self.requests.note_received(len(data))
         return data
 
+    def head(self, path: str) -> ObjectInfo:
+        """The object's size and time, by one request. Raises `ObjectNotFoundError`."""
+        check_path(path)
+        return self._info(path, self._head(path))
+
+    def _head(self, path: str) -> Any:
+        self.requests.note(RequestKind.HEAD, path)
+        try:
+            return obstore.head(self._store, path)
+        except RAISED as error:
+            raise failed_to_read(self._location(path), error, self._secrets) from None
+
+    @staticmethod
+    def _info(path: str, meta: Any) -> ObjectInfo:
+        return ObjectInfo(path, meta["size"], int(meta["last_modified"].timestamp() * 1000))
+
     def open(self, path: str, size: int | None = None) -> Any:
         """A file whose reads are one ranged request each, small ones together. Raises `ObjectNotFoundError`.
 
@@ -107,11 +123,7 @@ class ObjectStorage:
             if not is_past_the_end(error):
                 raise failed_to_read(self._location(path), error, self._secrets) from None
         # It is empty, or not as large as was said.
-        self.requests.note(RequestKind.HEAD, path)
-        try:
-            meta = obstore.head(self._store, path)
-        except RAISED as error:
-            raise failed_to_read(self._location(path), error, self._secrets) from None
+        meta = self._head(path)
         return RangedFile(self, path, Piece(0, b"", meta["size"], meta["e_tag"]))
 
     def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
@@ -151,7 +163,7 @@ class ObjectStorage:
             raise failed_to_read(self._location(folder), error, self._secrets) from None
         self.requests.note_listed(folder, listed)
         infos = [
-            ObjectInfo(meta["path"], meta["size"], int(meta["last_modified"].timestamp() * 1000))
+            self._info(meta["path"], meta)
             for meta in found
             if "/" not in meta["path"][len(prefix) :] and meta["path"][len(prefix) :] > after
         ]
@@ -227,8 +239,9 @@ class ObjectStorage:
         """The port's error for one of an upload."""
         return failed_or_done("put", self._location(path), error, self._secrets)
 
-    def sync(self, paths: Iterable[str]) -> None:
+    def sync(self, paths: Iterable[str]) -> list[str]:  # noqa: ARG002 - nothing is looked at
         """Nothing: what an object store acknowledges is durable."""
+        return []
 
     def delete(self, path: str) -> None:
         """Delete the object; one that is not there is no error."""

@@ -12,7 +12,7 @@ Contracts that hold for every adapter, and that the contract suite checks:
 - **Errors**: only `tidelog.log.errors.StorageError` and its subclasses leave an adapter. Every one of them but
   `StorageUnavailableError` means that nothing was changed.
 - **Folders** need no creation: they are there while objects are in them. A folder is no object: to `get`,
-  `open` and `delete` nothing is there. On a local disk a folder stays when its last object goes.
+  `head`, `open`, `sync` and `delete` nothing is there. On a local disk a folder stays when its last object goes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,6 +46,10 @@ class Storage(Protocol):
         """The object's bytes. Raises `ObjectNotFoundError`."""
         ...
 
+    def head(self, path: str) -> ObjectInfo:
+        """The object as a listing tells it, without its bytes. Raises `ObjectNotFoundError`."""
+        ...
+
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create the object unless one is there: True when this call stored it, False when one is there.
 
@@ -72,11 +76,12 @@ class Storage(Protocol):
         """
         ...
 
-    def sync(self, paths: Iterable[str]) -> None:
+    def sync(self, paths: Iterable[str]) -> list[str]:
         """Return when these objects and the folders that name them survive a power loss.
 
-        A path without an object is passed over. Where every put is durable, it does nothing. After an error
-        the objects may be lost, even if a later `sync` succeeds: write them again.
+        The answer is the paths without an object, in the order given; they don't keep the others from being synced.
+        Where every put is durable it looks at nothing and the answer is empty: what another process wrote, `head`
+        tells. After an error the objects may be lost, even if a later `sync` succeeds: write them again.
         """
         ...
 
