@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint typecheck reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
+.PHONY: help setup demo test lint typecheck dist reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -41,6 +41,11 @@ typecheck: setup ## types only (mypy --strict over the installed package)
 $(LAYERS:%=test-%): test-%: setup
 	@printf '\n== tests: $* ==\n'
 	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(PYTEST_ARGS)
+
+dist: setup ## wheel and sdist in dist/, tried in empty environments with and without Spark
+	@rm -rf dist
+	@$(VENV)/python -m build --outdir dist .
+	@TIDELOG_DIST=$(CURDIR)/dist $(VENV)/pytest tests/contract/test_distributions.py tests/spark/test_distribution_spark.py $(PYTEST_ARGS)
 
 reliability: setup ## ten minutes of faults on real processes, judged by independent checkers
 	@$(VENV)/python tests/reliability/chaos.py $(RELIABILITY_ARGS)

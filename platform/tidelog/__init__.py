@@ -131,6 +131,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("tidelog")
     if name in _MODULES:
         return import_module(_MODULES[name])
     for module, names in _HOMES.items():

