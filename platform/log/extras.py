@@ -12,8 +12,9 @@ def require(extra: str, *modules: str) -> None:
     """
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
+        told = "is" if len(missing) == 1 else "are"
         raise MissingPackageError(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed: a client alone does not need"
-            f" that, it comes with tidelog's extra '{extra}'. Install tidelog again with it:"
-            f" pip install 'WHEEL[{extra}]', where WHEEL is the wheel's path, or make setup in a clone."
+            f"{' and '.join(missing)} {told} not installed: a client alone does not need that, it comes with tidelog's"
+            f" extra '{extra}'. Install tidelog again with it: pip install 'WHEEL[{extra}]', where WHEEL is the wheel's"
+            " path, or make setup in a clone."
         )
