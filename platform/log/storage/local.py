@@ -303,7 +303,7 @@ class LocalStorage:
     # --- durability ----------------------------------------------------------------------------------------
 
     def sync(self, paths: Iterable[str]) -> list[str]:
-        """fsync the files, their folders, and the folders above that are not known to last; the paths without a file."""
+        """fsync the files, their folders, and the folders above that may not last yet; the paths without a file."""
         folders: dict[str, None] = {}
         missing = []
         for path in paths:
