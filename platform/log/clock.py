@@ -39,7 +39,8 @@ class Ids(Protocol):
 class SystemClock:
     """The machine's clocks: CLOCK_BOOTTIME where there is one, else the monotonic clock."""
 
-    _elapsed_id = getattr(time, "CLOCK_BOOTTIME", None) or time.CLOCK_MONOTONIC
+    def __init__(self) -> None:
+        self._elapsed_id = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
     def now_ms(self) -> int:
         """Wall clock, ms since the epoch (UTC)."""

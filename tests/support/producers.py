@@ -14,9 +14,11 @@ from tidelog.log.storage import MemoryStorage
 _stores = iter(range(1 << 30))
 
 
-def live_lake(hook: Callable[[str, str, str], None] = quiet) -> tuple[Lake, FaultyStorage]:
+def live_lake(
+    hook: Callable[[str, str, str], None] = quiet, clock: SystemClock | None = None
+) -> tuple[Lake, FaultyStorage]:
     """A lake in memory with real time."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     storage = FaultyStorage(MemoryStorage(f"producers-{next(_stores)}", clock), hook)
     return Lake(storage.uri, storage=storage, clock=clock, ids=CountingIds(1_000_000 * next(_stores))), storage
 

@@ -74,6 +74,29 @@ def test_what_may_be_there_is_said_to_be() -> None:
     assert again.result(0).ranges == {0: REPEATED}
 
 
+def test_records_without_sequences_that_may_be_there_are_not_put_under_another_id() -> None:
+    """The first put is on its way for long, and lands at last: only its request's id tells that it was ours."""
+    lake, storage, clock = lake_with(1)
+    group = engine(lake, clock)
+    future = group.submit(records("a", timeout_s=10_000))
+    on_their_way: list[tuple[str, bytes]] = []
+
+    def unanswered(path: str, data: bytes) -> bool:
+        on_their_way.append((path, data))
+        raise StorageUnavailableError("no answer")
+
+    with pytest.MonkeyPatch.context() as slow:
+        slow.setattr(storage, "put_if_absent", unanswered)
+        for _ in range(4):  # each round is a whole commit's patience
+            clock.pass_s(group.due_s() or 0)
+            group.run_once()
+    assert not future.done()
+    assert storage.put_if_absent(*on_their_way[0])
+    drive(group, clock, future)
+    assert future.result(0).ranges == {0: (0, 1)}
+    assert read(lake, "t") == ["a"]
+
+
 def test_a_full_disk_is_told_at_once() -> None:
     lake, storage, clock = lake_with()
     group = engine(lake, clock)

@@ -12,6 +12,7 @@ from support.logs import quiet, read
 from support.producers import Delivered, live_lake, producer
 
 from tidelog.clients.errors import KafkaError, KafkaException
+from tidelog.log.clock import SystemClock
 from tidelog.log.errors import StorageFullError, StorageUnavailableError
 from tidelog.log.partitioners import partition
 
@@ -171,6 +172,37 @@ def test_records_time_out_and_later_ones_do_not() -> None:
         p.produce("t", b"c")
     assert told.codes[2:] == [None]
     assert read(lake, "t") == ["c"]
+
+
+class Ahead(SystemClock):
+    """A clock that a test puts forward."""
+
+    ahead_s = 0.0
+
+    def elapsed_s(self) -> float:
+        return super().elapsed_s() + self.ahead_s
+
+
+def test_what_follows_a_delivery_without_an_answer_is_no_repeat_of_it() -> None:
+    """It had landed, under the sequence that the producer would give to the next record but for a new epoch."""
+    clock = Ahead()
+    lake, storage = live_lake(clock=clock)
+    lake.create_topic("t", 1)
+    delivered = Delivered()
+
+    def lands_in_silence(method: str, path: str, phase: str) -> None:
+        if path.startswith("t/_delta_log/0") and (method, phase) == ("put_if_absent", "after"):
+            clock.ahead_s = 1_000
+        if path.startswith("t/_delta_log/0") and clock.ahead_s:
+            raise StorageUnavailableError("no answer")
+
+    with producer(lake, linger_ms=0, delivery_timeout_ms=60_000, on_delivery=delivered) as p:
+        for value, hook in ((b"first", quiet), (b"unanswered", lands_in_silence), (b"next", quiet)):
+            storage.hook = hook
+            p.produce("t", value)
+            p.flush()
+    assert delivered.codes == [None, KafkaError._MSG_TIMED_OUT, None]
+    assert read(lake, "t") == ["first", "unanswered", "next"]
 
 
 def test_a_store_without_room() -> None:

@@ -27,6 +27,7 @@ from tidelog.log.errors import TopicChangedError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.state import TopicState
 from tidelog.log.verify import verify_entry
+from tidelog.retention import carrying
 from tidelog.retention.carrying import DropKeys, Keep, KeepOffsets, carry_out
 from tidelog.retention.executors import LocalExecutor, Task
 from tidelog.retention.rewrites import (
@@ -266,6 +267,24 @@ def test_a_merge_changes_no_record_and_no_offset() -> None:
     assert covered(lake.topic("t").state()) == [(0, 6)]
     lake.topic("t").append(values("d1"))
     assert read_offsets(lake, "t")[-1] == (6, "d1")
+
+
+@pytest.mark.parametrize(
+    ("segment_bytes", "ages_s"), [(1 << 30, {(0, 6): 0}), (1, {(0, 5): 0, (5, 6): 120})], ids=["one", "two"]
+)
+def test_an_output_is_as_old_as_the_oldest_segment_of_which_it_holds_records(
+    monkeypatch: pytest.MonkeyPatch, segment_bytes: int, ages_s: dict[tuple[int, int], int]
+) -> None:
+    """Else Delta's streams would deliver it after newer records."""
+    monkeypatch.setattr(carrying, "ROW_GROUP_RECORDS", 4)
+    lake, _, clock = memory_lake()
+    lake.create_topic("t", partitions=1)
+    for texts in (("a1", "b1", "c1"), ("d1", "e1"), ("f1",)):
+        lake.topic("t").append(values(*texts, key=[t[:1] for t in texts]))
+        clock.pass_s(60)
+    carry(lake, segment_bytes=segment_bytes)
+    live = lake.topic("t").state().live(0)
+    assert {(s.base_offset, s.end): (s.modification_ms - START_MS) // 1000 for s in live} == ages_s
 
 
 @pytest.mark.parametrize(

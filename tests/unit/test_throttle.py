@@ -1,10 +1,13 @@
 """The ceiling on entries per second, with writers that do as they are told."""
 
 import heapq
+from functools import partialmethod
 
 import pytest
+from support.logs import FakeClock, memory_lake, values
 
 from tidelog.log.throttle import BURST_ENTRIES, ENTRIES_PER_SECOND, LEVELLING, Throttle
+from tidelog.transactions.transaction_log import TransactionLog
 
 COMMIT_S = 0.001  # 1,000 entries a second each, left alone
 
@@ -72,3 +75,47 @@ def test_a_rest_pays_the_debt_off() -> None:
     throttle.wait_s(0, 0.0)
     throttle.wait_s(100_000, 1.0)
     assert throttle.wait_s(100_000, 5.0) == 0.0
+
+
+# --- in use ------------------------------------------------------------------------------------------------
+
+
+class Sleeps(FakeClock):
+    """Remembers how long it was slept on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept_s = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.slept_s += seconds
+        super().sleep(seconds)
+
+
+@pytest.fixture
+def no_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs whose writers may not save entries up."""
+    monkeypatch.setattr(Throttle, "__init__", partialmethod(Throttle.__init__, burst=1.0))
+
+
+ENTRIES = 200
+
+
+@pytest.mark.usefixtures("no_burst")
+def test_appends_keep_to_the_ceiling() -> None:
+    clock = Sleeps()
+    lake, _, _ = memory_lake(clock=clock)
+    lake.create_topic("t", 1)
+    for _ in range(ENTRIES):
+        lake.topic("t").append(values("a"))
+    assert clock.slept_s > 0.8 * ENTRIES / ENTRIES_PER_SECOND
+
+
+@pytest.mark.usefixtures("no_burst")
+def test_entries_of_a_table_of_rows_keep_to_the_ceiling() -> None:
+    clock = Sleeps()
+    lake, _, _ = memory_lake(clock=clock)
+    log = TransactionLog(lake)
+    for n in range(ENTRIES):
+        log.init(f"x{n}", 60_000)
+    assert clock.slept_s > 0.8 * ENTRIES / ENTRIES_PER_SECOND

@@ -3,7 +3,8 @@
 import pytest
 from support.transactions import GROUP, Town, copy, offsets_to, stage
 
-from tidelog.groups.model import CommittedOffset
+from tidelog.groups.group_log_pending import resolve
+from tidelog.groups.model import CommittedOffset, GroupView
 from tidelog.log.errors import (
     IllegalGenerationError,
     OffsetOutOfRangeError,
@@ -11,6 +12,7 @@ from tidelog.log.errors import (
     TransactionAbortedError,
     UnstableOffsetError,
 )
+from tidelog.transactions.model import TransactionKey, Verdict
 from tidelog.transactions.ports import GroupIdentity
 
 NOBODY = GroupIdentity(GROUP)
@@ -127,3 +129,27 @@ def test_a_group_that_is_deleted_or_forgotten_takes_what_waits_with_it() -> None
     assert town.first.pending() == 0
     producer.commit()
     assert town.process().stable() == {}
+
+
+# --- a transaction of which its log says no more ------------------------------------------------------------
+
+PLACE = ("in", 0)
+KEY = TransactionKey("x", 77, 0, 1)
+WAITING = GroupView(offsets={PLACE: CommittedOffset(2)}, pending={(KEY, PLACE): CommittedOffset(5)})
+SETTLED_SINCE = GroupView(offsets={PLACE: CommittedOffset(5)})
+
+
+@pytest.mark.parametrize(
+    ("looks", "told", "offset"),
+    [
+        ([WAITING], Verdict.COMMITTED, 5),
+        ([WAITING], Verdict.ABORTED, 2),
+        ([WAITING, SETTLED_SINCE], Verdict.SETTLED, 5),  # committed between the two looks, and forgotten
+        ([WAITING, WAITING], Verdict.SETTLED, 2),  # it still waits: then it was aborted
+    ],
+)
+def test_what_a_group_is_believed_to_have_read(looks: list[GroupView], told: Verdict, offset: int) -> None:
+    left = iter(looks)
+    view, _ = resolve(lambda: next(left), lambda keys: dict.fromkeys(keys, told))
+    assert view.offsets[PLACE].offset == offset
+    assert not list(left)
