@@ -97,6 +97,8 @@ def compact(
     sound = [done for done in compacted if done.partition not in failures]
     _discard(lake.storage, (done.rewritten for done in compacted if done.partition in failures))
 
+    committed_ms = lake.clock.now_ms()
+
     def decide(state: TopicState) -> Outcome[Landing]:
         return decide_compaction(
             state,
@@ -105,7 +107,7 @@ def compact(
             sound,
             topic_id=plan.topic_id,
             planned_ms=now_ms,
-            now_ms=lake.clock.now_ms(),
+            now_ms=committed_ms,
             parameters=None if run_id is None else {"run": run_id},
         )
 

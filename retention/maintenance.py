@@ -196,8 +196,10 @@ class _Run:
         )
 
     def _expire(self, name: str, step: Expiry) -> None:
+        now_ms = self.lake.clock.now_ms()
+
         def decide(state: TopicState) -> Outcome[Mapping[int, int]]:
-            return decide_expiry(state, name, step, now_ms=self.lake.clock.now_ms(), parameters={"run": self.run_id})
+            return decide_expiry(state, name, step, now_ms=now_ms, parameters={"run": self.run_id})
 
         self.lake.commit(name, decide, durable=False)  # nothing comes in that could be lost
 

@@ -84,7 +84,8 @@ def _land(lake: Lake, topic: str, ready: list[Rewritten], operation: str, parame
     try:
         # What was staged has been synced as it was written. To sync what others appended is not this entry's to do:
         # it would take so long that the race for the next entry is lost.
-        return lake.commit(topic, _Decision(lake, topic, ready, operation, parameters), durable=False).response
+        decide = _Decision(topic, ready, lake.clock.now_ms(), operation, parameters)
+        return lake.commit(topic, decide, durable=False).response
     except (TopicChangedError, UnknownTopicError):
         return Landing((), tuple(ready))
 
@@ -93,11 +94,11 @@ class _Decision:
     """`decide_rewrite` of the same units, again and again: while nothing but appends came, its outcome is the same."""
 
     def __init__(
-        self, lake: Lake, topic: str, ready: Sequence[Rewritten], operation: str, parameters: Mapping[str, str]
+        self, topic: str, ready: Sequence[Rewritten], now_ms: int, operation: str, parameters: Mapping[str, str]
     ) -> None:
-        self._lake = lake
         self._topic = topic
         self._ready = ready
+        self._now_ms = now_ms
         self._operation = operation
         self._parameters = parameters
         self._seen: list[object] = []
@@ -114,7 +115,7 @@ class _Decision:
                 state,
                 self._topic,
                 self._ready,
-                now_ms=self._lake.clock.now_ms(),
+                now_ms=self._now_ms,
                 operation=self._operation,
                 parameters=self._parameters,
             )

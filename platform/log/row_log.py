@@ -108,13 +108,11 @@ class RowLog(Generic[F]):
 
     def create(self) -> None:
         """Create the table unless it is there."""
-        lake, table_id = self._lake, self._lake.ids.new()
+        lake, table_id, now_ms = self._lake, self._lake.ids.new(), self._lake.clock.now_ms()
         config = stored_config(self._name, {}, lake.config())
         properties = {**table_properties(config, lake.config()), **self._facts}
         self._door.commit(
-            lambda state: decide_create_rows(
-                state, self._name, properties, table_id=table_id, now_ms=lake.clock.now_ms()
-            )
+            lambda state: decide_create_rows(state, self._name, properties, table_id=table_id, now_ms=now_ms)
         )
 
     def commit(self, decide: Callable[[F], RowOutcome[R]]) -> R:
@@ -220,7 +218,9 @@ class _Attempt(Generic[F]):
 
     def __init__(self, kind: RowKind[F], lake: Surroundings) -> None:
         self._kind = kind
-        self._lake = lake
+        # Drawn once: the version in a file's name tells those of one attempt apart.
+        self._unique = lake.ids.new()
+        self._now_ms = lake.clock.now_ms()
         self._rows: list[Row] = []
         self._known = -1
         self._path = ""
@@ -233,9 +233,9 @@ class _Attempt(Generic[F]):
         old = self._known < (state.txn(layout.PURGE_TXN) or 0)  # its file may be taken for an orphan
         if answers.rows != self._rows or old:
             self._rows, self._known = answers.rows, state.version
-            self._path = layout.rows_path(state.version, self._lake.ids.new())
+            self._path = layout.rows_path(state.version, self._unique)
             self._data = row_file(self._kind, self._rows)
-        return append_rows(state, self._rows, self._path, self._data, answers, self._lake.clock.now_ms())
+        return append_rows(state, self._rows, self._path, self._data, answers, self._now_ms)
 
 
 def row_machine(table: str, kind: RowKind[F], read: ReadRows) -> Machine[RowState[F]]:

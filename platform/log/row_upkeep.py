@@ -57,11 +57,12 @@ class RowUpkeep(Generic[F]):
         base = plan.files[0].base_offset
         data = self._kind.schema.to_file([(order - base, row) for order, row in kept])
         path = layout.rows_path(version, self._ids.new())
+        now_ms = self._clock.now_ms()
 
         def decide(state: RowState[F]) -> Outcome[bool]:
             if version < (state.txn(layout.PURGE_TXN) or 0):  # a repeat finds the file taken for an orphan
                 return Outcome((), False)
-            return decide_compaction(state, plan, kept, path, data, self._clock.now_ms(), parameters)
+            return decide_compaction(state, plan, kept, path, data, now_ms, parameters)
 
         return self._door.commit(decide).response
 

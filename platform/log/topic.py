@@ -301,6 +301,7 @@ class Topic:
         if wait_s:
             clock.sleep(wait_s)
         by_committer = self.config().timestamp_type == LOG_APPEND_TIME
+        now_ms, since_ms = clock.now_ms(), self.producers_since_ms()
 
         def decide(state: TopicState) -> Outcome[Ranges]:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
@@ -310,11 +311,11 @@ class Topic:
                 state,
                 self._name,
                 staged,
-                now_ms=clock.now_ms(),
+                now_ms=now_ms,
                 log_append_time=by_committer,
                 marker=marker,
                 producers=producers,
-                producers_since_ms=self.producers_since_ms() if producers else 0,
+                producers_since_ms=since_ms,
             )
 
         return door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)

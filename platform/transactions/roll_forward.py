@@ -117,11 +117,10 @@ def _append(lake: Lake, part: Part, mark: _Mark) -> Ranges:
 
 def _try(lake: Lake, part: Part, mark: _Mark, segments: Sequence[Staged]) -> Ranges:
     by_committer = lake.topic(part.topic).config().timestamp_type == LOG_APPEND_TIME
+    now_ms = lake.clock.now_ms()
 
     def decide(state: TopicState) -> Outcome[Ranges]:
-        return decide_roll_forward(
-            state, part, mark, segments, now_ms=lake.clock.now_ms(), log_append_time=by_committer
-        )
+        return decide_roll_forward(state, part, mark, segments, now_ms=now_ms, log_append_time=by_committer)
 
     return lake.commit(part.topic, decide).response
 

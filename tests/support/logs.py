@@ -1,7 +1,8 @@
 """A clock, ids and short words for tests of the log: no real time, no real chance."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from support.faults import FaultyStorage
 
 from tidelog.log.actions import Action, Add, CommitInfo, Entry, Metadata, Protocol, Remove, Txn
 from tidelog.log.checkpoint_files import write_checkpoint
+from tidelog.log.door import Door
 from tidelog.log.lake import Lake
 from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
 from tidelog.log.segments import Staged, stats_json
@@ -19,6 +21,40 @@ from tidelog.log.topic import Topic
 START_MS = 1_700_000_000_000
 
 
+class _Deciding(threading.local):
+    """Whether this thread is inside a decision, which must not ask the clock, nor chance."""
+
+    active = False
+
+    def refuse(self) -> None:
+        assert not self.active, "a decision asked the clock, or chance: they come with the request (rule D3)"
+
+
+_deciding = _Deciding()
+
+
+@contextmanager
+def watched_decisions() -> Iterator[None]:
+    """Meanwhile a decision that asks a `FakeClock` or `CountingIds` fails the test that it is in."""
+    real = Door.commit
+
+    def commit(self: Door[Any], decide: Callable[[Any], Any], **options: Any) -> Any:
+        def watched(state: Any) -> Any:
+            _deciding.active = True
+            try:
+                return decide(state)
+            finally:
+                _deciding.active = False
+
+        return real(self, watched, **options)
+
+    Door.commit = commit  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Door.commit = real  # type: ignore[method-assign]
+
+
 class FakeClock:
     """Stands still until somebody sleeps or a test moves it."""
 
@@ -27,9 +63,11 @@ class FakeClock:
         self.seconds = 1_000.0
 
     def now_ms(self) -> int:
+        _deciding.refuse()
         return self.ms
 
     def elapsed_s(self) -> float:
+        _deciding.refuse()
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
@@ -48,11 +86,13 @@ class CountingIds:
         self._lock = threading.Lock()
 
     def new(self) -> str:
+        _deciding.refuse()
         with self._lock:
             self._next += 1
             return f"00000000-0000-4000-8000-{self._next:012d}"
 
     def fraction(self) -> float:
+        _deciding.refuse()
         return 0.5
 
 

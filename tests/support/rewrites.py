@@ -25,8 +25,10 @@ def merge(lake: Lake, topic: str, partition: int = 0) -> None:
     stats = stats_json(writer.records, writer.records - 1, writer.min_timestamp_ms, writer.max_timestamp_ms)
     merged = Add(path, partition, base, len(data), segments[0].modification_ms, False, stats, end)
 
+    now_ms = lake.clock.now_ms()
+
     def decide(state: TopicState) -> Outcome[None]:
-        gone = [Remove(s.path, partition, s.base_offset, s.size, lake.clock.now_ms(), False) for s in segments]
+        gone = [Remove(s.path, partition, s.base_offset, s.size, now_ms, False) for s in segments]
         return Outcome((*gone, merged), None, "OPTIMIZE")
 
     lake._log(topic).door.commit(decide)

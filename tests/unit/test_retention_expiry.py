@@ -108,7 +108,8 @@ def test_a_plan_carried_out_moves_the_start_once() -> None:
     def expire() -> bool:
         plan = plan_expiry(topic.state(), topic.config(), clock.now_ms())
         door = lake._log("t").door
-        return door.commit(lambda state: decide_expiry(state, "t", plan, now_ms=clock.now_ms())).written
+        now_ms = clock.now_ms()
+        return door.commit(lambda state: decide_expiry(state, "t", plan, now_ms=now_ms)).written
 
     assert expire()
     assert lake.offsets("t") == {0: (1, 2)}
