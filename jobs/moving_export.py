@@ -114,14 +114,13 @@ def read_batch(
     starts = catalog.resolved(parsed.starting, "start", streaming=False)
     ends = catalog.resolved(parsed.ending, "end", streaming=False)
     check_resolved_order(starts, ends)
-    starts, ends = catalog.bound(starts), catalog.bound(ends)
     fixed = {n: v for n, v in options.items() if n.lower() not in _LIMITS}
     fixed |= {
         "assign": partitions_json(starts),
         "startingOffsets": dumps(starts),
-        "endingOffsets": dumps({tp: max(end, starts[tp]) for tp, end in ends.items()}),
+        "endingOffsets": dumps(ends),
     }
-    offsets = {(tp.topic, tp.partition): Moved(starts[tp], max(ends[tp], starts[tp])) for tp in starts}
+    offsets = {(tp.topic, tp.partition): Moved(starts[tp], ends[tp]) for tp in starts}
     for topic in sorted({tp.topic for tp in starts}):
         holder.hold(topic, partial(_head, lake, topic))
     return spark.read.format("tidelog").options(**fixed).load(), offsets
@@ -131,7 +130,7 @@ def read_stream(spark: SparkSession, lake: Lake, options: Options) -> tuple[Data
     """The stream of records, and where a new query starts."""
     parsed = parse_stream(options, None)
     catalog = _catalog(lake, parsed)
-    starts = catalog.bound(catalog.resolved(parsed.starting, "start", streaming=True))
+    starts = catalog.resolved(parsed.starting, "start", streaming=True)
     rows = spark.readStream.format("tidelog").options(**options).load()
     return rows, {(tp.topic, tp.partition): offset for tp, offset in starts.items()}
 

@@ -62,8 +62,8 @@ class BatchReader(DataSourceReader):
         ends = catalog.resolved(options.ending, "end", streaming=False)
         check_resolved_order(starts, ends)
         plan = plan_batch(
-            catalog.bound(starts),
-            catalog.bound(ends),
+            starts,
+            ends,
             catalog.bounds(),
             options.reading_group(SystemIds().new()),
             custom_group_id=options.group_id is not None,

@@ -1,19 +1,19 @@
 """What a query sees of its lake: which topics there are, their offsets, their segments."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
 from tidelog.log import names
-from tidelog.log.errors import NotATopicError, StorageUnavailableError, UnknownPartitionError, UnknownTopicError
+from tidelog.log.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.fetch import find_by_time
 from tidelog.log.lake import Lake
 from tidelog.log.state import Segment, TopicState
-from tidelog.sources.limits import Limit, Position, bind, resolve, times_wanted
+from tidelog.sources.limits import Limit, Position, among, bind, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Bounds
-from tidelog.sources.strategy import Assign, Subscribe, SubscribePattern, partitions_of, topics_of
+from tidelog.sources.strategy import Assign, SubscribePattern, partitions_of, topics_of
 
 # How often a pattern looks for new topics: that lists the lake, which a trigger must not do each time.
 DISCOVERY_INTERVAL_S = 1.0
@@ -33,33 +33,19 @@ class Catalog:
         self._listed_s = float("-inf")
 
     def refresh(self, *, required: bool = False) -> None:
-        """Look again. With `required` all that the query names must be there.
+        """Look again. With `required` the topics that the query names must be there, else `UnknownTopicError`.
 
-        Else `UnknownTopicError` (as Kafka's source, which asks the brokers for the topics) or
-        `UnknownPartitionError`.
+        Of partitions that a query assigns it reads those that are there, as Kafka's source does.
         """
         states = {name: self._patiently(self._look, name) for name in self._candidates()}
         self._states = {name: state for name, state in states.items() if state is not None}
         missing = sorted(set(states) - set(self._states))
-        if required and not isinstance(self._strategy, SubscribePattern):
-            self._require(self._strategy, missing)
-
-    def _require(self, strategy: Subscribe | Assign, missing: list[str]) -> None:
-        """Refuse a query that names topics or partitions that are not there: it would read nothing, silently."""
-        option = "assign" if isinstance(strategy, Assign) else "subscribe"
-        if missing:
+        if missing and required and not isinstance(self._strategy, SubscribePattern):
+            option = "assign" if isinstance(self._strategy, Assign) else "subscribe"
             raise UnknownTopicError(
                 f"Topic '{missing[0]}' does not exist in the lake {self.lake.uri}: a query subscribes to topics that"
                 f" are there. Create it, correct option '{option}', or use 'subscribePattern' to wait for topics."
             )
-        if isinstance(strategy, Assign):
-            for topic, partition in sorted(strategy.partitions):
-                state = self._states.get(topic)  # internal topics are left out
-                if state is not None and partition not in range(state.partitions):
-                    raise UnknownPartitionError(
-                        f"Topic '{topic}' has no partition {partition}: it has {state.partitions}, numbered from 0."
-                        " Correct option 'assign', or give the topic more partitions."
-                    )
 
     def _candidates(self) -> list[str]:
         """The topics to look for. Internal ones are left out, as in Kafka's source."""
@@ -118,15 +104,24 @@ class Catalog:
         """The live segments of partitions, by offset."""
         return {tp: self._states[tp.topic].live(tp.partition) for tp in partitions}
 
-    def resolved(self, limit: Limit, position: Position, *, streaming: bool) -> dict[TopicPartition, int]:
-        """A limit as an offset for every assigned partition, -1 and -2 left for `bind`."""
+    def resolved(
+        self,
+        limit: Limit,
+        position: Position,
+        *,
+        streaming: bool,
+        of: Set[TopicPartition] | None = None,
+    ) -> dict[TopicPartition, int]:
+        """A limit as an offset for every assigned partition, -1 and -2 replaced by what they mean now.
+
+        `of`: only for those of these partitions that are there, as if the limit had been given for them alone.
+        """
         assigned = self.assigned()
+        if of is not None:
+            assigned &= of
+            limit = among(limit, assigned)
         found = {
             tp: find_by_time(self.lake.storage, tp.topic, self._states[tp.topic], tp.partition, ms)
             for tp, ms in times_wanted(limit, assigned).items()
         }
-        return resolve(limit, assigned, found, position, streaming=streaming)
-
-    def bound(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Offsets with -1 and -2 replaced by what they mean now."""
-        return bind(offsets, self.bounds())
+        return bind(resolve(limit, assigned, found, position, streaming=streaming), self.bounds())

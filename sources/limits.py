@@ -112,11 +112,21 @@ def check_order(starting: Limit, ending: Limit) -> None:
 
 
 def check_resolved_order(starts: Offsets, ends: Offsets) -> None:
-    """Refuse a batch query that starts after it ends, before open limits are bound."""
+    """Refuse a batch query that starts after it ends, both limits bound: behind the log's end, for one."""
     for partition in sorted(starts):
-        start, end = starts[partition], ends[partition]
-        if start > end >= 0:
-            raise InvalidOptionError(texts.resolved_start_after_end(start, end, partition))
+        if starts[partition] > ends[partition]:
+            raise InvalidOptionError(texts.resolved_start_after_end(starts[partition], ends[partition], partition))
+
+
+def among(limit: Limit, partitions: Set[TopicPartition]) -> Limit:
+    """The limit as if it had been given for these partitions alone."""
+    match limit:
+        case AtOffsets(offsets):
+            return AtOffsets({tp: offset for tp, offset in offsets.items() if tp in partitions})
+        case AtTimestamps(timestamps, no_match):
+            return AtTimestamps({tp: ms for tp, ms in timestamps.items() if tp in partitions}, no_match)
+        case _:
+            return limit
 
 
 def depends_on_now(limit: Limit) -> bool:

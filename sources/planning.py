@@ -133,7 +133,7 @@ def plan_stream(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, 
     """
     added = end.keys() - start.keys()
     vanished = sorted(partition for partition in added if partition not in bounds)
-    deleted = start.keys() - end.keys()
+    gone = start.keys() - end.keys()
     losses: list[Loss] = []
     if vanished:
         losses.append(
@@ -147,8 +147,8 @@ def plan_stream(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, 
         for partition in sorted(added - set(vanished))
         if bounds[partition][0] > 0
     ]
-    if deleted:
-        losses.append(_deleted(deleted, custom_group_id=custom_group_id))
+    if gone:
+        losses.append(deleted(gone, custom_group_id=custom_group_id))
     asked: list[Range] = []
     for partition in sorted(end.keys() - set(vanished)):
         begin, stop = start.get(partition, bounds[partition][0] if partition in bounds else 0), end[partition]
@@ -159,7 +159,7 @@ def plan_stream(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, 
 
 
 def plan_batch(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, custom_group_id: bool) -> Plan:
-    """What a batch query reads between limits that are bound; a partition that ends before it starts is empty."""
+    """What a batch query reads between limits that are bound and in order."""
     asked = [Range(*partition, start[partition], end[partition]) for partition in sorted(end)]
     return _readable(asked, bounds, [], group_id, custom_group_id=custom_group_id)
 
@@ -195,7 +195,7 @@ def _readable(
             losses.append(_unreadable(wanted, end, wanted.end, group_id))
         ranges.append(wanted._replace(start=start, end=end))
     if gone:
-        losses.append(_deleted(gone, custom_group_id=custom_group_id))
+        losses.append(deleted(gone, custom_group_id=custom_group_id))
     return Plan(tuple(ranges), tuple(losses))
 
 
@@ -206,7 +206,8 @@ def _late(partition: TopicPartition, start: int) -> Loss:
     )
 
 
-def _deleted(partitions: Iterable[TopicPartition], *, custom_group_id: bool) -> Loss:
+def deleted(partitions: Iterable[TopicPartition], *, custom_group_id: bool) -> Loss:
+    """Partitions that a query read are gone."""
     named = texts.partition_set(partitions)
     return Loss(
         texts.partitions_deleted(partitions, custom_group_id=custom_group_id),

@@ -14,15 +14,17 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from tidelog.log.clock import SystemIds
+from tidelog.log.errors import InvalidOptionError
 from tidelog.log.lake import Lake
 from tidelog.log.positions import GroupPositions
 from tidelog.log.shared import shared_lake
 from tidelog.log.sparing import Sparing
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import depends_on_now
-from tidelog.sources.offset_json import JsonOffsets, TopicPartition, from_json_offsets, to_json_offsets
+from tidelog.sources.offset_json import JsonOffsets, Offsets, TopicPartition, from_json_offsets, to_json_offsets
 from tidelog.sources.options import SourceOptions
-from tidelog.sources.planning import Pace, admit, check_available_now, plan_stream, settle
+from tidelog.sources.planning import Pace, admit, check_available_now, deleted, plan_stream, settle
+from tidelog.sources.strategy import SubscribePattern
 from tidelog.sources.tasks import plan_tasks, read_task
 
 logger = logging.getLogger("tidelog.spark")
@@ -45,7 +47,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._sparing: Sparing | None = None
         self._group = options.reading_group(SystemIds().new())
         self._initial: dict[TopicPartition, int] | None = None
+        self._refusal: InvalidOptionError | None = None
         self._asked_latest = False
+        self._said_gone: Offsets | None = None
         self._target: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
         self._last_trigger_ms = 0  # as in Kafka's source: the first trigger never waits
@@ -81,7 +85,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query starts, the same at every call of a run."""
         if self._initial is None:
             catalog = self._look(required=True)
-            self._initial = catalog.bound(catalog.resolved(self._options.starting, "start", streaming=True))
+            try:
+                self._initial = catalog.resolved(self._options.starting, "start", streaming=True)
+            except InvalidOptionError as refusal:
+                # Spark asks for the start of a new query, and of a first batch that it repeats. That one has its
+                # partitions, and a start that was right for them may not say where others begin that came since.
+                self._initial, self._refusal = {}, refusal
             if self._target is not None:
                 # Spark fixes the end first: a start that depends on the time may lie behind that one.
                 self._target = catalog.ends()
@@ -93,6 +102,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark asks for a batch's end when the one before it is done, and commits that one only once there is a next.
         self._tell(begun)
         first, self._asked_latest = not self._asked_latest, True
+        if self._refusal is not None:
+            raise self._refusal
         if first and self._starts_now() and begun == self._initial:
             # Spark asks for the start again when it repeats a first batch that was not committed, and a start
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
@@ -102,6 +113,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         bounds = catalog.bounds()
         self._latest = {tp: end for tp, (_, end) in bounds.items()}
         latest = self._latest if self._target is None else self._target
+        if not latest:
+            self._report_gone(begun)
+            return start  # without partitions Kafka's source has no offset: the query stays where it is
         admitted = admit(
             begun,
             latest,
@@ -122,11 +136,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> JsonOffsets | None:  # noqa: N802 - Spark's name
         """The log end offsets as last seen, for the query's progress."""
-        return None if self._latest is None else to_json_offsets(self._latest)
+        return to_json_offsets(self._latest) if self._latest else None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix where the query will end."""
         self._target = self._look(required=True).ends()
+
+    def _report_gone(self, begun: Offsets) -> None:
+        """All partitions that the query reads are gone. Raises DataLossError where it names them and minds a loss.
+
+        A pattern waits for topics; what it read and is gone is told when it matches again.
+        """
+        if isinstance(self._options.strategy, SubscribePattern) or not begun or begun == self._said_gone:
+            return
+        self._said_gone = begun
+        custom_group_id = self._options.group_id is not None
+        for warning in settle(
+            [deleted(begun, custom_group_id=custom_group_id)], fail_on_data_loss=self._options.fail_on_data_loss
+        ):
+            logger.warning(warning)
 
     def _starts_now(self) -> bool:
         return self._initial is not None and depends_on_now(self._options.starting)
@@ -143,9 +171,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a batch."""
         begun, ends = from_json_offsets(start), from_json_offsets(end)
-        if not self._asked_latest and self._starts_now() and begun == self._initial:
-            return []  # the empty first batch, repeated after a restart: its start was its end
         catalog = self._look()
+        if self._initial is not None and not self._asked_latest:  # the first batch is repeated
+            self._refusal = None
+            if self._starts_now():
+                return []  # its start was its end
+            begun = catalog.resolved(self._options.starting, "start", streaming=True, of=ends.keys())
         if self._target is not None and self._asked_latest:
             check_available_now(self._target, ends, catalog.ends())
         plan = plan_stream(

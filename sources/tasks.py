@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from tidelog.log.fetch import FetchPlan, fetch, overlapping
@@ -64,9 +65,28 @@ def _fetch_plan(part: Range, segments: Sequence[Segment]) -> FetchPlan:
 
 
 def read_task(task: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The task's records as Arrow batches."""
+    """The task's records as Arrow batches, columns as `tidelog.log.schema.RECORDS`.
+
+    A record without headers has null in `headers`, whether its producer gave none or an empty list. Source:
+    `KafkaRecordToRowConverter`.
+    """
     if not isinstance(task, ReadTask):  # Spark's stand-in for a query that has nothing to read
         return
     storage = shared_storage(task.lake, task.store)
+    with_headers = task.include_headers
     for topic, plan in task.plans:
-        yield from fetch(storage, topic, topic, plan, include_headers=task.include_headers, batch_records=BATCH_RECORDS)
+        for batch in fetch(storage, topic, topic, plan, include_headers=with_headers, batch_records=BATCH_RECORDS):
+            yield _null_where_empty(batch) if with_headers else batch
+
+
+def _null_where_empty(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with null in `headers` in place of empty lists."""
+    headers = batch.column("headers")
+    is_empty = pc.equal(pc.list_value_length(headers), 0)
+    if not pc.any(is_empty).as_py():
+        return batch
+    return batch.set_column(
+        batch.schema.get_field_index("headers"),
+        batch.schema.field("headers"),
+        pc.if_else(is_empty, pa.scalar(None, headers.type), headers),
+    )

@@ -29,6 +29,10 @@ _uttered: set[tuple[str, str | None, str]] = set()
 class DefaultSource(DataSource):
     """Topics as a source and a sink of batch and streaming queries, with the options of Spark's Kafka connector."""
 
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._gave_schema = False
+
     @classmethod
     def name(cls) -> str:
         """The name for `format(...)`."""
@@ -36,19 +40,21 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of Spark's Kafka source, `headers` where `includeHeaders` asks for them."""
-        return _columns(source_options.parse_include_headers(dict(self.options)))
+        self._gave_schema = True
+        include_headers = source_options.parse_include_headers(dict(self.options))
+        return RECORDS_WITH_HEADERS if include_headers else RECORDS
 
-    def reader(self, schema: StructType) -> BatchReader:
+    def reader(self, schema: StructType) -> BatchReader:  # noqa: ARG002 - Spark's signature
         """The source of a batch query."""
         options = source_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _check_schema(schema, options)
+        self._check_schema()
         return BatchReader(options)
 
-    def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: ARG002, N802 - Spark's name
         """The source of a streaming query."""
         try:
             options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
-            _check_schema(schema, options)
+            self._check_schema()
         except InvalidOptionError as e:
             return RefusedReader(e)
         return StreamReader(options, _positions)
@@ -65,6 +71,15 @@ class DefaultSource(DataSource):
         _warn(options)
         return StreamWriter(schema, options)
 
+    def _check_schema(self) -> None:
+        """Refuse a schema of the caller's own: Kafka's source has a fixed one.
+
+        Spark asks the source for its schema where the caller gave none, and only there. With the caller's it asks
+        nothing until it needs a reader, so that is the first moment to refuse.
+        """
+        if not self._gave_schema:
+            raise InvalidOptionError("Kafka source has a fixed schema and cannot be set with a custom one")
+
 
 def _positions(lake: Lake) -> LoggedPositions:
     """Where the offsets of a lake's groups are told."""
@@ -77,13 +92,3 @@ def _warn(options: sink_options.SinkOptions) -> None:
         if said not in _uttered:
             _uttered.add(said)
             logger.warning(warning)
-
-
-def _columns(include_headers: bool) -> StructType:
-    return RECORDS_WITH_HEADERS if include_headers else RECORDS
-
-
-def _check_schema(schema: StructType, options: source_options.SourceOptions) -> None:
-    """Kafka's source has a fixed schema."""
-    if schema.simpleString() != _columns(options.include_headers).simpleString():
-        raise InvalidOptionError("Kafka source has a fixed schema and cannot be set with a custom one")

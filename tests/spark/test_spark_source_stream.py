@@ -1,11 +1,22 @@
 """The source in streaming queries: triggers, limits, and topics that change while a query runs or rests."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-from support.spark_queries import Collected, append, await_that, ends, fails_with, fill, numbered, stream
+from pyspark.sql import DataFrame, SparkSession
+from support.spark_queries import (
+    Collected,
+    append,
+    await_that,
+    ends,
+    fails_with,
+    fill,
+    logged_offsets,
+    numbered,
+    stream,
+)
 
 from tidelog.log.lake import Lake
 
@@ -128,6 +139,52 @@ def test_a_pattern_may_match_nothing_yet(spark: SparkSession, lake: Lake, checkp
     await_that(lambda: collected.values == ["a"], query)
 
 
+def test_a_pattern_whose_topics_are_gone_waits_and_reads_what_appears(
+    spark: SparkSession, lake: Lake, checkpoint: str
+) -> None:
+    """No offset of none is logged: Spark could plan no batch from there."""
+    append(lake, "in.a", "old")
+    collected = Collected()
+    rows = stream(spark, lake, subscribePattern=r"in\..*", failOnDataLoss="false", **EARLIEST)
+    collected.run(rows, checkpoint)
+    lake.delete_topic("in.a")
+    collected.run(rows, checkpoint)
+    query = collected.start(rows, checkpoint)
+    await_that(lambda: query.recentProgress, query)
+    query.processAllAvailable()
+
+    append(lake, "in.b", "new")
+    await_that(lambda: collected.values == ["new", "old"], query)
+
+    logged = [json.loads(logged_offsets(checkpoint, batch_id)) for batch_id in range(2)]
+    assert logged == [{"in.a": {"0": 1}}, {"in.b": {"0": 1}}]
+
+
+@pytest.mark.parametrize("start", [EARLIEST, {"startingOffsets": '{"t":{"0":0,"1":0}}'}], ids=["earliest", "offsets"])
+def test_a_query_whose_first_batch_failed_starts_again_after_its_topic_got_a_partition(
+    spark: SparkSession, topic: Lake, checkpoint: str, start: dict[str, str]
+) -> None:
+    """The batch that Spark logged is run as it was; the new partition comes with the next one."""
+
+    class Failing(Collected):
+        def start(self, rows: DataFrame, checkpoint: str, trigger: dict[str, Any] | None = None) -> Any:
+            def fail(batch: DataFrame, batch_id: int) -> None:
+                raise RuntimeError(f"batch {batch_id} fails")
+
+            return rows.writeStream.foreachBatch(fail).option("checkpointLocation", checkpoint).start()
+
+    rows = stream(spark, topic, subscribe="t", **start)
+    with fails_with("batch 0 fails"):
+        Failing().run(rows, checkpoint)
+    topic.alter_topic("t", partitions=3)
+    fill(topic, "t", 2, *numbered("c", 5))
+
+    collected = Collected()
+    collected.run(rows, checkpoint)
+
+    assert (collected.values, collected.sizes) == ([*ALL, *numbered("c", 5)], [40, 5])
+
+
 def delete_records(lake: Lake) -> None:
     append(lake, "t", *numbered("c", 4), partition=[0] * 4)
     lake.delete_records("t", {0: 32})
@@ -135,6 +192,7 @@ def delete_records(lake: Lake) -> None:
 
 def delete_topic(lake: Lake) -> None:
     lake.delete_topic("t")
+    append(lake, "tu", "u000")
 
 
 def make_again(lake: Lake) -> None:
@@ -147,7 +205,7 @@ def make_again(lake: Lake) -> None:
     ("happens", "words", "kept"),
     [
         (delete_records, "Could not read records in offset [30, 32) for topic partition t-0", ["c002", "c003"]),
-        (delete_topic, "Partitions Set(t-0, t-1) have been deleted", []),
+        (delete_topic, "Partitions Set(t-0, t-1) have been deleted", ["u000"]),
         (make_again, "Partition t-0 offset was changed from 30 to 1", []),
     ],
 )
@@ -191,7 +249,7 @@ def test_a_missing_segment_fails_the_query_and_is_named(spark: SparkSession, top
 
 
 def test_headers_and_two_sources_in_one_query(spark: SparkSession, lake: Lake, checkpoint: str) -> None:
-    append(lake, "a", "1", headers=[[{"key": "h", "value": b"x"}]])
+    append(lake, "a", "1", "3", headers=[[{"key": "h", "value": b"x"}], []])
     append(lake, "b", "2")
     rows = stream(spark, lake, subscribe="a", includeHeaders="true", **EARLIEST).unionByName(
         stream(spark, lake, subscribe="b", **EARLIEST), allowMissingColumns=True
@@ -199,8 +257,10 @@ def test_headers_and_two_sources_in_one_query(spark: SparkSession, lake: Lake, c
     collected = Collected()
     collected.run(rows, checkpoint)
 
-    assert collected.values == ["1", "2"]
-    assert [[(h.key, bytes(h.value)) for h in row.headers] for row in collected.rows if row.headers] == [[("h", b"x")]]
+    assert collected.values == ["1", "2", "3"]
+    headers = {row.value.decode(): row.headers for row in collected.rows}
+    assert [(h.key, bytes(h.value)) for h in headers["1"]] == [("h", b"x")]
+    assert headers["2"] is headers["3"] is None
 
 
 def test_no_process_outlives_its_query(spark: SparkSession, topic: Lake, tmp_path: Path) -> None:

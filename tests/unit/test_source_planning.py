@@ -217,7 +217,7 @@ def test_deleted_partitions_of_a_query_with_its_own_group_id() -> None:
     ("start", "end", "ranges", "losses"),
     [
         ({A: 2, B: 0}, {A: 9, B: 9}, [Range("t", 0, 2, 9), Range("t", 1, 3, 9)], 1),
-        ({A: 9, B: 3}, {A: 0, B: 3}, [], 0),
+        ({A: 9, B: 3}, {A: 9, B: 3}, [], 0),
         ({A: 0, B: 3}, {A: 99, B: 3}, [Range("t", 0, 0, 9)], 1),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from support.logs import FakeClock, values
 
-from tidelog.log.errors import DataLossError, TopicChangedError
+from tidelog.log.errors import DataLossError, InvalidOptionError, TopicChangedError
 from tidelog.log.lake import Lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.options import parse_stream
@@ -29,8 +29,12 @@ def append(lake: Lake, count: int, partition: int = 0) -> None:
     lake.topic("t").append(values(*["v"] * count, partition=[partition] * count))
 
 
+BY_PATTERN = {"subscribePattern": "^[tu]$"}
+
+
 def reader(lake: Lake, **options: Any) -> StreamReader:
-    return StreamReader(parse_stream({"lake": lake.uri, "subscribe": "t", **options}, None))
+    topics = {} if "subscribePattern" in options else {"subscribe": "t"}
+    return StreamReader(parse_stream({"lake": lake.uri, **topics, **options}, None))
 
 
 def at(first: int, second: int = 0) -> dict[str, Any]:
@@ -67,6 +71,100 @@ def test_a_first_batch_repeated_after_a_restart(lake: Lake) -> None:
     assert planned(stream, at(5), at(3)) == []
     assert stream.latestOffset(at(3), NOW) == at(5)
     assert planned(stream, at(3), at(5)) == [(0, 3, 5)]
+
+
+NAMED = '{"t":{"0":%d,"1":%d}}'
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ({"startingOffsets": "earliest"}, 0),
+        ({"startingOffsets": NAMED % (1, 0)}, 1),
+        ({"startingTimestamp": "0"}, 0),
+        ({"startingOffsetsByTimestamp": NAMED % (0, 0)}, 0),
+    ],
+    ids=["earliest", "offsets", "timestamp", "timestamps"],
+)
+def test_a_first_batch_that_failed_is_planned_as_it_was(lake: Lake, options: dict[str, str], first: int) -> None:
+    """Its topic got a partition meanwhile, which comes with the next batch: nothing of it is deleted."""
+    append(lake, 1, partition=1)
+    query = reader(lake, **options)
+    logged = query.latestOffset(query.initialOffset(), NOW)
+    assert logged == at(3, 1)
+    lake.alter_topic("t", partitions=3)
+    append(lake, 2)
+
+    again = reader(lake, **options)
+    assert planned(again, again.initialOffset(), logged) == [(0, first, 3), (1, 0, 1)]
+    append(lake, 2, partition=2)
+
+    end = again.latestOffset(logged, NOW)
+    assert end == {"t": {"0": 5, "1": 1, "2": 2}}
+    assert planned(again, logged, end) == [(0, 3, 5), (2, 0, 2)]
+
+
+def test_a_first_batch_of_no_partitions_is_planned_as_it_was(lake: Lake) -> None:
+    """A pattern matched nothing when the query began."""
+    query = reader(lake, **BY_PATTERN, startingOffsets="earliest")
+    lake.delete_topic("t")
+    assert query.latestOffset(query.initialOffset(), NOW) == {}
+    lake.create_topic("u")
+
+    again = reader(lake, **BY_PATTERN, startingOffsets="earliest")
+    assert planned(again, again.initialOffset(), {}) == []
+    assert again.latestOffset({}, NOW) == {"u": {"0": 0}}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"startingOffsets": '{"t":{"0":0}}'}, "you must specify all TopicPartitions"),
+        ({"startingOffsets": '{"t":{"0":-1}}'}, "you must specify all TopicPartitions"),
+        ({"startingTimestamp": "4000000000000"}, "No offset matched"),
+    ],
+)
+def test_a_new_query_whose_start_does_not_fit_is_refused(lake: Lake, options: dict[str, str], says: str) -> None:
+    query = reader(lake, **options)
+    start = query.initialOffset()
+    for _ in range(2):
+        with pytest.raises(InvalidOptionError, match=says):
+            query.latestOffset(start, NOW)
+
+
+def test_a_pattern_whose_topics_are_all_gone_waits_where_it_is(lake: Lake) -> None:
+    """Spark keeps what it is told as the query's offset: `{}` would be a batch that can't be planned any more."""
+    query = reader(lake, **BY_PATTERN, startingOffsets="earliest")
+    end = query.latestOffset(query.initialOffset(), NOW)
+    lake.delete_topic("t")
+    assert query.latestOffset(end, NOW) == end == at(3)
+    assert query.reportLatestOffset() is None
+
+    lake.create_topic("u")
+    lake.topic("u").append(values("a"))
+    again = reader(lake, **BY_PATTERN, failOnDataLoss="false")
+    after = again.latestOffset(end, NOW)
+    assert after == {"u": {"0": 1}}
+    assert planned(again, end, after) == [(0, 0, 1)]
+    with pytest.raises(DataLossError, match=r"Partitions Set\(t-0, t-1\) have been deleted"):
+        reader(lake, **BY_PATTERN).partitions(end, after)
+
+
+def test_available_now_has_nothing_to_read_of_a_pattern_whose_topics_are_gone(lake: Lake) -> None:
+    lake.delete_topic("t")
+    query = reader(lake, **BY_PATTERN)
+    query.prepareForTriggerAvailableNow()
+    assert query.latestOffset(at(3), NOW) == at(3)
+
+
+def test_named_topics_that_are_all_gone_are_a_loss(lake: Lake, caplog: pytest.LogCaptureFixture) -> None:
+    lake.delete_topic("t")
+    with pytest.raises(DataLossError, match=r"Partitions Set\(t-0, t-1\) have been deleted"):
+        reader(lake).latestOffset(at(3), NOW)
+    tolerant = reader(lake, failOnDataLoss="false")
+    for _ in range(3):
+        assert tolerant.latestOffset(at(3), NOW) == at(3)
+    assert [record.message[:23] for record in caplog.records] == ["Set(t-0, t-1) are gone."]
 
 
 def test_a_later_batch_repeated_after_a_restart(lake: Lake) -> None:

@@ -50,6 +50,20 @@ def test_tasks_read_what_was_planned(lake: Lake) -> None:
     assert rows == t + u
 
 
+def test_a_record_without_headers_has_null(lake: Lake) -> None:
+    """As in Kafka's source, however the producer gave none."""
+    header = {"key": "h", "value": b"x"}
+    lake.topic("t").append(values("a", "b", "c", "d", headers=[[header], [], None, [header, header]]))
+    lake.topic("t").append(values("e", headers=pa.array([[]], ARROW_WITH_HEADERS.field("headers").type)))
+    lake.topic("t").append(values("f"))
+
+    batches = [b for task in tasks(lake, Range("t", 0, 0, 6), includeHeaders="true") for b in read_task(task)]
+
+    assert all(batch.schema.equals(ARROW_WITH_HEADERS) for batch in batches)
+    headers = [found for batch in batches for found in batch.column("headers").to_pylist()]
+    assert headers == [[header], None, None, [header, header], None, None]
+
+
 def test_options_cut_tasks(lake: Lake) -> None:
     lake.topic("t").append(values(*"abcdef"))
     cut = tasks(lake, Range("t", 0, 0, 6), minPartitions="3")
