@@ -9,8 +9,8 @@ from tidelog.clients.errors import KafkaException, invalid_argument, kafka_error
 from tidelog.clients.settings import LAKE_VARIABLE, CommonSettings, ProducerSettings
 from tidelog.log.errors import TidelogError
 from tidelog.log.lake import Lake
+from tidelog.log.storage.addresses import parse_address
 from tidelog.log.storage.objects_connecting import REQUEST_TIMEOUT_MS, RETRY_TIMEOUT_MS
-from tidelog.log.storage.opening import is_object_store
 from tidelog.log.storage.options import StoreOptions
 
 LOGGER: Final = logging.getLogger("tidelog.clients")
@@ -59,7 +59,11 @@ def store_options(settings: CommonSettings) -> Mapping[str, str] | None:
     if not isinstance(settings, ProducerSettings) or not isinstance(settings.lake, str):
         return given
     half_ms = max(1, settings.delivery_timeout_ms // 2)
-    if not settings.delivery_timeout_ms or half_ms >= RETRY_TIMEOUT_MS or not is_object_store(settings.lake):
+    if (
+        not settings.delivery_timeout_ms
+        or half_ms >= RETRY_TIMEOUT_MS
+        or not parse_address(settings.lake).is_object_store
+    ):
         return given
     bounds = {
         "lake.store.request.timeout.ms": min(half_ms, REQUEST_TIMEOUT_MS),

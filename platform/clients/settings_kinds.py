@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from tidelog.log.storage.addresses import why_wrong
 from tidelog.log.storage.options import StoreOptions
 
 # Twenty digits are more than any range has; longer ones would only cost time.
@@ -211,40 +212,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Address:
-    """A lake's address, or an opened `tidelog.Lake`; `brokers` tells whether a text names Kafka brokers instead."""
+    """A lake's address, or an opened `tidelog.Lake`."""
 
     takes: str = "a folder, `file://`, `s3://`, `gs://`, `az://`, `abfss://`, `memory://`, or an opened `tidelog.Lake`"
 
     def parse(self, value: Any) -> Any:
-        """Take a path or a URI, but no broker's host and port."""
-        if isinstance(value, os.PathLike):
-            return os.fspath(value)
-        if not isinstance(value, str):
+        """Take a path or a URI. Raises ValueError for an address that is none, with what to write instead."""
+        text = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if not isinstance(text, str):
             if hasattr(value, "storage") and hasattr(value, "topics"):
                 return value
             raise ValueError("give the lake's address as a text")
-        address = value.strip()
-        if not address:
-            raise ValueError("give the lake's address: a folder, or a URI such as s3://bucket/lake")
-        if _names_brokers(address):
-            raise ValueError(
-                "that names Kafka brokers, and there are none: clients read and write a lake in its storage. Give the "
-                "lake's address, a folder or a URI such as s3://bucket/lake"
-            )
+        address = text.strip()
+        why = why_wrong(address)
+        if why:
+            raise ValueError(why.removesuffix("."))
         return address
-
-
-def _names_brokers(address: str) -> bool:
-    """Whether a text is librdkafka's list of brokers: `host:port`, `PLAINTEXT://host:port`, with commas between."""
-    return all(_names_broker(part.strip()) for part in address.split(","))
-
-
-def _names_broker(part: str) -> bool:
-    protocol, divider, host = part.rpartition("://")
-    if divider:
-        return protocol.lower() in ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
-    name, colon, port = host.rpartition(":")
-    if colon and port.isdigit():
-        return "/" not in name and "\\" not in name
-    digits = host.split(".")
-    return host == "localhost" or (len(digits) == 4 and all(digit.isdigit() for digit in digits))

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from tidelog.clients.errors import invalid_argument
-from tidelog.clients.settings_kinds import Kind, Options
+from tidelog.clients.settings_kinds import Address, Kind, Options
 from tidelog.clients.settings_unused import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.storage.options import StoreOptions, is_store_option, store_options
@@ -142,7 +142,7 @@ def _value(name: str, known: Key, value: Any) -> Any:
     try:
         return known.kind.parse(value)
     except ValueError as e:
-        if isinstance(known.kind, Options):  # may hold secrets
+        if isinstance(known.kind, Options | Address):  # may hold secrets
             raise invalid_argument(f'Invalid value for configuration property "{name}": {e}.') from None
         raise invalid_argument(f'Invalid value "{value}" for configuration property "{name}": {e}.') from None
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from tidelog.log.errors import InvalidConfigError, InvalidOptionError
+from tidelog.log.storage.addresses import why_wrong
 from tidelog.log.storage.options import StoreOptions, store_options
 
 LAKE = "lake"
@@ -14,8 +15,6 @@ BOOTSTRAP_SERVERS = "kafka.bootstrap.servers"
 KAFKA_PREFIX = "kafka."
 
 _INTEGER = re.compile(r"[+-]?\d+")
-_BROKER = r"(?:[A-Za-z_]+://)?(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}"
-_BROKERS = re.compile(rf"{_BROKER}(?:\s*,\s*{_BROKER})*")
 
 
 def lowered(options: Mapping[str, str]) -> dict[str, str]:
@@ -50,21 +49,13 @@ def lake_address(options: Mapping[str, str], environment_lake: str | None, missi
     """Where the lake is: `lake`, else `kafka.bootstrap.servers`, else the environment's TIDELOG_LAKE, trimmed.
 
     `options` have lower-case names; `missing` is what Kafka's connector says when there is no address. Raises
-    InvalidOptionError when there is none, or one of Kafka brokers.
+    InvalidOptionError when there is none, or one that leads to no lake.
     """
     for name in (LAKE, BOOTSTRAP_SERVERS):
         if name in options:
-            address = options[name].strip()
-            if not address:
-                raise InvalidOptionError(f"Option '{name}' is empty. Set it to the lake's folder or URI.")
-            if _BROKERS.fullmatch(address):
-                raise InvalidOptionError(
-                    f"Option '{name}' holds {address!r}, the address of Kafka brokers, and a lake has none. Set it "
-                    "to the lake's folder or URI, such as /data/lake or s3://bucket/lake."
-                )
-            return address
+            return _checked_address(options[name], f"Option '{name}'")
     if environment_lake is not None and environment_lake.strip():
-        return environment_lake.strip()
+        return _checked_address(environment_lake, "Environment variable TIDELOG_LAKE")
     raise InvalidOptionError(
         f"{missing}. Set the option 'lake' to the lake's folder or URI; '{BOOTSTRAP_SERVERS}' and the environment "
         "variable TIDELOG_LAKE may hold it too."
@@ -92,6 +83,14 @@ def ignored_settings(
     if not ignored:
         return None
     return f"Ignored, since there is no Kafka client to configure: {', '.join(ignored)}."
+
+
+def _checked_address(text: str, where: str) -> str:
+    address = text.strip()
+    why = why_wrong(address)
+    if why:
+        raise InvalidOptionError(f"{where}: {why}")
+    return address
 
 
 def _boolean(text: str, message: str, option: str) -> bool:

@@ -8,7 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 from support.spark_queries import Collected, append, fails_with, in_topic, run, source, stream, texts, write
 
+from tidelog.jobs import export, forget, ingest, retention
+from tidelog.log.errors import InvalidUriError
 from tidelog.log.lake import Lake
+from tidelog.spark import read_topic
 
 
 @pytest.fixture
@@ -34,10 +37,38 @@ def test_kafka_bootstrap_servers_may_hold_the_lake_and_lake_wins(
     assert in_topic(topic, "u") == ["a", "a"]
 
 
-def test_the_address_of_brokers_is_refused(spark: SparkSession) -> None:
-    reader = spark.read.format("tidelog").options(**{"kafka.bootstrap.servers": "broker:9092"}, subscribe="t")
-    with fails_with("'broker:9092', the address of Kafka brokers", "Set it to the lake's folder or URI"):
-        reader.load().collect()
+SLIPS = {
+    "broker:9092": "'broker:9092' is the address of Kafka brokers",
+    "s3:/bucket/lake": "is nearly 's3://bucket/lake'",
+    "~/lake": "begins with '~'",
+    "C:\\lake": "is a path of Windows",
+}
+
+
+def test_an_address_that_is_none_is_refused(spark: SparkSession, checkpoint: str) -> None:
+    rows = spark.range(1).selectExpr("'v' value")
+    for address, why in SLIPS.items():
+        options = {"kafka.bootstrap.servers": address, "subscribe": "t", "topic": "t"}
+        with fails_with("Option 'kafka.bootstrap.servers'", why):
+            spark.read.format("tidelog").options(**options).load().collect()
+        with fails_with("Option 'kafka.bootstrap.servers'", why):
+            rows.write.format("tidelog").options(**options).mode("append").save()
+        with fails_with("Option 'kafka.bootstrap.servers'", why):
+            Collected().run(spark.readStream.format("tidelog").options(**options).load(), checkpoint)
+        with pytest.raises(InvalidUriError, match=why):
+            read_topic(spark, address, "t")
+
+
+@pytest.mark.parametrize("job", [ingest, export, retention, forget], ids=lambda job: job.__name__)
+def test_a_job_refuses_it_before_spark_starts(job: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = {
+        ingest: ["--topic", "t", "--from", "csv", "--load", "/data"],
+        export: ["--topic", "t", "--to", "json", "--save", "/data"],
+        forget: ["--topic", "t", "--key", "k"],
+    }
+    for address, why in SLIPS.items():
+        assert job.main([*arguments.get(job, []), "--lake", address]) == 1
+        assert why in " ".join(capfd.readouterr().err.split())
 
 
 def test_a_lake_that_is_not_there_is_refused_and_not_made(spark: SparkSession, tmp_path: Path, checkpoint: str) -> None:

@@ -155,11 +155,17 @@ def test_a_lake_that_is_not_there(command):
     [
         ("ftp://x/y", "The address scheme 'ftp://' is unknown"),
         ("file://host/x", "names the host 'host'"),
+        ("localhost:9092", "is the address of Kafka brokers"),
+        ("s3:/bucket/lake", "Write that"),
+        ("~/lake", "begins with '~'"),
+        ("C:\\lake", "is a path of Windows"),
         ("", "No lake is given"),
     ],
 )
-def test_an_address_that_is_none(command, address, why):
+def test_an_address_that_is_none(command, address, why, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert why in refused(2 if not address else 1, *command, "--lake", address)
+    assert list(tmp_path.iterdir()) == []
 
 
 @by_name

@@ -104,9 +104,7 @@ def test_an_address_of_brokers_is_refused(brokers):
     assert "Give the lake's address" in refusal(ProducerSettings, {"bootstrap.servers": brokers})
 
 
-@pytest.mark.parametrize(
-    "address", ["/data/lake", "lake", "file:///data/lake", "memory://a", "s3://b:9000/lake", "a:b/c"]
-)
+@pytest.mark.parametrize("address", ["/data/lake", "lake", "file:///data/lake", "memory://a", "s3://b/lake", "./a:b/c"])
 def test_an_address_of_a_lake(address):
     assert ProducerSettings.parse({"bootstrap.servers": address}, environ={}).lake == address
 

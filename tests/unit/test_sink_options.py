@@ -92,7 +92,7 @@ def test_where_the_lake_is(parse: Parse, given: dict[str, str], environment: str
     [
         (
             {"lake": "", "kafka.bootstrap.servers": "/b"},
-            "Option 'lake' is empty.",
+            "Option 'lake': The lake's address is empty.",
         ),
         (
             {"kafka.key.serializer": "x"},

@@ -184,8 +184,8 @@ REFUSED_BY_BOTH: list[tuple[dict[str, str], str]] = [
     ({"fetchOffset.numRetries": "x"}, 'For input string: "x"'),
     ({"fetchOffset.retryIntervalMs": "x"}, 'For input string: "x"'),
     ({"kafkaConsumer.pollTimeoutMs": "x"}, 'For input string: "x"'),
-    ({"lake": " "}, "Option 'lake' is empty."),
-    ({"lake": "", "kafka.bootstrap.servers": "/lake"}, "Option 'lake' is empty."),
+    ({"lake": " "}, "Option 'lake': The lake's address is empty."),
+    ({"lake": "", "kafka.bootstrap.servers": "/lake"}, "Option 'lake': The lake's address is empty."),
 ]
 
 

@@ -22,7 +22,8 @@ AZURE = {"account_name": "acct", "account_key": "QUJDREVGR0g="}
         ("file:/data/lake", "file:///data/lake"),
         ("FILE:///data/lake", "file:///data/lake"),
         ("/data/../lake", "file:///lake"),
-        ("a:b", None),
+        ("./a:b", None),
+        ("a/b:c", None),
         ("lake", None),
         ("./lake", None),
     ],
@@ -74,27 +75,10 @@ def test_one_store_in_memory_per_name():
     assert store.uri == "memory://test-opening"
 
 
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("", "is empty"),
-        ("hdfs://namenode/lake", "'hdfs://' is unknown"),
-        ("kafka://broker:9092", "'kafka://' is unknown"),
-        ("https://bucket.s3.amazonaws.com/lake", "'https://' is unknown"),
-        ("C://lake", "'c://' is unknown"),
-        ("file://host/lake", "the host 'host'"),
-        ("file://lake", "the host 'lake'"),
-        ("/data/100%", "have meanings on which"),
-        ("file:///data/my%20lake", "have meanings on which"),
-        ("/data/a#b", "have meanings on which"),
-        ("memory://", "can't name a store in memory"),
-        ("memory://a/b", "can't name a store in memory"),
-        ("s3://bucket/lake?versionId=1", "Write the plain address"),
-    ],
-)
-def test_addresses_that_are_refused(address: str, message: str):
-    with pytest.raises(InvalidUriError, match=message):
-        open_storage(address)
+@pytest.mark.parametrize("path", ["/data/100%", "file:///data/my%20lake", "/data/a#b"])
+def test_a_folder_that_others_would_read_as_another_is_refused(path: str):
+    with pytest.raises(InvalidUriError, match="have meanings on which"):
+        open_storage(path)
 
 
 @pytest.mark.parametrize(
@@ -106,19 +90,9 @@ def test_addresses_that_are_refused(address: str, message: str):
         ("s3://bucket/lake", {"region": "r", "allow_http": "perhaps"}, "failed to parse"),
         ("s3://bucket/lake", {"region": "r", "secret_access_key": "hunter2hunter2"}, "Missing AccessKeyId"),
         ("az://container/lake", {}, "Account must be specified"),
-        ("s3://", {}, "Unable to recognise URL"),
     ],
 )
 def test_options_that_are_refused(address: str, options: dict[str, str], message: str):
     with pytest.raises(InvalidConfigError, match=message) as caught:
         open_storage(address, options)
-    assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "address", ["s3://AKIA:hunter2hunter2@bucket/lake", "https://x/?sig=hunter2", "s3://b/l?sig=hunter2"]
-)
-def test_passwords_in_an_address_are_refused_and_not_shown(address: str):
-    with pytest.raises(InvalidUriError) as caught:
-        open_storage(address)
     assert "hunter2" not in str(caught.value)

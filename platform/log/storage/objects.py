@@ -45,7 +45,7 @@ class ObjectStorage:
     unless given, says what they don't. `store` is a ready obstore store to use instead. Its every put is durable, so
     `sync` does nothing. `requests` counts what the store is asked. `proven`: see `TakenOnTrust`.
 
-    Raises `InvalidUriError` and `InvalidConfigError`. No message holds a credential.
+    `uri` is a `parse_address`ed one. Raises `InvalidConfigError`. No message holds a credential.
     """
 
     def __init__(

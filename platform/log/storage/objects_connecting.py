@@ -1,6 +1,5 @@
 """From an object store's address and options to obstore's store."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,7 +7,7 @@ from typing import Any, cast
 
 from obstore.store import ObjectStore, from_url
 
-from tidelog.log.errors import InvalidConfigError, InvalidUriError
+from tidelog.log.errors import InvalidConfigError
 from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
 from tidelog.log.storage.options import Secrets, connection
@@ -47,15 +46,10 @@ class Connected:
 
 
 def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Connected:
-    """The store at an address. Nothing is asked of it yet.
+    """The store at an address (`parse_address`). Nothing is asked of it yet.
 
-    Raises `InvalidUriError` and `InvalidConfigError`, whose messages hold no secret either.
+    Raises `InvalidConfigError`, whose message holds no secret either.
     """
-    if any(c in uri for c in "%?#") or re.search(r"//[^/@]*:[^/@]*@", uri):
-        raise InvalidUriError(
-            f"The address {re.sub(r'[?#].*|//[^/]*@', '...', uri)!r} holds a password, or a '%', '?' or '#', which "
-            "Spark and deltalake read differently. Write the plain address, and credentials as options."
-        )
     told = connection(uri.partition(":")[0].lower(), options, environment, lambda name: read_profile(name, environment))
     keys = told.keys
     try:

@@ -1,0 +1,278 @@
+"""Addresses of lakes: which ones there are, and what to write instead of one that is none.
+
+Every entrance takes addresses by this module, so that a slip of the pen is refused and never becomes a folder.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from os.path import expanduser
+from typing import Final
+
+from tidelog.log.errors import InvalidUriError
+from tidelog.log.storage.option_table import SCHEMES
+
+OBJECT_SCHEMES: Final = tuple(scheme for schemes in SCHEMES.values() for scheme in schemes)
+_KNOWN: Final = (*OBJECT_SCHEMES, "file", "memory")
+_EXAMPLES: Final = "such as /data/lake or s3://bucket/lake"
+_PLACES: Final = (
+    "A lake lives in a local folder (a path or file:///path), at s3://, gs://, az:// or abfss://, or at memory://name"
+    " in tests"
+)
+# What to write for schemes of other programs.
+_FOREIGN: Final = {
+    "s3n": "s3://bucket/path",
+    "gcs": "gs://bucket/path",
+    "azure": "az://container/path",
+    "wasb": "abfss://container@account.dfs.core.windows.net/path",
+    "wasbs": "abfss://container@account.dfs.core.windows.net/path",
+    "adl": "abfss://container@account.dfs.core.windows.net/path",
+    "minio": "s3://bucket/path, with the server's address as the option lake.s3.endpoint",
+    "dbfs": "/dbfs/path, or the address of the storage behind it",
+}
+# A service's host in an address of the web, and how its buckets are addressed.
+_HOSTS: Final = (
+    (re.compile(r"amazonaws\.com\b"), "s3://bucket/path"),
+    (re.compile(r"\b(storage\.googleapis\.com|storage\.cloud\.google\.com)\b"), "gs://bucket/path"),
+    (re.compile(r"\.core\.windows\.net\b"), "az://container/path"),
+)
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_NEARLY: Final = re.compile(rf"({'|'.join(_KNOWN)})(?::/*|//+)", re.IGNORECASE)
+_INSIDE: Final = re.compile(rf"/({'|'.join(_KNOWN)}):/+")
+_DRIVE: Final = re.compile(r"(?:file:/+)?([A-Za-z]):[/\\]+(.*)", re.IGNORECASE | re.DOTALL)
+_VARIABLE: Final = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}?|\([^)]*\)?)")
+_PROTOCOLS: Final = ("kafka", "plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_BROKER: Final = re.compile(
+    rf"(?:({'|'.join(_PROTOCOLS)})://.*)|localhost|\d+(?:\.\d+){{3}}|(?:\[[0-9a-f:.]+\]|[\w.-]+):\d{{1,5}}",
+    re.IGNORECASE,
+)
+_BUCKET: Final = re.compile(r"[\w.-]+(@[\w.-]+)?")
+_PASSWORD: Final = re.compile(r"//[^/@]*:[^/@]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a lake is.
+
+    `scheme`: "file", "memory", or an object store's. `place`: a folder's path, the name of a store in memory, or the
+    address of an object store.
+    """
+
+    scheme: str
+    place: str
+
+    @property
+    def is_object_store(self) -> bool:
+        """Whether an object store keeps the lake."""
+        return self.scheme in OBJECT_SCHEMES
+
+
+def parse_address(address: str | PathLike[str]) -> Address:
+    """What an address means. Raises `InvalidUriError`, which says what to write instead."""
+    text = fspath(address) if isinstance(address, PathLike) else address
+    if not isinstance(text, str):
+        raise InvalidUriError(
+            f"The lake's address is {type(text).__name__}. Pass a text or a Path: a folder's path, or an address."
+        )
+    why = why_wrong(text)
+    if why:
+        raise InvalidUriError(why)
+    found = _SCHEME.match(text)
+    scheme = found[1].lower() if found else "file"
+    rest = text[found.end() :] if found else text
+    if scheme in OBJECT_SCHEMES:
+        return Address(scheme, f"{scheme}:{rest}")
+    if scheme == "memory":
+        return Address(scheme, rest.strip("/"))
+    return Address("file", rest.removeprefix("//") if found else rest)
+
+
+def why_wrong(address: str) -> str | None:
+    """What is wrong with an address, and what to write instead; None for one that may lead to a lake.
+
+    It holds no password of the address's.
+    """
+    return next((why for check in _CHECKS if (why := check(address))), None)
+
+
+def _blank(address: str) -> str | None:
+    if not address.strip():
+        return f"The lake's address is empty. Give a folder's path or an address, {_EXAMPLES}."
+    return None
+
+
+def _password(address: str) -> str | None:
+    """Refuse what other programs read as parts of an address; a local folder's path is looked at by its store."""
+    if "://" not in address or address.lower().startswith("file:"):
+        return None
+    if _PASSWORD.search(address) or any(c in address for c in "%?#"):
+        return (
+            f"The address {_shown(address)!r} holds a password, or a '%', '?' or '#', which Spark and deltalake read"
+            " differently. Write the plain address, and credentials as options."
+        )
+    return None
+
+
+def _characters(address: str) -> str | None:
+    if not address.isprintable():
+        return f"The lake's address {address!r} holds a character that can't be seen. Write it without."
+    bare = address.strip()
+    if bare[:1] in "'\"" or bare[-1:] in "'\"":
+        return f"The lake's address {address!r} has quotation marks of its own. Write {bare.strip(chr(39) + chr(34))}"
+    if bare != address:
+        return f"The lake's address {address!r} has blanks around it. Write {bare!r}."
+    return None
+
+
+def _for_a_shell(address: str) -> str | None:
+    variable = _VARIABLE.search(address)
+    if variable:
+        return (
+            f"The lake's address {address!r} holds {variable[0]}, which only a shell replaces by a value. Write the"
+            " value in its place."
+        )
+    path = re.sub(r"^file:/*", "", address, flags=re.IGNORECASE)
+    if not path.startswith("~"):
+        return None
+    whole = expanduser(path)
+    instead = f"{whole!r}" if whole != path else "the folder's whole path"
+    return (
+        f"The lake's address {address!r} begins with '~', which only a shell replaces by a home folder (and not within"
+        f" --lake=…, nor in quotation marks). Write {instead}; a folder of that name is './{path}'."
+    )
+
+
+def _windows(address: str) -> str | None:
+    drive = _DRIVE.fullmatch(address)
+    if drive:
+        rest = drive[2].replace("\\", "/")
+        return (
+            f"The lake's address {address!r} is a path of Windows, and tidelog needs a POSIX system. Under WSL write"
+            f" '/mnt/{drive[1].lower()}/{rest}'."
+        )
+    if "\\" not in address:
+        return None
+    slashes = address.replace("\\", "/")
+    return f"The lake's address {address!r} holds '\\', which stores read differently. Write {_mended(slashes)!r}."
+
+
+def _brokers(address: str) -> str | None:
+    if not all(_BROKER.fullmatch(part.strip()) for part in address.split(",")):
+        return None
+    return (
+        f"{address!r} is the address of Kafka brokers, and there are none: who reads or writes a lake does so in its"
+        f" storage. Give the lake's address, a folder or a URI, {_EXAMPLES}; a folder of that name is './{address}'."
+    )
+
+
+def _joined(address: str) -> str | None:
+    inside = _INSIDE.search(address)
+    if inside is None or address.lower().startswith(tuple(f"{scheme}://" for scheme in OBJECT_SCHEMES)):
+        return None
+    return (
+        f"The lake's address {address!r} holds one of a store as a folder, as when it was joined to a path. Write"
+        f" {_mended(address[inside.start() + 1 :])!r}."
+    )
+
+
+def _scheme(address: str) -> str | None:
+    found = _SCHEME.match(address)
+    scheme, rest = (found[1].lower(), address[found.end() :]) if found else ("", address)
+    if scheme in _KNOWN and rest.startswith("/" if scheme == "file" else "//"):
+        return None
+    if scheme == "file":
+        return f"The address {address!r} names no folder. Write {rest or '/data/lake'!r}, or file:///data/lake in full."
+    if _NEARLY.match(address):
+        return f"The lake's address {address!r} is nearly {_mended(address)!r}. Write that."
+    if rest.startswith("/") and scheme:
+        return _foreign(scheme, address)
+    if ":" in address.partition("/")[0]:
+        return (
+            f"The lake's address {address!r} has a ':' before the first '/', as one with a scheme has. Write"
+            f" './{address}' for a folder of that name. {_PLACES}."
+        )
+    return None
+
+
+def _foreign(scheme: str, address: str) -> str:
+    advice = _FOREIGN.get(scheme, "")
+    if scheme in ("http", "https"):
+        advice = next((form for host, form in _HOSTS if host.search(address)), "s3://bucket/path, gs:// or az://")
+    instead = f"Write {advice}" if advice else "Use one of these"
+    return f"The address scheme {scheme + '://'!r} is unknown. {_PLACES}. {instead}."
+
+
+def _file(address: str) -> str | None:
+    found = re.match(r"file://([^/]+)", address, re.IGNORECASE)
+    if not found:
+        return None
+    return (
+        f"{address!r} names the host {found[1]!r}, and a local folder has none. Write three slashes before an absolute"
+        " path: file:///data/lake."
+    )
+
+
+def _memory(address: str) -> str | None:
+    found = re.fullmatch(r"memory://(.*?)/*", address, re.IGNORECASE)
+    if not found or (found[1] and "/" not in found[1]):
+        return None
+    return f"{found[1]!r} can't name a store in memory: write memory://name, without a path."
+
+
+def _bucket(address: str) -> str | None:
+    scheme, _, rest = address.partition("://")
+    if scheme.lower() not in OBJECT_SCHEMES:
+        return None
+    thing = "container" if scheme.lower() in SCHEMES["azure"] else "bucket"
+    bucket, _, path = rest.rstrip("/").partition("/")
+    if not bucket:
+        return f"The lake's address {address!r} names no {thing}. Write {scheme}://{thing}/{path.strip('/') or 'lake'}."
+    host, colon, port = bucket.partition(":")
+    if colon and port.isdigit():
+        option = f"lake.{next(s for s, schemes in SCHEMES.items() if scheme.lower() in schemes)}.endpoint"
+        return (
+            f"The lake's address {address!r} names the server {bucket!r} where the {thing} has to stand. Write"
+            f" {scheme}://{path or f'{thing}/lake'}, and the server as the option {option}=http://{host}:{port}."
+        )
+    if not _BUCKET.fullmatch(bucket):
+        return f"{bucket!r} in the lake's address {address!r} can't be the name of a {thing}. Correct it."
+    if thing == "container" and re.search(r"^[^@]*\.core\.windows\.net$", bucket):
+        return (
+            f"The lake's address {address!r} names no container. Write {scheme}://container@{bucket}/{path or 'lake'}."
+        )
+    if any(part in ("", ".", "..") for part in path.split("/")) and path:
+        plain = "/".join(part for part in path.split("/") if part not in ("", "."))
+        return (
+            f"The lake's address {address!r} has an empty part, '.' or '..' in its path, which stores read differently."
+            f" Write {scheme}://{bucket}/{plain} without."
+        )
+    return None
+
+
+def _mended(address: str) -> str:
+    """An address whose scheme is nearly one, as it was meant: `s3:/b/l` as `s3://b/l`."""
+    found = _NEARLY.match(address)
+    if not found:
+        return address
+    rest = address[found.end() :]
+    return f"/{rest}" if found[1].lower() == "file" else f"{found[1].lower()}://{rest}"
+
+
+def _shown(address: str) -> str:
+    return re.sub(r"[?#].*|//[^/]*@", "...", address)
+
+
+_CHECKS: Final[tuple[Callable[[str], str | None], ...]] = (
+    _blank,
+    _password,
+    _characters,
+    _windows,
+    _for_a_shell,
+    _brokers,
+    _joined,
+    _scheme,
+    _file,
+    _memory,
+    _bucket,
+)
