@@ -15,7 +15,8 @@ from tidelog.log.trim import Seen, ages_ms, old_version
 # A file that nobody names belongs to a writer at work for so long: 'tidelog check' calls it an orphan after that.
 ORPHAN_AGE_MS = 3_600_000
 # tidelog's own names of data files; whatever else lies in the folder is another engine's.
-_OWN = re.compile(r"(?:partition=\d+|rows)/(\d+)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_OWN = re.compile(rf"(?:partition=\d+|rows)/(\d+)-{_UUID}(?:_\d+-{_UUID})?\.parquet")
 _PARTITION = re.compile(r"partition=(\d+)/")
 
 

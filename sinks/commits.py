@@ -4,7 +4,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from tidelog.log.appends import Marker
-from tidelog.log.errors import InvalidOptionError, OutcomeUnknownError, StorageError, TidelogError
+from tidelog.log.errors import (
+    DuplicateSegmentError,
+    InvalidOptionError,
+    OutcomeUnknownError,
+    RequestForgottenError,
+    StorageError,
+    TidelogError,
+)
 from tidelog.log.lake import Lake
 from tidelog.log.layout import TXN_PREFIX
 from tidelog.log.shared import shared_storage
@@ -87,8 +94,8 @@ def _commit_entry(lake: Lake, topic: Topic, segments: Segments, options: SinkOpt
     """Commit what was staged for the only topic as one entry; what is refused or repeated is deleted."""
     try:
         taken = topic.commit(segments[topic.name], acks=options.acks, marker=marker, request_id=options.request_id)
-    except OutcomeUnknownError:
-        raise  # the entry may be there, and then it needs its segments
+    except (OutcomeUnknownError, DuplicateSegmentError, RequestForgottenError):
+        raise  # an entry may be there, and then it needs its segments
     except TidelogError:
         delete(lake.storage, segments)
         raise

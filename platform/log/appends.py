@@ -7,6 +7,7 @@ from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Txn
 from tidelog.log.decisions import Outcome, require_partition, require_topic
 from tidelog.log.errors import (
+    DuplicateSegmentError,
     InvalidTimestampError,
     OutOfOrderSequenceError,
     SegmentTooOldError,
@@ -48,6 +49,10 @@ class PartlyRepeatedError(OutOfOrderSequenceError):
     retriable = True
 
 
+class UnsettledRequestError(Exception):
+    """Segments have left the topic since these were staged, so that its state can't rule a repeat out: ask the log."""
+
+
 class ConfigurationChangedError(Exception):
     """The topic's configuration is not the one that records were checked against: check and stage them again."""
 
@@ -62,15 +67,21 @@ def decide_append(
     marker: Marker | None = None,
     producers: Sequence[ProducerBatch] = (),
     producers_since_ms: int = 0,
+    new_until: int | None = None,
 ) -> Outcome[Ranges]:
     """Append staged segments in their order; the response is {partition: (first offset, end offset)}.
 
+    Segments that the topic holds already, all of them, are a repeat: no actions, and the response that they got first.
     A repeat of `marker`, or of all that `producers` say of the records, has no actions and an empty response.
     `producers` come in the order in which their records were staged; one producer may come several times.
-    Those that sent nothing since `producers_since_ms` are expired.
+    Those that sent nothing since `producers_since_ms` are expired. `new_until`: the request may be a repeat, and no
+    entry up to this one is its first; None where the caller knows that it is new. Raises `UnsettledRequestError`.
     """
     for topic_id in sorted({s.topic_id for s in staged}) or [""]:
         require_topic(state, topic, topic_id)
+    first = _first_answer(state, staged)
+    if first:
+        return Outcome((), first, "WRITE")
     if marker is not None and _is_repeat(state, topic, marker):
         return Outcome((), {}, "WRITE")
     sequences = Sequences(state, topic, producers_since_ms)
@@ -82,10 +93,13 @@ def decide_append(
             f"Topic '{topic}' already has some of these records, by their producers' sequences, but not all: an entry"
             " holds whole segments. Stage the others again without them."
         )
+    known = min((s.known_version for s in staged), default=state.version)
+    if new_until is not None and max(known, new_until) < state.removed_at:
+        raise UnsettledRequestError
+    actions, ranges = segment_actions(state, topic, staged, now_ms)
     _check_purge_floor(state, topic, staged)
     if log_append_time:
         check_append_times(state, topic, staged)
-    actions, ranges = segment_actions(state, topic, staged, now_ms)
     if marker is not None:
         actions.append(Txn(marker.app_id, marker.version))
     actions.extend(sequences.txns(now_ms))
@@ -95,12 +109,17 @@ def decide_append(
 def segment_actions(
     state: TopicState, topic: str, staged: Sequence[Staged], now_ms: int
 ) -> tuple[list[Action], Ranges]:
-    """The actions that append segments in their order, and {partition: (first offset, end offset)}."""
+    """The actions that append segments in their order, and {partition: (first offset, end offset)}.
+
+    Raises `DuplicateSegmentError` for one that the topic holds already, or that comes twice.
+    """
     modified_ms = max(now_ms, state.last_modification_ms)
     ranges: Ranges = {}
     actions: list[Action] = []
+    names: set[str] = set()
     for segment in staged:
         require_partition(state, topic, segment.partition)
+        _require_new(state, topic, segment, names)
         first, base = ranges.get(segment.partition, (state.end(segment.partition),) * 2)
         end = base + segment.records
         ranges[segment.partition] = (first, end)
@@ -118,6 +137,44 @@ def segment_actions(
         )
     actions.extend(Txn(f"{layout.END_PREFIX}{p}", end) for p, (_, end) in sorted(ranges.items()))
     return actions, ranges
+
+
+def _require_new(state: TopicState, topic: str, staged: Staged, names: set[str]) -> None:
+    """Refuse a segment that is there: its records would be there twice, and a checkpoint would keep one of the two.
+
+    `names` are those of the segments before it, to which its own is added.
+    """
+    name = layout.segment_name(staged.path)[1]
+    if name in names:
+        raise DuplicateSegmentError(
+            f"Topic '{topic}': segment {staged.path} is given twice in one commit. A segment is committed once: give it"
+            " once, and stage its records again to append them once more."
+        )
+    names.add(name)
+    there = state.find(staged.partition, staged.path)
+    if there is not None:
+        raise DuplicateSegmentError(
+            f"Topic '{topic}': segment {staged.path} is in partition {staged.partition} already, at offsets"
+            f" [{there.base_offset}, {there.end}): it was committed before, and not with these segments. A segment is"
+            " committed once. Commit the others without it; to append its records once more, stage them again."
+        )
+
+
+def _first_answer(state: TopicState, staged: Sequence[Staged]) -> Ranges:
+    """Where the topic holds these segments, which is what their commit answered; {} when it doesn't hold them all.
+
+    Nor when others lie in between: then they were not committed together.
+    """
+    ranges: Ranges = {}
+    for segment in staged:
+        there = state.find(segment.partition, segment.path)
+        if there is None:
+            return {}
+        first, end = ranges.get(segment.partition, (there.base_offset,) * 2)
+        if end != there.base_offset:
+            return {}
+        ranges[segment.partition] = (first, there.end)
+    return ranges
 
 
 def _is_repeat(state: TopicState, topic: str, marker: Marker) -> bool:

@@ -127,6 +127,18 @@ class StaleBatchError(TidelogError):
     kafka_code = 45
 
 
+class DuplicateSegmentError(TidelogError):
+    """A staged segment is in the topic already: it was committed before, with other segments than now."""
+
+    kafka_code = 46
+
+
+class RequestForgottenError(TidelogError):
+    """A request may have been committed before, and the log does not go back so far any more."""
+
+    kafka_code = 59
+
+
 class SegmentTooOldError(TidelogError):
     """A segment was written before the topic's purge floor and may already be gone: write it again."""
 

@@ -59,6 +59,34 @@ def segment_path(partition: int, known_version: int, unique: str) -> str:
     return f"partition={partition}/{known_version}-{unique}.parquet"
 
 
+def written_again(path: str, known_version: int, unique: str) -> str:
+    """A new path for the records of a segment that is written again before it is committed.
+
+    It keeps the name of the first one and the version that its writer knew: whichever of the two is committed, a repeat
+    of the other is known by it.
+
+    >>> written_again("partition=3/41-15b1.parquet", 57, "90aa")
+    'partition=3/57-15b1_41-90aa.parquet'
+    """
+    first, name = segment_name(path)
+    return f"{path.rpartition('/')[0]}/{known_version}-{name}_{first}-{unique}.parquet"
+
+
+def segment_name(path: str) -> tuple[int, str]:
+    """The version known to the writer who wrote a segment's records first, and the name that they keep.
+
+    A file that tidelog did not name knew nothing, -1, and its name is its path.
+
+    >>> segment_name("partition=3/57-15b1_41-90aa.parquet")
+    (41, '15b1')
+    """
+    known, dash, rest = path.rpartition("/")[2].partition("-")
+    if not (dash and known.isdecimal() and rest.endswith(".parquet")):
+        return -1, path
+    name, again, first = rest.removesuffix(".parquet").partition("_")
+    return int(first.partition("-")[0] if again else known), name
+
+
 def rows_path(known_version: int, unique: str) -> str:
     """A new file's path in a table of rows; `known_version` as in `segment_path`."""
     return f"{ROWS_FOLDER}/{known_version}-{unique}.parquet"

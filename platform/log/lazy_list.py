@@ -25,6 +25,16 @@ class LazyList(Sequence[T], Generic[T]):
         self._make = make
         self._newer: list[T] = []
 
+    @property
+    def make(self) -> Callable[[I64], list[T]]:
+        """What makes values of the table's rows."""
+        return self._make
+
+    @property
+    def newer(self) -> Sequence[T]:
+        """What was appended. Not to be changed."""
+        return self._newer
+
     def extend(self, newer: Iterable[T]) -> None:
         """Append values."""
         self._newer.extend(newer)

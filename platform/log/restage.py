@@ -25,13 +25,14 @@ def restage(
 ) -> list[Staged]:
     """The same records in new segments, known at `version`.
 
-    The old files stay until they are purged: whoever staged them may commit them again after an unknown outcome.
+    The old files stay until they are purged: whoever staged them may commit them again after an unknown outcome. The
+    new ones keep their names' first part, so that such a repeat is known for one.
     `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
     row group. Raises `ObjectNotFoundError` when a segment is already purged.
     """
     again = []
     for old in staged:
-        path = layout.segment_path(old.partition, version, ids.new())
+        path = layout.written_again(old.path, version, ids.new())
         with storage.open(f"{folder}/{old.path}", old.size) as source, storage.create(f"{folder}/{path}") as sink:
             writer = SegmentWriter(sink, codec)
             try:

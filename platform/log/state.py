@@ -2,12 +2,13 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+import pyarrow.compute as pc
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Metadata, Protocol, Remove, Txn
@@ -40,7 +41,8 @@ class Segment:
     """A live data file: records of one partition in [base_offset, end).
 
     `proven` is False for a file of another engine, which does not say what it covers: its `end` is then the
-    next segment's base, and its rows may be in any order.
+    next segment's base, and its rows may be in any order. `since`: the entry that added it, or the checkpoint that it
+    was first read from.
     """
 
     path: str
@@ -51,6 +53,7 @@ class Segment:
     modification_ms: int
     raw_stats: str | None
     proven: bool = True
+    since: int = field(default=-1, compare=False, repr=False)
 
     @cached_property
     def stats(self) -> SegmentStats:
@@ -85,6 +88,8 @@ class TopicState:
     cleans: dict[int, int] = field(default_factory=dict)
     txns: dict[str, Txn] = field(default_factory=dict)
     last_modification_ms: int = 0
+    # The newest entry that took segments out, as far as is known: at most the checkpoint that this was restored from.
+    removed_at: int = field(default=-1, compare=False, repr=False)
 
     # --- what it says --------------------------------------------------------------------------------------
 
@@ -145,7 +150,24 @@ class TopicState:
     def holds(self, entry: Entry) -> bool:
         """Whether a segment that `entry` added is live, which proves that the entry was committed."""
         adds = (a for a in entry.actions if isinstance(a, Add))
-        return any(s.path == a.path for a in adds for s in self.live(a.partition))
+        found = ((a, self.find(a.partition, a.path)) for a in adds)
+        return any(s is not None and s.path == a.path for a, s in found)
+
+    def find(self, partition: int, path: str) -> Segment | None:
+        """The live segment that is this file, or its records written again; None when the partition has none.
+
+        It costs as much as came after its writer's last look at the log, unless segments left meanwhile.
+        """
+        known, name = layout.segment_name(path)
+        live = self.live(partition)
+        settled = known >= self.removed_at  # what was added since, and only that, is the list's end
+        for segment in reversed(live.newer if isinstance(live, LazyList) else live):
+            if settled and segment.since <= known:
+                return None
+            if layout.segment_name(segment.path)[1] == name:
+                return segment
+        restored = None if settled or not isinstance(live, LazyList) else live.make
+        return restored.find(partition, name) if isinstance(restored, _Restored) else None
 
     # --- how it changes ------------------------------------------------------------------------------------
 
@@ -157,35 +179,39 @@ class TopicState:
         removed = {a.path: a.partition for a in entry.actions if isinstance(a, Remove)}
         left = set(removed.values())
         for partition in adds.keys() | (self.segments.keys() if -1 in left else left):
-            self._change(partition, adds.get(partition, []), removed.keys() if left & {partition, -1} else ())
+            new = [self._segment(a, entry.version) for a in adds.get(partition, [])]
+            self._change(partition, new, removed.keys() if left & {partition, -1} else ())
         for action in entry.actions:
             self._apply_other(action)
         if removed:
             self.last_modification_ms = max((s.modification_ms for s in self.all_segments()), default=0)
+            self.removed_at = entry.version
         self.version = entry.version
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become what a checkpoint of `version` says. Its rows come in no order."""
-        if isinstance(actions, CheckpointActions) and actions.adds is not None and self._take_columns(actions.adds):
+        columns = actions.adds if isinstance(actions, CheckpointActions) else None
+        if isinstance(actions, CheckpointActions) and columns is not None and self._take_columns(columns, version):
             actions = actions.others
         adds: dict[int, list[Segment]] = {}
         for action in actions:
             if isinstance(action, Add):
-                adds.setdefault(action.partition, []).append(self._segment(action))
+                adds.setdefault(action.partition, []).append(self._segment(action, version))
             else:
                 self._apply_other(action)
         for partition, segments in adds.items():
             self.segments[partition] = _in_order(segments, self.end(partition))
-        self.version = version
+        self.version = self.removed_at = version
 
-    def _take_columns(self, adds: AddColumns) -> bool:
+    def _take_columns(self, adds: AddColumns, version: int) -> bool:
         """Take the segments over as columns; False where two of a partition begin at one offset."""
         order = np.lexsort((adds.base_offset, adds.partition))
         partitions, bases = adds.partition[order], adds.base_offset[order]
         if ((np.diff(partitions) == 0) & (np.diff(bases) == 0)).any():
             return False
+        restored = _Restored(adds, version)
         for rows in np.split(order, np.flatnonzero(np.diff(partitions)) + 1):
-            self.segments[int(adds.partition[rows[0]])] = LazyList(rows, partial(_segments, adds))
+            self.segments[int(adds.partition[rows[0]])] = LazyList(rows, restored)
         self.last_modification_ms = max(self.last_modification_ms, int(adds.modification_ms.max()))
         return True
 
@@ -208,9 +234,8 @@ class TopicState:
                 return
         self.txns[txn.app_id] = txn
 
-    def _change(self, partition: int, adds: list[Add], removed: Container[str]) -> None:
+    def _change(self, partition: int, new: list[Segment], removed: Container[str]) -> None:
         live = self.segments.setdefault(partition, [])
-        new = [self._segment(a) for a in adds]
         if not removed and all(s.proven and (not live or s.base_offset >= live[-1].end) for s in new):
             live.extend(new)
             return
@@ -220,7 +245,7 @@ class TopicState:
         else:
             del self.segments[partition]
 
-    def _segment(self, add: Add) -> Segment:
+    def _segment(self, add: Add, since: int) -> Segment:
         self.last_modification_ms = max(self.last_modification_ms, add.modification_ms)
         return Segment(
             add.path,
@@ -231,13 +256,28 @@ class TopicState:
             add.modification_ms,
             add.stats,
             add.end is not None,
+            since,
         )
 
 
-def _segments(adds: AddColumns, rows: npt.NDArray[np.int64]) -> list[Segment]:
-    return [
-        Segment(path, p, base, end, size, ms, stats) for path, p, base, end, size, ms, _, stats in adds.values(rows)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Restored:
+    """Makes segments of a checkpoint's rows; `since` is its version."""
+
+    adds: AddColumns
+    since: int
+
+    def __call__(self, rows: npt.NDArray[np.int64]) -> list[Segment]:
+        return [
+            Segment(path, p, base, end, size, ms, stats, True, self.since)
+            for path, p, base, end, size, ms, _, stats in self.adds.values(rows)
+        ]
+
+    def find(self, partition: int, name: str) -> Segment | None:
+        """The partition's segment whose file has this name, as `segment_name` gives it."""
+        alike = np.flatnonzero(pc.match_substring(self.adds.path, name).to_numpy(zero_copy_only=False))
+        found = (s for s in self(alike) if s.partition == partition and layout.segment_name(s.path)[1] == name)
+        return next(found, None)
 
 
 def _in_order(segments: list[Segment], log_end: int) -> list[Segment]:

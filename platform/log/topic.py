@@ -10,7 +10,14 @@ import pyarrow as pa
 
 from tidelog.log import fetch, partitioners
 from tidelog.log.actions import Metadata
-from tidelog.log.appends import ConfigurationChangedError, LogAppendTimeError, Marker, Ranges, decide_append
+from tidelog.log.appends import (
+    ConfigurationChangedError,
+    LogAppendTimeError,
+    Marker,
+    Ranges,
+    UnsettledRequestError,
+    decide_append,
+)
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import Outcome, require_partition, require_topic
@@ -25,6 +32,7 @@ from tidelog.log.errors import (
 )
 from tidelog.log.machine import Committed
 from tidelog.log.records import check_columns
+from tidelog.log.request_history import Answer, find_answer
 from tidelog.log.restage import restage
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
@@ -243,7 +251,12 @@ class Topic:
     ) -> Ranges:
         """Commit staged segments as one entry; returns {partition: (first offset, end offset)}.
 
-        A repeat of `marker` changes nothing and returns {}. The same `request_id` is committed at most once.
+        A segment is committed once. The same segments again, under this `request_id` or another, here or in another
+        process, change nothing and return what they got first, for as long as the topic holds them. When maintenance
+        has rewritten or removed them, a `request_id` is looked for in the kept log (`log.min.age.ms`).
+        A repeat of `marker` with other segments changes nothing and returns {}.
+        Raises `RequestForgottenError` when the log no longer tells whether the request was committed, and
+        `DuplicateSegmentError` for a segment that was committed with others than now.
         """
         return self._after(self._commit(staged, parse_acks(acks), marker, request_id, None))
 
@@ -258,15 +271,26 @@ class Topic:
         """Commit; `metadata` is the topic's as of staging, when the caller can stage again if it has changed."""
         if not staged and marker is None:
             return Committed(self._door.state.version, {}, written=False)
+        new_until = None if request_id is None else -1
         while True:
             try:
-                return self._try(staged, level, marker, request_id, metadata)
+                return self._try(staged, level, marker, request_id, metadata, new_until=new_until)
+            except UnsettledRequestError:
+                answer, new_until = self._answered(request_id or "", staged, new_until or -1)
+                if answer is not None:
+                    return Committed(answer.version, answer.ranges, written=False)
             except LogAppendTimeError as e:
                 staged = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms))
             except SegmentTooOldError:
                 if metadata is not None:  # the caller has the records; their file may be gone
                     raise
                 staged = self._restage(staged, None)
+
+    def _answered(self, request_id: str, staged: Sequence[Staged], new_until: int) -> tuple[Answer | None, int]:
+        """The answer that a request which may be a repeat got, and up to which entry it was looked for."""
+        head = self._door.state.version
+        after = max(new_until, min(s.known_version for s in staged))
+        return find_answer(self._lake.storage, self._lake.clock, self.folder, request_id, staged, after, head), head
 
     def commit_once(
         self,
@@ -295,6 +319,7 @@ class Topic:
         metadata: Metadata | None,
         producers: Sequence[ProducerBatch] = (),
         timeout_s: float | None = None,
+        new_until: int | None = None,
     ) -> Committed[Ranges]:
         door, clock = self._door, self._lake.clock
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
@@ -316,6 +341,7 @@ class Topic:
                 marker=marker,
                 producers=producers,
                 producers_since_ms=since_ms,
+                new_until=new_until,
             )
 
         return door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)

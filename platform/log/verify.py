@@ -121,6 +121,7 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
         yield "it has two metaData"
     yield from fact_problems(metadata, topic) if changes else ()
     yield from _repeated(adds, txns)
+    yield from _live(state, adds, removes)
     yield from _offset_ids(txns)
     ends = _offsets(txns, layout.END_PREFIX)
     starts = _offsets(txns, layout.START_PREFIX)
@@ -169,6 +170,13 @@ def _repeated(adds: list[Add], txns: list[Txn]) -> Iterator[str]:
         yield "it adds one file twice"
     if len({t.app_id for t in txns}) < len(txns):
         yield "it has one transaction id twice"
+
+
+def _live(state: TopicState, adds: list[Add], removes: list[Remove]) -> Iterator[str]:
+    gone = {r.path for r in removes}
+    for add in adds:
+        if add.path not in gone and state.find(add.partition, add.path) is not None:
+            yield f"it adds {add.path}, whose records are in the table already"
 
 
 def _new_life(

@@ -63,7 +63,9 @@ def decide_roll_forward(
         return Outcome((), {}, "WRITE")
     if log_append_time:
         check_append_times(state, part.topic, segments)
-    actions, ranges = segment_actions(state, part.topic, segments, now_ms)
+    # Never refused: what somebody committed by itself before is there, and the rest comes.
+    new = [s for s in segments if state.find(s.partition, s.path) is None]
+    actions, ranges = segment_actions(state, part.topic, new, now_ms)
     synced = segments is part.segments  # before the intent was decided
     return Outcome((*actions, Txn(mark.app_id, mark.version)), ranges, "WRITE", blind_append=True, synced=synced)
 

@@ -17,6 +17,7 @@ from tidelog.log.errors import (
     CorruptSegmentError,
     OffsetOutOfRangeError,
     OutcomeUnknownError,
+    RequestForgottenError,
     TopicChangedError,
     TopicExistsError,
     UnknownTopicError,
@@ -86,6 +87,27 @@ def retrier(app: App) -> None:
             app.pause_about(3.0)
         if outcome == "gone":
             topic = open_topic(app)
+        elif outcome == "acked":
+            world.committed.append((attempt, staged, request))
+        repeat(app, topic)
+
+
+def repeat(app: App, topic: Topic) -> None:
+    """Commit again what some process has committed: what it got first is what it gets, or it hears why it can't."""
+    world = app.world
+    if not world.committed or world.repeats.random() < 0.5:
+        return
+    attempt, staged, request = world.repeats.choice(world.committed)
+    try:
+        ranges = topic.commit(staged, acks=attempt.acks, request_id=request)
+    except RequestForgottenError:
+        world.history.counts["repeat forgotten"] += 1
+    except (*TROUBLED, *GONE, ContendedLogError, OutcomeUnknownError):
+        return
+    else:
+        world.history.counts["repeat answered"] += 1
+        if ranges != attempt.ranges:
+            world.history.violate(f"request {request} got {attempt.ranges} first, and {ranges} when it was repeated")
 
 
 def new_values(app: App, topic: Topic) -> dict[int, list[str]]:
@@ -132,6 +154,8 @@ def tell(app: App, attempt: Attempt, call: Callable[[], Ranges], repeated: bool 
         outcome = "unknown"
     except (*TROUBLED, ContendedLogError):
         outcome = "unknown" if repeated else "refused"
+    except RequestForgottenError:
+        outcome = "unknown"
     except GONE:
         history.end(attempt, "refused")
         return "gone"

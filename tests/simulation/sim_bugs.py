@@ -7,13 +7,15 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.log import lake, layout, topic_log, upkeep
+from tidelog.log import lake, layout, topic, topic_log, upkeep
 from tidelog.log.actions import Add, decode_entry
+from tidelog.log.appends import decide_append
 from tidelog.log.door import Door
 from tidelog.log.errors import ObjectNotFoundError, OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.group_commit import GroupCommit
 from tidelog.log.group_commit_parts import Group
 from tidelog.log.sequences import Sequences
+from tidelog.log.state import TopicState
 from tidelog.log.topic import Topic
 from tidelog.log.trim import trim
 
@@ -178,6 +180,17 @@ def deletes_its_segments_after_an_unknown_outcome() -> Iterator[None]:
 
 
 @contextmanager
+def takes_every_request_for_a_new_one() -> Iterator[None]:
+    """What is live, or was, is appended again."""
+
+    def anew(*args: Any, **options: Any) -> Any:
+        return decide_append(*args, **{**options, "new_until": None})
+
+    with patch.object(TopicState, "find", lambda *_: None), patch.object(topic, "decide_append", anew):
+        yield
+
+
+@contextmanager
 def takes_every_batch_for_a_new_one() -> Iterator[None]:
     """A producer's repeat lands again."""
     with patch.object(Sequences, "_is_repeat", lambda *_: False):
@@ -222,6 +235,7 @@ BUGS: dict[str, Planted] = {
         rests_the_floor_on_a_checkpoint_that_is_not_synced,
         writes_checkpoints_over_unsynced_segments,
         deletes_its_segments_after_an_unknown_outcome,
+        takes_every_request_for_a_new_one,
         takes_every_batch_for_a_new_one,
         keeps_no_sequences,
         gives_an_unknown_outcome_up_for_lost,

@@ -83,6 +83,8 @@ class World:
         self.apps: list[App] = []
         self.job_batch = 0
         self.senders: dict[str, Any] = {}
+        self.committed: list[Any] = []
+        self.repeats = Random(f"repeats {seed}")
         self.ending = False
         self._values = 0
 

@@ -12,7 +12,10 @@ from sim_running import how_to_repeat
 
 SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "80"))
 # What a hundred seeds can't do without, or they would prove little.
-HAPPENS = ("append acked", "append refused", "append unknown", "outcome unknown", "interrupted", "topic gone")
+HAPPENS = (
+    *("append acked", "append refused", "append unknown", "outcome unknown", "interrupted", "topic gone"),
+    *("repeat answered", "repeat forgotten"),
+)
 
 reports: dict[int, Report] = {}
 

@@ -1,6 +1,7 @@
 """A topic's state: the same from its entries one by one as from a checkpoint and the entries after it."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,10 @@ class History:
         self.state.apply(one)
         self.entries.append(one)
 
-    def path(self) -> str:
-        return f"f{self.state.version}-{self.draw(st.integers(0, 9))}"
+    def path(self, partition: int, unique: str = "") -> str:
+        """A file that its writer opened at some version before."""
+        known = self.number(0, self.state.version)
+        return layout.segment_path(partition, known, f"{len(self.entries)}-{partition}{unique}")
 
     def number(self, low: int, high: int) -> int:
         return self.draw(st.integers(low, high))
@@ -71,7 +74,7 @@ class History:
             end = self.state.end(p)
             for i in range(self.number(0, 2)):
                 more = end + self.number(1, 4)
-                actions.append(add(p, end, more, f"{self.path()}-{p}-{i}", modification_ms=self.now_ms))
+                actions.append(add(p, end, more, self.path(p, f"-{i}"), modification_ms=self.now_ms))
                 end = more
             if end > self.state.end(p):
                 actions.append(end_txn(p, end))
@@ -93,7 +96,7 @@ class History:
         p, some = self.some()
         old = [s for i, s in enumerate(some) if all(b.base_offset <= a.end for a, b in pairwise(some[: i + 1]))]
         if old:
-            made = add(p, old[0].base_offset, old[-1].end, self.path(), modification_ms=old[0].modification_ms)
+            made = add(p, old[0].base_offset, old[-1].end, self.path(p), modification_ms=old[0].modification_ms)
             clean = [Txn(f"tidelog/clean/{p}", old[-1].end)] if self.number(0, 1) else []
             self.put(*map(gone, old), made, *clean)
 
@@ -106,7 +109,7 @@ class History:
         """A DELETE: some files vanish, some come back as one or two without tags."""
         p, old = self.some()
         made = [
-            add(p, s.base_offset, None, f"{self.path()}-{i}-{part}", modification_ms=s.modification_ms)
+            add(p, s.base_offset, None, f"part-{len(self.entries)}-{i}-{part}", modification_ms=s.modification_ms)
             for i, s in enumerate(old)
             for part in range(self.number(0, 2))
         ]
@@ -154,7 +157,7 @@ def histories(draw: st.DrawFn, most: int = 14) -> list[Entry]:
 
 
 def says(state: TopicState) -> dict[str, Any]:
-    return dict(vars(state))
+    return {f.name: getattr(state, f.name) for f in fields(state) if f.compare}
 
 
 def store(storage: Storage, entries: list[Entry]) -> None:
@@ -189,6 +192,24 @@ def test_checkpoints_and_tail_say_what_the_entries_say(entries: list[Entry], dat
     for version in sorted(data.draw(st.sets(st.integers(0, len(entries) - 1), min_size=1, max_size=3))):
         write_checkpoint(storage, "t", version, START_MS)
     assert says(from_checkpoint(storage, entries, version)) == says(apply_all(TopicState(), entries))
+
+
+@settings(max_examples=80, deadline=None)
+@given(histories(), st.data())
+def test_a_live_file_is_found_and_no_other(entries: list[Entry], data: st.DataObject) -> None:
+    """Whatever its writer knew of the log, live and from a checkpoint, and under the name of a second writing."""
+    storage = MemoryStorage("m")
+    store(storage, entries)
+    write_checkpoint(storage, "t", data.draw(st.integers(0, len(entries) - 1)), START_MS)
+    version = next(checkpoints_from(storage, "t", 0)).version
+    for state in (apply_all(TopicState(), entries), from_checkpoint(storage, entries, version)):
+        live = {s.path: s for s in state.all_segments()}
+        for one in (a for e in entries for a in e.actions if isinstance(a, Add)):
+            assert state.find(one.partition, one.path) == live.get(one.path)
+            if one.path.startswith("partition="):
+                again = layout.written_again(one.path, layout.segment_name(one.path)[0] + 1, "u")
+                assert state.find(one.partition, again) == live.get(one.path)
+            assert state.find(one.partition + 1, one.path) is None
 
 
 def test_a_checkpoint_forgets_producers_of_long_ago_and_nothing_else(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Which entry may follow which state: each rule has an entry that breaks exactly it."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
@@ -106,6 +108,12 @@ REFUSED: dict[str, tuple[tuple[Action, ...], str]] = {
         "replaces offsets [] of partition 0",
     ),
     "rewritten files that overlap": ((remove(A), add(0, 0, 4), add(0, 3, 5)), "partition 0 overlap"),
+    "an append of a live file": ((replace(B, base_offset=8, end=11), end_txn(0, 11)), f"adds {B.path}, whose records"),
+    "an append of a live file's records, written again": (
+        (add(0, 8, 11, "partition=0/2-5-8_0-x.parquet"), end_txn(0, 11)),
+        "whose records are in the table already",
+    ),
+    "a rewrite by a live file": ((remove(A), add(0, 0, 5, B.path)), f"adds {B.path}, whose records"),
     "a rewritten file without coverage": ((remove(A), add(0, 0, None)), "partition 0 overlap, or don't say"),
     "a removal without a new start": ((remove(A),), "replaces offsets [(0, 5)] of partition 0 by []"),
     "a removal beyond the new start": ((remove(A), start_txn(0, 4)), "replaces offsets [(0, 5)] of partition 0 by []"),
