@@ -9,7 +9,7 @@ Keys are compared whole. The driver knows segments and units; it opens no file a
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, pairwise
 from typing import Final
@@ -24,10 +24,10 @@ from tidelog.jobs.spark_executor import (
     Address,
     Batches,
     collected,
+    looked_up,
     numbered,
     parallelism,
     pickled,
-    synced,
     unpickled,
 )
 from tidelog.log.clock import SystemIds
@@ -107,7 +107,10 @@ class SparkCompactor:
         compacted = frame.repartitionById(len(units), "unit").mapInArrow(
             partial(_compact, self._address), "done binary"
         )
-        yield from collected(compacted)
+        storage = self._address.open()
+        for done in collected(compacted):
+            rewritten = done.rewritten
+            yield done if rewritten is None else replace(done, rewritten=looked_up(storage, rewritten))
 
     def _kept(self, work: Sequence[PartitionWork], pieces: Sequence[Sequence[_Piece]]) -> DataFrame:
         """The offsets that stay, packed by unit; rows as `_KEPT`, without work."""
@@ -257,9 +260,5 @@ def _one(
 ) -> Compacted:
     if failure is not None:
         return Compacted(plan.partition, Rewritten(unit, failure=failure), 0)
-    storage = address.open()
     offsets = np.sort(np.concatenate([np.zeros(0, np.int64), *kept])) if plan.replaces else None
-    done = compact_unit(storage, SystemIds(), plan, unit, offsets)
-    if done.rewritten is None:
-        return done
-    return Compacted(done.partition, synced(storage, done.rewritten), done.tombstones)
+    return compact_unit(address.open(), SystemIds(), plan, unit, offsets)

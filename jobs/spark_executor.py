@@ -1,7 +1,7 @@
 """Units of maintenance as Spark tasks: each unit is one task, and what it staged comes back as a value.
 
 A task opens the lake's storage again, from its address and options: nothing else of the driver's is sent along. The
-driver itself opens no segment.
+driver itself opens no segment, but looks up those that the tasks have staged.
 """
 
 import pickle
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelog.jobs.moving_failures import first_line
 from tidelog.log.clock import SystemIds
 from tidelog.log.errors import TidelogError
+from tidelog.log.presence import require_stored
 from tidelog.log.storage import Storage, open_storage
 from tidelog.retention.carrying import carry_out
 from tidelog.retention.executors import Task
@@ -54,12 +55,13 @@ class SparkExecutor:
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Rewritten]:
         """What became of each task, after each Spark job. A job that Spark gives up fails all of its units."""
+        storage = self._address.open()
         waiting = iter(tasks)
         at_once = _WAVES_A_JOB * parallelism(self._spark)
         while wave := list(islice(waiting, at_once)):
             frame = numbered(self._spark, wave).mapInArrow(partial(_carry_out, self._address), "done binary")
             try:
-                yield from collected(frame)
+                yield from (looked_up(storage, done) for done in collected(frame))
             except SPARK_ERRORS as e:
                 yield from (Rewritten(task.unit, failure=job_failure(e)) for task in wave)
 
@@ -100,10 +102,10 @@ def unpickled(batches: Iterable[pa.RecordBatch], column: str = "value") -> Itera
         yield from (pickle.loads(value) for value in batch.column(column).to_pylist())  # noqa: S301 - the driver's
 
 
-def synced(storage: Storage, rewritten: Rewritten) -> Rewritten:
-    """The same once its segments survive a power loss; they may lie on another machine than the driver's disk."""
+def looked_up(storage: Storage, rewritten: Rewritten) -> Rewritten:
+    """The same once the driver has found its segments: the task's machine may see another place under the address."""
     try:
-        storage.sync(f"{rewritten.unit.topic}/{output.path}" for output in rewritten.outputs)
+        require_stored(storage, {f"{rewritten.unit.topic}/{o.path}": o.size for o in rewritten.outputs})
     except TidelogError as e:
         return Rewritten(rewritten.unit, failure=str(e))
     return rewritten
@@ -112,4 +114,4 @@ def synced(storage: Storage, rewritten: Rewritten) -> Rewritten:
 def _carry_out(address: Address, batches: Batches) -> Batches:
     storage = address.open()
     for task in unpickled(batches):
-        yield pickled(synced(storage, carry_out(storage, task.unit, SystemIds(), task.keep)))
+        yield pickled(carry_out(storage, task.unit, SystemIds(), task.keep))

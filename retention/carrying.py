@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tidelog.log import layout, schema
 from tidelog.log.clock import Ids
 from tidelog.log.errors import StorageError, TidelogError
+from tidelog.log.presence import make_durable
 from tidelog.log.segment_reading import read_segment
 from tidelog.log.segments import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter
 from tidelog.log.state import Segment
@@ -103,7 +104,7 @@ def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) 
                 outputs.add(base, kept)
         staged = outputs.finish()
         # Before the entry, in which they take the place of what has survived so far; see `rewriting`.
-        storage.sync(f"{unit.topic}/{output.path}" for output in staged)
+        make_durable(storage, [f"{unit.topic}/{output.path}" for output in staged])
     except TidelogError as e:
         outputs.abort()
         return Rewritten(unit, failure=str(e))

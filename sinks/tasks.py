@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidelog.log.config import TopicConfig
 from tidelog.log.errors import InvalidOptionError
 from tidelog.log.lake import Lake
+from tidelog.log.presence import make_durable
 from tidelog.log.schema import LOG_APPEND_TIME
 from tidelog.log.segments import Staged
 from tidelog.log.staging import WAITING_BYTES, Stager, Target, stage_records
@@ -77,7 +78,8 @@ def stage(
             _bound([stager for _, stager in stagers.values()])
         staged = {name: (target, stager.finish()) for name, (target, stager) in stagers.items()}
         if options.acks == "all" or options.topic is None:
-            lake.storage.sync(f"{t.target.folder}/{s.path}" for t, segments in staged.values() for s in segments)
+            paths = [f"{t.target.folder}/{s.path}" for t, segments in staged.values() for s in segments]
+            make_durable(lake.storage, paths)
     except BaseException:
         for _, stager in stagers.values():
             stager.abort()

@@ -33,7 +33,8 @@ class Outcome(Generic[R]):
     """What a decision comes to: the entry's actions (none: nothing to do) and the answer to the caller.
 
     `rows` go into the entry's `commitInfo`. `files`, by path below the log's folder, are stored before the entry.
-    `synced`: the segments that it adds survive a power loss already.
+    `synced`: the segments that it adds survive a power loss already. `elsewhere`: another process may have staged them,
+    so that the store is asked for them before the entry is put.
     """
 
     actions: tuple[Action, ...]
@@ -44,6 +45,7 @@ class Outcome(Generic[R]):
     rows: tuple[Mapping[str, Any], ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     synced: bool = False
+    elsewhere: bool = False
 
 
 def require_topic(state: TopicState, topic: str, topic_id: str | None = None) -> None:

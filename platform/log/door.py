@@ -25,6 +25,7 @@ from tidelog.log.errors import (
     StorageUnavailableError,
 )
 from tidelog.log.machine import Committed, LogState, Machine, Patience, Pending
+from tidelog.log.presence import Lookup, make_durable
 from tidelog.log.reading_ahead import ReadingAhead
 from tidelog.log.restoring import newest_state
 from tidelog.log.storage.port import Storage
@@ -192,6 +193,7 @@ class Door(Generic[S]):
         `durable`: the entry's segments, and those of earlier entries, are made to survive a power loss before
         the entry is there, and so are the outcome's `files`. `decide` is called again after each lost race and may
         refuse by raising.
+        Raises `MissingSegmentError` when a segment that it brings is not in storage: then no entry was put.
         Raises `OutcomeUnknownError` when the store stops answering. Repeated here under the same `request_id`,
         the commit takes up that entry again, whatever `decide` is by then, so that it lands at most once.
         Raises `ContendedLogError` when every race was lost until the time was up.
@@ -201,7 +203,7 @@ class Door(Generic[S]):
         limit_s = most_s if timeout_s is None else min(timeout_s, most_s)
         deadline = self._clock.elapsed_s() + limit_s
         backoff = self._patience.first_backoff_s
-        attached = Attachments(self.storage, self.folder)
+        attached, lookup = Attachments(self.storage, self.folder), Lookup(self.storage, self.folder)
         with self.lock:
             ahead = self._goes_ahead(request)
             while True:
@@ -224,6 +226,8 @@ class Door(Generic[S]):
                     attached.store(outcome.files)
                     if not outcome.actions:
                         return Committed(self._state.version, outcome.response, written=False)
+                    if outcome.elsewhere:
+                        lookup.require(outcome.actions)
                     if durable:
                         self._sync(() if outcome.synced else outcome.actions)
                     require_proof(self.storage, self.path(layout.PROBE_FILE))
@@ -375,13 +379,15 @@ class Door(Generic[S]):
     # --- durability ----------------------------------------------------------------------------------------
 
     def _sync(self, actions: tuple[Action, ...]) -> None:
-        """Make the segments of these actions and of all earlier entries survive a power loss."""
+        """Make the segments of these actions and of all earlier entries survive a power loss.
+
+        An earlier entry's may be gone: lost, or purged. Raises `MissingSegmentError` for one of these actions.
+        """
         if len(self._unsynced) > MANY_UNSYNCED:
             self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
-        own = [a.path for a in actions if isinstance(a, Add)]
-        paths = [*(p for _, p in self._unsynced), *own]
-        if paths:
-            self.storage.sync(self.path(p) for p in paths)
+        own = [self.path(a.path) for a in actions if isinstance(a, Add)]
+        if own or self._unsynced:
+            make_durable(self.storage, own, [self.path(path) for _, path in self._unsynced])
 
     def _forget_synced(self) -> None:
         """Keep the list short in a process that only reads, however long it runs: checkpoints sync what they hold."""

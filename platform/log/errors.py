@@ -366,6 +366,12 @@ class InvalidUriError(StorageError):
     """An address that names no store that tidelog knows, or that others would read as another place."""
 
 
+class MissingSegmentError(StorageError):
+    """A segment that a commit brings is not in storage: nothing was committed. Write the records again."""
+
+    retriable = True
+
+
 class StorageFullError(StorageError):
     """No space (or quota) left; nothing was stored."""
 

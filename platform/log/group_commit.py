@@ -13,6 +13,7 @@ from tidelog.log.appends import ConfigurationChangedError, LogAppendTimeError
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.errors import (
     DeliveryTimeoutError,
+    MissingSegmentError,
     OutcomeUnknownError,
     OutOfOrderSequenceError,
     ProducerFencedError,
@@ -196,6 +197,9 @@ class GroupCommit:
             self._topic = None
         except _STAGE_AGAIN:
             pass
+        except MissingSegmentError:
+            group.in_doubt = False  # no entry of this request is there; what took its segments may take the next ones
+            raise
         except OutcomeUnknownError:
             group.unknown += 1
             if group.unknown > 1 and all(m.submission.producer for m in group.staged_members):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 from tidelog.log import layout, schema
 from tidelog.log.clock import Ids
 from tidelog.log.config import Codec
+from tidelog.log.errors import MissingSegmentError, ObjectNotFoundError
 from tidelog.log.segments import SegmentWriter, Staged
 from tidelog.log.storage.port import Storage
 
@@ -28,12 +30,12 @@ def restage(
     The old files stay until they are purged: whoever staged them may commit them again after an unknown outcome. The
     new ones keep their names' first part, so that such a repeat is known for one.
     `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
-    row group. Raises `ObjectNotFoundError` when a segment is already purged.
+    row group. Raises `MissingSegmentError` when a segment is already purged.
     """
     again = []
     for old in staged:
         path = layout.written_again(old.path, version, ids.new())
-        with storage.open(f"{folder}/{old.path}", old.size) as source, storage.create(f"{folder}/{path}") as sink:
+        with _source(storage, folder, old) as source, storage.create(f"{folder}/{path}") as sink:
             writer = SegmentWriter(sink, codec)
             try:
                 with pq.ParquetFile(source) as file:
@@ -54,6 +56,17 @@ def restage(
             )
         )
     return again
+
+
+def _source(storage: Storage, folder: str, old: Staged) -> Any:
+    try:
+        return storage.open(f"{folder}/{old.path}", old.size)
+    except ObjectNotFoundError as e:
+        raise MissingSegmentError(
+            f"Segment {folder}/{old.path} can't be written again: it is not in storage. A purge takes a segment that"
+            " was staged long ago and is in no entry for an orphan, and other programs may delete files, too. Write"
+            " the records again, or restore the file from a copy."
+        ) from e
 
 
 def _stamped(records: pa.Table, timestamp_ms: int | None) -> pa.Table:

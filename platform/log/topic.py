@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -255,6 +256,8 @@ class Topic:
         process, change nothing and return what they got first, for as long as the topic holds them. When maintenance
         has rewritten or removed them, a `request_id` is looked for in the kept log (`log.min.age.ms`).
         A repeat of `marker` with other segments changes nothing and returns {}.
+        Another process may have staged them: each is looked up in the store before the entry is put, whatever `acks`.
+        Raises `MissingSegmentError` when one is not there, or not whole: then nothing was committed.
         Raises `RequestForgottenError` when the log no longer tells whether the request was committed, and
         `DuplicateSegmentError` for a segment that was committed with others than now.
         """
@@ -272,19 +275,20 @@ class Topic:
         if not staged and marker is None:
             return Committed(self._door.state.version, {}, written=False)
         new_until = None if request_id is None else -1
+        elsewhere = metadata is None  # who stages here says what it staged by
         while True:
             try:
-                return self._try(staged, level, marker, request_id, metadata, new_until=new_until)
+                return self._try(staged, level, marker, request_id, metadata, new_until=new_until, elsewhere=elsewhere)
             except UnsettledRequestError:
                 answer, new_until = self._answered(request_id or "", staged, new_until or -1)
                 if answer is not None:
                     return Committed(answer.version, answer.ranges, written=False)
             except LogAppendTimeError as e:
-                staged = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms))
+                staged, elsewhere = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms)), False
             except SegmentTooOldError:
                 if metadata is not None:  # the caller has the records; their file may be gone
                     raise
-                staged = self._restage(staged, None)
+                staged, elsewhere = self._restage(staged, None), False
 
     def _answered(self, request_id: str, staged: Sequence[Staged], new_until: int) -> tuple[Answer | None, int]:
         """The answer that a request which may be a repeat got, and up to which entry it was looked for."""
@@ -320,6 +324,8 @@ class Topic:
         producers: Sequence[ProducerBatch] = (),
         timeout_s: float | None = None,
         new_until: int | None = None,
+        *,
+        elsewhere: bool = False,
     ) -> Committed[Ranges]:
         door, clock = self._door, self._lake.clock
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
@@ -332,7 +338,7 @@ class Topic:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
                 raise ConfigurationChangedError
             require_topic(state, self._name, self._topic_id)
-            return decide_append(
+            outcome = decide_append(
                 state,
                 self._name,
                 staged,
@@ -343,6 +349,7 @@ class Topic:
                 producers_since_ms=since_ms,
                 new_until=new_until,
             )
+            return replace(outcome, elsewhere=elsewhere)
 
         return door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
 

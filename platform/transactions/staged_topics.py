@@ -13,6 +13,7 @@ from tidelog.log.actions import Metadata
 from tidelog.log.decisions import require_partition, require_topic
 from tidelog.log.errors import TopicChangedError
 from tidelog.log.lake import Lake
+from tidelog.log.presence import make_durable, require_stored
 from tidelog.log.records import to_records
 from tidelog.log.restage import restage
 from tidelog.log.segments import Staged
@@ -25,7 +26,7 @@ from tidelog.transactions.model import Part
 class _Staging:
     """One topic's part: `stager` holds what is being written, `ready` what is, or others have written for it.
 
-    `lasting`: all that is ready survives a power loss.
+    `unseen`: what others have written and nobody has looked up. `lasting`: all that is ready survives a power loss.
     """
 
     topic: Topic
@@ -33,6 +34,7 @@ class _Staging:
     metadata: Metadata | None = None
     stager: Stager | None = None
     ready: list[Staged] = field(default_factory=list)
+    unseen: list[Staged] = field(default_factory=list)
     finished: bool = False
     lasting: bool = False
 
@@ -90,6 +92,7 @@ class StagedTopics:
                     f" was {segment.topic_id}): records of one life mean nothing in another. Write them again."
                 )
             staging.ready.append(segment)
+            staging.unseen.append(segment)
             staging.lasting = False
 
     def _staging(self, name: str) -> _Staging:
@@ -115,7 +118,8 @@ class StagedTopics:
     def parts(self) -> tuple[Part, ...]:
         """All that is staged, durable: it survives a power loss from here on.
 
-        Everything is validated: raises `TopicChangedError` for a topic that is gone, `StorageError`.
+        Everything is validated: raises `TopicChangedError` for a topic that is gone, `MissingSegmentError` for a
+        segment that is, `StorageError`.
         """
         self._finish_all()
         parts = []
@@ -153,8 +157,12 @@ class StagedTopics:
         if staging.stager is not None and not staging.finished:
             staging.ready.extend(staging.stager.finish())
             staging.finished = True
+        storage, folder = self._lake.storage, staging.topic.folder
+        if staging.unseen:
+            require_stored(storage, {f"{folder}/{segment.path}": segment.size for segment in staging.unseen})
+            staging.unseen.clear()
         if staging.ready and not staging.lasting:
-            self._lake.storage.sync([f"{staging.topic.folder}/{segment.path}" for segment in staging.ready])
+            make_durable(storage, [f"{folder}/{segment.path}" for segment in staging.ready])
             staging.lasting = True
 
     def write_again(self) -> None:

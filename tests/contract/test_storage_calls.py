@@ -24,6 +24,7 @@ from tidelog.groups.membership_events import MemberConfig
 from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.groups.positions import LoggedPositions
 from tidelog.log.lake import Lake
+from tidelog.log.staging import stage_records
 from tidelog.log.storage import ObjectStorage
 from tidelog.log.storage.requests import RequestKind, Requests
 from tidelog.log.tailing import LAST_PAUSE_S, LookSchedule
@@ -101,6 +102,13 @@ def test_an_append_is_a_put_of_its_data_and_one_of_its_entry(world: World, acks:
 def test_an_append_to_three_partitions_is_a_put_for_each(world: World):
     table = values("a", "b", "c", partition=[0, 1, 2])
     assert world.asked(lambda: world.topic.append(table)) == [PUT, PUT, PUT, CREATE]
+
+
+def test_a_commit_of_what_another_process_staged_looks_each_segment_up(world: World):
+    stager = world.process().topic("t").stager()
+    stage_records(stager, values("a", "b", partition=[0, 1]), "t", world.topic.config(), "murmur2", 0, 0)
+    staged = stager.finish()
+    assert world.asked(lambda: world.topic.commit(staged)) == [HEAD, HEAD, CREATE]
 
 
 def test_a_segment_of_megabytes_is_still_one_put(world: World):

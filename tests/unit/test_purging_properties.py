@@ -10,7 +10,7 @@ from support.rewrites import merge
 
 from tidelog.log import layout
 from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.errors import ObjectNotFoundError, TopicChangedError
+from tidelog.log.errors import MissingSegmentError, TopicChangedError
 from tidelog.log.holds import LASTS_MS, Holder
 from tidelog.log.purging import newest_floor
 from tidelog.log.segments import Staged
@@ -83,7 +83,7 @@ class World:
             try:
                 self.lake.topic("t").commit(segments)
                 self.expected.append(text)
-            except (TopicChangedError, ObjectNotFoundError):
+            except (TopicChangedError, MissingSegmentError):
                 pass  # it was told that nothing was written
 
     def _checkpoint(self, _: float) -> None:

@@ -8,7 +8,7 @@ from support.logs import FakeClock, open_lake, quiet, read, stage, values
 from support.purges import HOUR_S, LEFT, data_files, missing_files, purge_once, resting_topic
 
 from tidelog.log import layout
-from tidelog.log.errors import ObjectNotFoundError, SegmentTooOldError
+from tidelog.log.errors import MissingSegmentError, SegmentTooOldError
 
 
 def frozen_before_its_commit(storage: FaultyStorage, clock: FakeClock, meanwhile: Callable[[], object]) -> list[str]:
@@ -88,7 +88,7 @@ def test_a_staged_file_that_is_too_old_is_refused_and_named() -> None:
     purge_once(lake)
     with pytest.raises(SegmentTooOldError, match="Write the records again"):
         writer.topic("t").commit_once(staged, metadata)
-    with pytest.raises(ObjectNotFoundError):  # who has only the file has nothing to write again
+    with pytest.raises(MissingSegmentError):  # who has only the file has nothing to write again
         writer.topic("t").commit(staged)
     assert read(open_lake(storage, clock), "t") == LEFT
 
