@@ -202,8 +202,11 @@ def encode_entry(actions: Sequence[Action], info: CommitInfo) -> bytes:
 
 
 def _int(value: object) -> int:
+    """A LONG of Delta's."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{value!r} is no whole number")
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} is no LONG")
     return value
 
 
@@ -224,7 +227,7 @@ def parse_add(body: Mapping[str, Any]) -> Add:
         _int(body["modificationTime"]),
         body["dataChange"],
         body.get("stats"),
-        None if end is None else int(end),
+        None if end is None else _int(int(end)),
     )
 
 

@@ -9,6 +9,7 @@ from tidelog.log.decisions import Outcome, require_partition, require_topic
 from tidelog.log.errors import (
     DuplicateSegmentError,
     InvalidTimestampError,
+    OffsetOutOfRangeError,
     OutOfOrderSequenceError,
     SegmentTooOldError,
     StaleBatchError,
@@ -18,6 +19,9 @@ from tidelog.log.sequences import ProducerBatch, Sequences
 from tidelog.log.state import TopicState
 
 Ranges = dict[int, tuple[int, int]]
+
+# Offsets are LONGs, and so is a partition's end.
+_LARGEST_END = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,12 @@ def segment_actions(
         _require_new(state, topic, segment, names)
         first, base = ranges.get(segment.partition, (state.end(segment.partition),) * 2)
         end = base + segment.records
+        if end > _LARGEST_END:
+            raise OffsetOutOfRangeError(
+                f"Topic '{topic}': partition {segment.partition} ends at offset {base}, and {segment.records} records"
+                f" more would need offsets past {_LARGEST_END - 1}, the largest that a reader can hold. Nothing was"
+                " appended. Send them to another partition, or to a new topic."
+            )
         ranges[segment.partition] = (first, end)
         actions.append(
             Add(

@@ -7,6 +7,8 @@ rows; they may not append.
 
 from collections.abc import Iterable, Iterator
 
+import orjson
+
 from tidelog.log import layout
 from tidelog.log.actions import Add, Entry, Metadata, Protocol, Remove, Txn
 from tidelog.log.errors import CorruptLogError, UnsupportedFormatError
@@ -214,6 +216,9 @@ def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterat
             yield f"its segment {add.path} does not say (tag {layout.END_TAG}) which offsets it covers"
         else:
             at[add.partition] = add.end
+            slots, records = add.end - add.base_offset, _records(add)
+            if records != slots:
+                yield f"its segment {add.path} covers {slots} offsets, but {_says(records)}"
     for partition in sorted(at.keys() | ends.keys()):
         old = state.end(partition)
         if ends.get(partition, old) != at.get(partition, old):
@@ -221,6 +226,19 @@ def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterat
                 f"it sets the end of partition {partition} to {ends.get(partition, old)}, but its segments"
                 f" end at {at.get(partition, old)}"
             )
+
+
+def _records(add: Add) -> int | None:
+    """How many records a segment's statistics say; None where they don't."""
+    try:
+        found = orjson.loads(add.stats or "{}")["numRecords"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _says(records: int | None) -> str:
+    return "does not say how many records it holds" if records is None else f"holds {records} records"
 
 
 def _rewrites(
@@ -246,6 +264,10 @@ def _rewrites(
         start = starts.get(partition, state.start(partition))
         if _above(new, start) != _above(covered, start):
             yield f"it replaces offsets {covered} of partition {partition} by {new}"
+    for add in adds:
+        slots, records = (add.end or 0) - add.base_offset, _records(add)
+        if records is None or not 0 <= records <= slots:
+            yield f"its file {add.path} covers {slots} offsets, but {_says(records)}"
 
 
 def _by_partition(covers: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:

@@ -159,6 +159,17 @@ for cut in CUTS.values():
 damage(Kind.ENTRY_TORN, "entry 2")(lambda: torn(CUTS["in the last line"], 2))
 damage(Kind.ENTRY_TORN, "entry 0")(lambda: torn(CUTS["in the first line"], 0))
 
+
+def reaching(patient: Patient, end: int) -> Patient:
+    """The newest append, of offsets [2, 4), says another end in each place."""
+
+    def change(lines: list[Line]) -> None:
+        lines[0]["add"]["tags"]["tidelog.end"] = str(end)
+        next(line["txn"] for line in lines if line.get("txn", {}).get("appId") == "tidelog/end/0")["version"] = end
+
+    return patient.edit(3, change)
+
+
 BROKEN: dict[str, Callable[[Patient], Patient]] = {
     "no action at all": lambda p: p.put(ENTRY.format(3), b'{"commitInfo":{}}\n7\n'),
     "an action nobody knows": lambda p: p.foreign(3, {"checkpointMetadata": {}}),
@@ -166,6 +177,12 @@ BROKEN: dict[str, Callable[[Patient], Patient]] = {
     "a base too far": lambda p: p.edit_add(3, base=7),
     "no tag": lambda p: p.edit_add(3, tags=None),
     "an end that is not the segments'": lambda p: p.edit_add(3, end=9),
+    "an end past the slots": lambda p: reaching(p, 9),
+    "an end below the slots": lambda p: reaching(p, 3),
+    "an end past any offset": lambda p: reaching(p, 2**63),
+    "an end of 64 bits": lambda p: reaching(p, 2**64 - 1),
+    "more records than slots": lambda p: p.edit_add(3, stats={"numRecords": 7}),
+    "records that are not counted": lambda p: p.edit(3, lambda ls: ls[0]["add"].update(stats=None)),
     "a partition that is not there": lambda p: p.edit(
         3, lambda ls: ls[0]["add"]["partitionValues"].update(partition="7")
     ),

@@ -94,7 +94,7 @@ def a_segment_of_nothing() -> Patient:
 
 for stats in (None, "", "[]", '{"numRecords":"2"}', "{}", '{"numRecords":3}', '{"numRecords":-1}'):
     damage(Kind.SEGMENT_STATS_WRONG, "partition=0/")(
-        lambda stats=stats: Patient().edit(3, lambda ls: ls[0]["add"].update(stats=stats))  # type: ignore[misc]
+        lambda stats=stats: said(lambda rows: next(r["add"] for r in rows if r["add"]).update(stats=stats))  # type: ignore[misc]
     )
 damage(Kind.SEGMENT_STATS_WRONG, "partition=0/")(
     lambda: Patient().edit_add(3, stats={"minValues": {"timestamp": "yesterday"}})

@@ -1,5 +1,6 @@
 """Log entries as bytes: the round trip, and that an entry is whole or refused."""
 
+import json
 from typing import Any
 
 import orjson
@@ -170,3 +171,17 @@ def test_an_entrys_last_line_counts_what_is_before_it() -> None:
 def test_a_version_that_no_reader_takes_is_not_written(version: Any) -> None:
     with pytest.raises(TypeError, match=f"{version!r} is no whole number"):
         encode_entry([Txn("app", version)], CommitInfo(START_MS, "r", "WRITE", True, True, {}))
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64 - 1, 2**64, -(2**63) - 1, 2**200])
+@pytest.mark.parametrize("field", ["version", "tidelog.end", "size", "modificationTime"])
+def test_a_number_that_no_reader_can_hold_is_refused(field: str, number: int) -> None:
+    add = Add("a", 0, 0, 1, 1, True, None, 5)
+    data = encode_entry((add, Txn("tidelog/end/0", 5)), CommitInfo(0, "WRITE", "id"))
+    lines = [orjson.loads(line) for line in data.splitlines()]
+    if field == "tidelog.end":
+        lines[0]["add"]["tags"][field] = str(number)
+    else:
+        next(body for line in lines for body in line.values() if field in body)[field] = number
+    with pytest.raises(CorruptLogError, match="breaks the format"):
+        decode_entry(1, b"".join(json.dumps(line).encode() + b"\n" for line in lines), "1.json")

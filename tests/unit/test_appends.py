@@ -12,6 +12,7 @@ from tidelog.log.actions import Add, Txn
 from tidelog.log.appends import LogAppendTimeError, Marker, decide_append
 from tidelog.log.decisions import decide_delete_records
 from tidelog.log.errors import (
+    OffsetOutOfRangeError,
     SegmentTooOldError,
     StaleBatchError,
     TopicChangedError,
@@ -38,6 +39,22 @@ def staged(partition: int, records: int, path: str = "", **more: Any) -> Staged:
 
 def decide(state: TopicState, *segments: Staged, **more: Any) -> Any:
     return decide_append(state, "t", segments, **{"now_ms": NOW, **more})
+
+
+@pytest.mark.parametrize("segments", [(9,), (8, 1), (1, 8, 1), (2**40,)])
+def test_no_offset_is_given_that_no_reader_can_hold(segments: tuple[int, ...]) -> None:
+    state = there()
+    state.ends[1] = 2**63 - 9
+    with pytest.raises(OffsetOutOfRangeError, match=r"partition 1 ends at offset \d+, and .*Nothing was appended"):
+        decide(state, *(staged(1, records, f"f{i}") for i, records in enumerate(segments)))
+
+
+def test_the_last_offset_but_one_is_given() -> None:
+    state = there()
+    state.ends[1] = 2**63 - 9
+    outcome = decide(state, staged(1, 8))
+    assert outcome.response == {1: (2**63 - 9, 2**63 - 1)}
+    verify_entry(state, entry(2, *outcome.actions), "t")
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 9)), min_size=1, max_size=8))

@@ -55,10 +55,21 @@ def state_of(*bounds: int, start: int = 0, **facts: str) -> TopicState:
 def done(unit: Unit, *bounds: int, records: int = 5) -> Rewritten:
     """The unit carried out, with outputs between these offsets."""
     outputs = tuple(
-        Output(f"partition=0/3-{low}.parquet", low, high, 10, records, 0, high - low - 1, START_MS, START_MS, 3)
+        Output(
+            f"partition=0/3-{low}.parquet",
+            low,
+            high,
+            10,
+            min(records, high - low),
+            0,
+            high - low - 1,
+            START_MS,
+            START_MS,
+            3,
+        )
         for low, high in pairwise(bounds)
     )
-    return Rewritten(unit, outputs, 10, records * len(outputs))
+    return Rewritten(unit, outputs, 10, sum(output.records for output in outputs))
 
 
 def unit(state: TopicState, first: int = 0, last: int | None = None) -> Unit:

@@ -54,6 +54,7 @@ ACCEPTED: dict[str, tuple[Action, ...]] = {
     "an append of two segments to one partition": (add(0, 8, 9), add(0, 9, 11), end_txn(0, 11)),
     "an append to two partitions": (add(0, 8, 9), add(1, 3, 4), end_txn(0, 9), end_txn(1, 4)),
     "a merge": (remove(A), remove(B), add(0, 0, 8)),
+    "a rewrite of which nothing is left": (remove(A), add(0, 0, 5, "new", stats='{"numRecords":0}')),
     "a merge that compacts": (remove(A), remove(B), add(0, 0, 8), Txn("tidelog/clean/0", 8)),
     "a split": (remove(A), add(0, 0, 2), add(0, 2, 5)),
     "retention": (remove(A), start_txn(0, 5)),
@@ -87,6 +88,24 @@ REFUSED: dict[str, tuple[tuple[Action, ...], str]] = {
     "an end without segments": ((end_txn(0, 9),), "to 9, but its segments end at 8"),
     "an end that goes back": ((end_txn(0, 7),), "to 7, but its segments end at 8"),
     "an append without coverage": ((add(0, 8, None), end_txn(0, 9)), "does not say (tag tidelog.end)"),
+    "an end past its slots": (
+        (replace(add(0, 8, 9), end=14), end_txn(0, 14)),
+        "0-8-9.parquet covers 6 offsets, but holds 1 records",
+    ),
+    "an end below its slots": ((replace(add(0, 8, 12), end=9), end_txn(0, 9)), "covers 1 offsets, but holds 4 records"),
+    "an append that does not count its records": (
+        (add(0, 8, 9, stats='{"numRecords":"1"}'), end_txn(0, 9)),
+        "covers 1 offsets, but does not say how many",
+    ),
+    "an append without statistics": ((add(0, 8, 9, stats=None), end_txn(0, 9)), "does not say how many records"),
+    "a rewrite of more records than slots": (
+        (remove(A), add(0, 0, 5, "new", stats='{"numRecords":6}')),
+        "covers 5 offsets, but holds 6 records",
+    ),
+    "a rewrite of fewer than no records": (
+        (remove(A), add(0, 0, 5, "new", stats='{"numRecords":-1}')),
+        "covers 5 offsets, but holds -1 records",
+    ),
     "an empty segment": ((add(0, 8, 8),), "does not say (tag tidelog.end)"),
     "a partition that is not there": ((add(2, 0, 1), end_txn(2, 1)), "appends to partition 2 of 2"),
     "no partition at all": ((add(-1, -1, 1),), "replaces offsets [] of partition -1"),
