@@ -161,7 +161,8 @@ class TopicState:
         known, name = layout.segment_name(path)
         live = self.live(partition)
         settled = known >= self.removed_at  # what was added since, and only that, is the list's end
-        for segment in reversed(live.newer if isinstance(live, LazyList) else live):
+        newest: Sequence[Segment] = live.newer if isinstance(live, LazyList) else live
+        for segment in reversed(newest):
             if settled and segment.since <= known:
                 return None
             if layout.segment_name(segment.path)[1] == name:
