@@ -27,7 +27,7 @@ def check_lake_file(storage: Storage) -> tuple[LakeConfig, list[Finding]]:
         data = storage.get(layout.LAKE_FILE)
     except ObjectNotFoundError:
         what = "The lake's own file is missing: its format and its defaults for topics are not known."
-        todo = "Restore it from a copy; opening the lake with create=True writes one with Kafka's defaults."
+        todo = "Restore it from a copy, or have 'tidelog check --repair' write one and set the defaults again."
         return LakeConfig.parse({}), [Finding(Kind.LAKE_FILE_MISSING, "", layout.LAKE_FILE, what, todo)]
     try:
         body = orjson.loads(data)

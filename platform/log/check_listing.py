@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from tidelog.log import layout
 from tidelog.log.checkpoints import Checkpoint, whole_checkpoints
-from tidelog.log.storage.port import ObjectInfo, Storage
+from tidelog.log.storage.port import HoldsStrangers, ObjectInfo, Storage
 
 _ENTRY = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint(\.\d{10}\.\d{10})?\.parquet")
+_HINT = re.compile(re.escape(layout.LAST_CHECKPOINT.rpartition("/")[2]))
+_FLOOR = re.compile(r"\d{20}")
 # How object_store, below deltalake, names a file that it has not finished on a local disk.
 _STAGED = re.compile(r".+#\d+")
 
@@ -70,3 +72,16 @@ def newest_floor(storage: Storage, topic: str) -> int:
     """The newest floor: every entry up to it may be gone. -1 when there is none."""
     floors = [layout.version_of(o.path) for o in storage.list_after(f"{topic}/{layout.FLOOR_FOLDER}")]
     return max((f for f in floors if f is not None), default=-1)
+
+
+def taken_names(storage: Storage, topic: str) -> list[str]:
+    """The names of entries, checkpoints and floors that something else has, by path below the topic's folder."""
+    if not isinstance(storage, HoldsStrangers):
+        return []
+    needed = ((layout.LOG_FOLDER, (_ENTRY, _CHECKPOINT, _HINT)), (layout.FLOOR_FOLDER, (_FLOOR,)))
+    return [
+        f"{folder}/{name}"
+        for folder, patterns in needed
+        for name in storage.strangers(f"{topic}/{folder}")
+        if any(pattern.fullmatch(name) for pattern in patterns)
+    ]

@@ -1,15 +1,17 @@
 """Repair, carried out: steps are tried on an overlay first, and taken on the store only if asked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidelog.log import layout
 from tidelog.log.check_files import old_temporary_files, unfinished_in
 from tidelog.log.check_overlay import Overlay
 from tidelog.log.check_repair import Operation, Plan, Refusal, Scene, Step, plan_topic
 from tidelog.log.check_report import Report
 from tidelog.log.check_topic import read_log
 from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.lake_file import lake_file
 from tidelog.log.storage.port import LeavesUnfinished, Storage
 
 # Each round of steps lets the next one see further into the log; no lake needs more.
@@ -66,9 +68,22 @@ def mend(
 def _plan(storage: Storage, topic: str, now_ms: int) -> Plan:
     if topic:
         return plan_topic(Scene(storage, topic, *read_log(storage, topic), now_ms))
+    return [*_lake_file(storage), *_left_in_the_root(storage, now_ms)]
+
+
+def _lake_file(storage: Storage) -> Iterator[Step]:
+    """A lake that lost its own file gets one, which nothing else dares to write: no default may come unasked."""
+    if all(found.path != layout.LAKE_FILE for found in storage.list_after("")):
+        what = "Write the lake's own file anew, with all defaults. Set the lake's configuration again, if it had one."
+        risk = "Topics that left retention, partitions or other keys to the lake go by Kafka's defaults from now on."
+        yield Step("", layout.LAKE_FILE, what, risk, (Operation("create", layout.LAKE_FILE, data=lake_file({})),))
+
+
+def _left_in_the_root(storage: Storage, now_ms: int) -> Iterator[Step]:
     old = old_temporary_files(unfinished_in(storage, ""), now_ms)
-    what = f"Delete {len(old)} unfinished files that a crash left behind more than an hour ago."
-    return [Step("", "folder", what, "", tuple(Operation("discard", o.path) for o in old))] if old else []
+    if old:
+        what = f"Delete {len(old)} unfinished files that a crash left behind more than an hour ago."
+        yield Step("", "folder", what, "", tuple(Operation("discard", o.path) for o in old))
 
 
 def _take(storage: Storage, step: Step) -> bool:
@@ -90,6 +105,8 @@ def _operate(storage: Storage, operation: Operation) -> bool:
         except ObjectNotFoundError:
             return False
         _put(storage, path, operation.data)
+    elif operation.what == "create":
+        return storage.put_if_absent(path, operation.data)
     elif operation.what == "write":
         _put(storage, path, operation.data)
     elif operation.what == "delete":

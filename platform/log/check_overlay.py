@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from tidelog.log.errors import ObjectNotFoundError
-from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
+from tidelog.log.storage.port import HoldsStrangers, LeavesUnfinished, ObjectInfo, Storage
 
 
 class Overlay:
@@ -93,6 +93,10 @@ class Overlay:
             if data is not None and path.startswith(prefix) and "/" in path.removeprefix(prefix)
         }
         return sorted({*self._below.list_folders(folder), *added})
+
+    def strangers(self, folder: str) -> list[str]:
+        """What is no object in the store below."""
+        return self._below.strangers(folder) if isinstance(self._below, HoldsStrangers) else []
 
     def unfinished(self, folder: str) -> list[ObjectInfo]:
         """The unfinished files of the store below that were not discarded here."""

@@ -38,7 +38,7 @@ class Operation:
     """One change to the store, which may be made again.
 
     `copy`: `path` to `to`, unless that is there. `replace`: `path`, which holds `seen`, by `data`. `write`: `data`
-    to `path`. `delete`: `path`. `discard`: an unfinished file.
+    to `path`. `create`: the same, unless something is there. `delete`: `path`. `discard`: an unfinished file.
     """
 
     what: str

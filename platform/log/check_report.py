@@ -38,6 +38,7 @@ class Kind(StrEnum):
     FORMAT_UNSUPPORTED = "format-unsupported"
     LOG_OF_ANOTHER_TOPIC = "log-of-another-topic"
     STRAY_ENTRIES = "stray-entries"
+    NAME_TAKEN = "name-taken"
     # checkpoints
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"
     CHECKPOINT_FOREIGN = "checkpoint-foreign"

@@ -10,7 +10,7 @@ from tidelog.log.check_config import check_metadata, topic_config
 from tidelog.log.check_deep import DeepCheck
 from tidelog.log.check_files import TopicFiles, check_leftovers, check_segments, check_temporary_files, list_files
 from tidelog.log.check_intents import TRANSACTIONS, check_intents
-from tidelog.log.check_listing import LogFiles, list_log, newest_floor
+from tidelog.log.check_listing import LogFiles, list_log, newest_floor, taken_names
 from tidelog.log.check_log import LogWalk, walk_log
 from tidelog.log.check_report import Finding, Kind, OnProgress, TopicSummary
 from tidelog.log.check_rows import GROUPS, RowsCheck, check_offsets
@@ -58,6 +58,7 @@ def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[To
         what = "The folder has data files but its log is empty or gone: nobody can tell which records are valid."
         todo = f"Restore the folder {topic}/{layout.LOG_FOLDER} from a copy."
         findings.append(Finding(Kind.LOG_MISSING, topic, layout.LOG_FOLDER, what, todo))
+    findings.extend(_taken(storage, topic))
     if not walk.not_a_topic and not log.is_empty:
         findings.extend(_log_folder(storage, topic, log, state, options))
         findings.extend(check_temporary_files(topic, (*data.unfinished, *log.staged), options.now_ms))
@@ -116,6 +117,13 @@ def _state(storage: Storage, known: dict[str, TopicState | None], topic: str) ->
     if topic not in known:
         known[topic] = read_log(storage, topic)[2].state if not names.why_invalid(topic) else None
     return known[topic]
+
+
+def _taken(storage: Storage, topic: str) -> Iterable[Finding]:
+    """Names that the log needs and something else has."""
+    for path in taken_names(storage, topic):
+        what = "A folder, a link that leads nowhere, or what else is no file has this name: the log can't pass it."
+        yield Finding(Kind.NAME_TAKEN, topic, path, what, "Remove or rename it; tidelog puts nothing but files there.")
 
 
 def _log_folder(

@@ -267,6 +267,10 @@ class LakeNotFoundError(TidelogError):
     """The lake's address holds no lake, and creating one was not asked for."""
 
 
+class LakeFileLostError(LakeNotFoundError):
+    """A folder holds topics, and not the lake's own file: making it anew would reset the lake's configuration."""
+
+
 class NotATopicError(TidelogError):
     """The folder holds a table that is not a tidelog topic."""
 

@@ -1,7 +1,7 @@
 """A lake: a root that holds topics. Where a program begins: `tidelog.Lake("/data/lake")`."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +25,7 @@ from tidelog.log.door import Door
 from tidelog.log.errors import (
     CorruptLogError,
     InvalidConfigError,
+    LakeFileLostError,
     LakeNotFoundError,
     NotATopicError,
     ObjectNotFoundError,
@@ -33,7 +34,7 @@ from tidelog.log.errors import (
     UnknownTopicError,
     UnsupportedFormatError,
 )
-from tidelog.log.lake_file import lake_file, read_lake_config
+from tidelog.log.lake_file import lake_file, read_lake_config, tables_among
 from tidelog.log.machine import Committed
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_state import Fold, RowKind
@@ -136,11 +137,15 @@ class Lake:
             return read_lake_config(self.storage)
         except ObjectNotFoundError:
             pass
-        if self._is_table(""):
+        folders = self.storage.list_folders("")
+        if layout.LOG_FOLDER in folders:
             raise NotATopicError(
                 f"{self.uri} is a Delta table, not a lake: a lake is a folder of tables. Give the folder above it,"
                 " or another one."
             )
+        tables = tables_among(self.storage, folders)
+        if tables:
+            return self._of_tables(tables)
         if not create:
             raise LakeNotFoundError(
                 f"There is no lake at {self.uri} (no {layout.LAKE_FILE}). Check the address, or create it:"
@@ -148,6 +153,19 @@ class Lake:
             )
         create_first(self.storage, layout.LAKE_FILE, lake_file({}))
         return read_lake_config(self.storage)
+
+    def _of_tables(self, tables: Sequence[str]) -> LakeConfig:
+        """The configuration of a lake whose file was not there at first; another process may be making it just now."""
+        try:
+            return read_lake_config(self.storage)
+        except ObjectNotFoundError:
+            named = f"'{tables[0]}'" + (f" and {len(tables) - 1} more" if len(tables) > 1 else "")
+            raise LakeFileLostError(
+                f"{self.uri} holds tables ({named}) and no {layout.LAKE_FILE}: the lake's own file is lost, and with it"
+                " the lake's configuration. Restore it from a copy; or have one with the defaults written ('tidelog"
+                " check --repair --execute'), and set the configuration again ('tidelog lake alter'). If this is no"
+                " lake, give another folder."
+            ) from None
 
     def config(self) -> LakeConfig:
         """The lake's configuration, as of opening it or the last `alter_config` or `reload_config` here."""

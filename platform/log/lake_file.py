@@ -1,6 +1,6 @@
 """A lake's own file, `__lake.json`: the format's version, and the configuration that somebody set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import orjson
@@ -8,7 +8,7 @@ import orjson
 from tidelog.log import layout
 from tidelog.log.config import LakeConfig
 from tidelog.log.errors import InvalidConfigError, UnsupportedFormatError
-from tidelog.log.storage.port import Storage
+from tidelog.log.storage.port import Distant, Storage
 
 LAKE_FORMAT: Final = 1
 
@@ -24,8 +24,9 @@ def read_lake_config(storage: Storage) -> LakeConfig:
     Raises `ObjectNotFoundError` where there is no lake, `UnsupportedFormatError` and `InvalidConfigError`.
     """
     where = f"{storage.uri}/{layout.LAKE_FILE}"
+    data = storage.get(layout.LAKE_FILE)
     try:
-        body = orjson.loads(storage.get(layout.LAKE_FILE))
+        body = orjson.loads(data)
         version, config = int(body["format"]), dict(body.get("config") or {})
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise UnsupportedFormatError(
@@ -41,3 +42,10 @@ def read_lake_config(storage: Storage) -> LakeConfig:
         return LakeConfig.parse(config)
     except InvalidConfigError as e:
         raise InvalidConfigError(f"{where}: {e} Correct it in that file.") from e
+
+
+def tables_among(storage: Storage, folders: Sequence[str]) -> list[str]:
+    """Those of the root's folders that hold a Delta log."""
+    look = storage.helpers().map if isinstance(storage, Distant) else map
+    found = zip(folders, look(storage.list_folders, folders), strict=True)
+    return [name for name, below in found if layout.LOG_FOLDER in below]

@@ -184,6 +184,14 @@ def a_file_that_is_about_to_be_committed() -> Patient:
     return with_file(Patient(), "partition=0/2-new.parquet")
 
 
+@damage(Kind.NAME_TAKEN, "_delta_log/00000000000000000004.json")
+def what_is_no_file_where_the_next_entry_goes() -> Patient:
+    patient = Patient()
+    taken = {"orders/_delta_log": ["00000000000000000004.json", "_sidecars"]}
+    patient.storage.strangers = lambda folder: taken.get(folder, [])  # type: ignore[attr-defined]
+    return patient
+
+
 @damage(Kind.TEMPORARY_FILES, "folder")
 def what_a_crash_of_deltalake_left() -> Patient:
     patient = Patient().put(f"{CHECKPOINT.format(2)}#1", b"half")

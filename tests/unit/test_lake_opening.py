@@ -3,9 +3,12 @@
 import orjson
 import pytest
 from support.logs import memory_lake, open_lake, read, values
+from support.small_s3 import small_s3
 
+from tidelog.log.check import repair
 from tidelog.log.errors import (
     InvalidConfigError,
+    LakeFileLostError,
     LakeNotFoundError,
     NotATopicError,
     ObjectNotFoundError,
@@ -72,6 +75,88 @@ def test_a_table_is_no_lake() -> None:
         moved.put(found.path.removeprefix("t/"), storage.get(found.path))
     with pytest.raises(NotATopicError, match=r"is a Delta table, not a lake.*Give the folder above it"):
         Lake("", storage=moved)
+
+
+# --- a lake whose own file is lost ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize("internal", [True, False])
+def test_a_lake_that_lost_its_file_is_not_made_anew_by_opening_it(create: bool, internal: bool) -> None:
+    lake, storage, _ = memory_lake()
+    lake.create_topic("__x" if internal else "orders")
+    lake.create_topic("ticks")
+    storage.delete("__lake.json")
+    before = [found.path for found in storage.list_after("")]
+    first = "__x" if internal else "orders"
+    with pytest.raises(LakeFileLostError, match=rf"tables \('{first}' and 1 more\) and no __lake.json.*check --repair"):
+        Lake("", create=create, storage=storage)
+    assert [found.path for found in storage.list_after("")] == before
+
+
+def test_a_folder_of_other_things_becomes_a_lake() -> None:
+    storage = MemoryStorage("others")
+    storage.put("photos/2026/a.jpg", b"")
+    storage.put("a.txt", b"")
+    assert Lake("", storage=storage).topics() == []
+
+
+def test_a_lost_file_is_written_anew_when_that_is_asked_for() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("orders")
+    lake.topic("orders").append(values("a"))
+    lake.alter_config({"num.partitions": "7"})
+    storage.delete("__lake.json")
+    (step,) = repair(storage, clock=clock).steps
+    assert (step.topic, step.where) == ("", "__lake.json")
+    with pytest.raises(LakeFileLostError):
+        open_lake(storage, clock)
+    done = repair(storage, execute=True, clock=clock)
+    assert (done.steps, done.report.green) == ((step,), True)
+    mended = open_lake(storage, clock)
+    assert (mended.config().num_partitions, read(mended, "orders")) == (1, ["a"])
+    assert repair(storage, execute=True, clock=clock).steps == ()
+
+
+def test_a_file_that_somebody_restores_meanwhile_stays() -> None:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("orders")
+    lake.alter_config({"num.partitions": "7"})
+    restored = storage.get("__lake.json")
+    storage.delete("__lake.json")
+
+    def restore(method: str, path: str, phase: str) -> None:
+        if (method, path, phase) == ("put_if_absent", "__lake.json", "before"):
+            storage.inner.put("__lake.json", restored)
+
+    storage.hook = restore
+    assert len(repair(storage, execute=True, clock=clock).skipped) == 1
+    assert open_lake(storage, clock).config().num_partitions == 7
+
+
+def test_a_lake_that_another_process_makes_just_now_is_not_taken_for_one_that_lost_its_file() -> None:
+    lake, storage, clock = memory_lake()
+    made = storage.get("__lake.json")
+    storage.delete("__lake.json")
+
+    def another(method: str, path: str, phase: str) -> None:
+        if (method, path, phase) == ("list_folders", "", "before"):
+            storage.hook = lambda *call: None
+            storage.inner.put("__lake.json", made)
+            lake.create_topic("theirs")
+
+    storage.hook = another
+    assert open_lake(storage, clock).topics() == ["theirs"]
+
+
+def test_a_distant_store_is_looked_through_by_helpers() -> None:
+    with small_s3() as s3:
+        with Lake("s3://bucket/lake", options=s3.options) as lake:
+            for name in ("a", "b"):
+                lake.create_topic(name)
+        del s3.objects["/bucket/lake/__lake.json"]
+        with pytest.raises(LakeFileLostError, match="'a' and 1 more"):
+            Lake("s3://bucket/lake", options=s3.options)
 
 
 def test_a_lake_is_a_context_that_waits_for_its_background() -> None:

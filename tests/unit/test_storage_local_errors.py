@@ -146,7 +146,8 @@ def test_errors_of_changing_a_name_are_unknown_outcomes_unless_proven(
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"), [(errno.EACCES, StoragePermissionError), (errno.EIO, StorageError), (errno.ELOOP, StorageError)]
+    ("number", "kind"),
+    [(errno.EACCES, StoragePermissionError), (errno.EIO, StorageError), (errno.ENAMETOOLONG, StorageError)],
 )
 def test_errors_of_head(root: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError]):
     storage = LocalStorage(root)

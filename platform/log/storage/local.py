@@ -27,12 +27,12 @@ from tidelog.log.storage.local_errors import (
     not_found,
     outcome_unknown,
 )
-from tidelog.log.storage.local_files import NewFile, send_off, write_all
+from tidelog.log.storage.local_files import NewFile, is_file, is_folder, require_file, send_off, write_all
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
 from tidelog.log.storage.port import ObjectInfo
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # which only a pipe minds: nobody waits for its other end
 _READ_BYTES = 64 * 1024
 
 
@@ -94,6 +94,8 @@ class LocalStorage:
                 while rest := os.read(fd, 16 * _READ_BYTES):
                     parts.append(rest)
                 data = b"".join(parts)
+            if not data and not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise not_found(location)
         except OSError as error:
             raise failed_to_read(location, error) from error
         finally:
@@ -131,7 +133,7 @@ class LocalStorage:
         check_folder(folder)
         try:
             with os.scandir(self._location(folder)) as entries:
-                found = [e for e in entries if e.name > after and not is_unfinished(e.name) and e.is_file()]
+                found = [e for e in entries if e.name > after and not is_unfinished(e.name) and is_file(e)]
         except FileNotFoundError:
             found = []
         except OSError as error:
@@ -154,7 +156,18 @@ class LocalStorage:
         check_folder(folder)
         try:
             with os.scandir(self._location(folder)) as entries:
-                return sorted(e.name for e in entries if e.is_dir())
+                return sorted(e.name for e in entries if is_folder(e))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise failed("list", self._location(folder), error) from error
+
+    def strangers(self, folder: str) -> list[str]:
+        """The names directly in `folder` of what is no object, sorted."""
+        check_folder(folder)
+        try:
+            with os.scandir(self._location(folder)) as entries:
+                return sorted(e.name for e in entries if not is_file(e))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -207,6 +220,7 @@ class LocalStorage:
             os.link(temporary, location)
         except FileExistsError:
             self._remove(temporary)
+            require_file(location)
             self._settle(folder, location)
             return False
         except OSError as error:

@@ -1,6 +1,7 @@
 """What the operating system's error numbers mean to a caller of the storage port."""
 
 import errno
+import os
 
 from tidelog.log.errors import (
     ObjectNotFoundError,
@@ -21,7 +22,10 @@ _KNOWN: dict[int, tuple[type[StorageError], str]] = {
     errno.EACCES: (StoragePermissionError, _DENIED),
     errno.EPERM: (StoragePermissionError, _DENIED + " A file system without hard links can't hold a lake."),
     errno.EROFS: (StoragePermissionError, "The file system is mounted read-only: mount it for writing."),
-    errno.ENOENT: (StorageError, "A folder on the way vanished: see who deletes folders of this lake."),
+    errno.ENOENT: (
+        StorageError,
+        "A folder on the way is not there, or was deleted meanwhile: check the path.",
+    ),
     errno.ENOTDIR: (StorageError, "A part of this path is a file, not a folder: check the lake's address."),
     errno.EISDIR: (StorageError, "A folder has the name of this object: remove or rename it."),
     errno.ENOTEMPTY: (StorageError, "A folder has the name of this object: remove or rename it."),
@@ -44,13 +48,28 @@ def not_found(location: str) -> ObjectNotFoundError:
 def failed(action: str, location: str, error: OSError) -> StorageError:
     """An error after which nothing was changed, whatever its number."""
     kind, advice = _KNOWN.get(error.errno or 0, (StorageError, _DAMAGED))
+    if error.errno == errno.ENOENT:
+        advice = _of_a_link(location) or advice
     return kind(f"Could not {action} {location}: {_reason(error)}. {advice}")
 
 
+def _of_a_link(location: str) -> str:
+    """What to do about a link on the way that leads to nothing; "" when there is none."""
+    way = location
+    while way not in ("", "/"):
+        if os.path.islink(way) and not os.path.exists(way):
+            target = os.path.realpath(way)
+            return f"{way} is a link to {target}, which is not there: make that folder, mount it, or remove the link."
+        way = os.path.dirname(way)
+    return ""
+
+
 def failed_to_read(location: str, error: OSError) -> StorageError:
-    """An error of a read: a missing object has its own class, and a folder is no object."""
+    """An error of a read: a missing object has its own class. A folder is no object, nor a link that leads nowhere."""
     if error.errno in (errno.ENOENT, errno.EISDIR):
         return not_found(location)
+    if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENXIO) and os.path.lexists(location):
+        return not_found(location)  # the way there is sound: it is the name itself that something else has
     return failed("read", location, error)
 
 

@@ -1,10 +1,14 @@
-"""Writing files of a local disk: all of the data or an error, and early on its way to the disk."""
+"""Files of a local disk: what counts as one, and writing all of the data or an error, early on its way to the disk."""
 
 import ctypes
+import errno
 import io
 import os
+import stat
+from collections.abc import Callable
 from typing import Any, Final
 
+from tidelog.log.errors import StorageError
 from tidelog.log.storage.local_errors import failed
 
 # So much is worth a call that sends it on its way; less waits for the sync.
@@ -13,6 +17,51 @@ _WORTH_SENDING: Final = 1024 * 1024
 _SYNC_FILE_RANGE_WRITE: Final = 2
 # Linux only; there is no such call in the module `os`.
 _SYNC_FILE_RANGE: Final = getattr(ctypes.CDLL(None), "sync_file_range", None)
+
+
+# What a link leads to when it leads nowhere: to what is not there, round in a circle, or below a file.
+_NOWHERE: Final = (errno.ENOENT, errno.ELOOP, errno.ENOTDIR)
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is a folder, or a link to one.
+
+    A link that leads nowhere is none. One that can't be followed for another reason counts as one: it may lead to a
+    topic, and a caller that opens that is told the reason.
+    """
+    return _leads_to(entry.is_dir)
+
+
+def is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether the entry is a file, or a link to one; of links as for `is_folder`."""
+    return _leads_to(entry.is_file)
+
+
+def _leads_to(asked: Callable[[], bool]) -> bool:
+    try:
+        return asked()
+    except OSError as error:
+        return error.errno not in _NOWHERE
+
+
+def require_file(location: str) -> None:
+    """Refuse a name that is taken by what is no file, or by a link that leads to none: no reader finds an object there.
+
+    What was deleted meanwhile is passed over. Raises `StorageError`.
+    """
+    try:
+        mode = os.stat(location).st_mode
+    except OSError as error:
+        if error.errno == errno.ENOENT and not os.path.islink(location):
+            return
+        raise failed("create", location, error) from error
+    if stat.S_ISDIR(mode):
+        raise failed("create", location, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    if not stat.S_ISREG(mode):
+        raise StorageError(
+            f"Could not create {location}: what has this name is no file (a pipe, a socket or a device). Remove or"
+            " rename it."
+        )
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:

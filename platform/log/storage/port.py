@@ -142,6 +142,15 @@ class LeavesUnfinished(Protocol):
 
 
 @runtime_checkable
+class HoldsStrangers(Protocol):
+    """A store in which what is no object takes an object's name: no object can be created under it (a local disk)."""
+
+    def strangers(self, folder: str) -> list[str]:
+        """The names of those directly in `folder`, sorted: folders, links that lead nowhere, pipes, sockets."""
+        ...
+
+
+@runtime_checkable
 class OnThisMachine(Protocol):
     """A store whose folders are this machine's own, so that a file-system watcher can follow them."""
 
