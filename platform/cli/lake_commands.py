@@ -26,16 +26,19 @@ def describe(
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """Show a lake's address, the number of its topics, and its configuration."""
+    """Show a lake's address, the version of its format, the number of its topics, and its configuration."""
     call = session(context, lake, output, debug, store)
+    # The log, which a help text need not wait for.
+    from tidelog.log.lake_file import LAKE_FORMAT
+
     with call.open_lake() as opened:
         uri, config, count = opened.uri, opened.config(), len(opened.topics())
     if call.as_json:
-        shown = {"uri": uri, "topics": count, "config": config.overrides}
+        shown = {"uri": uri, "format": LAKE_FORMAT, "topics": count, "config": config.overrides}
         print_json(shown | ({"settings": views.settings_json(config.describe())} if everything else {}))
         return
     out = console()
-    say(f"{uri}  {views.counted(count, 'topic')}")
+    say(f"{uri}  format {LAKE_FORMAT}, {views.counted(count, 'topic')}")
     if everything or config.overrides:
         out.print()
         out.print(views.all_settings(config.describe()) if everything else views.settings(config.overrides))

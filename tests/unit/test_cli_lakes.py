@@ -3,6 +3,8 @@
 import pytest
 from support.cli_calls import answer, done, lake_address, open_lake, refused
 
+from tidelog.log.lake_file import LAKE_FORMAT
+
 
 @pytest.fixture
 def lake():
@@ -13,9 +15,9 @@ def lake():
 
 
 def test_describe(lake):
-    assert answer("lake", "describe", "--lake", lake) == {"uri": lake, "topics": 1, "config": {}}
+    assert answer("lake", "describe", "--lake", lake) == {"uri": lake, "format": LAKE_FORMAT, "topics": 1, "config": {}}
     assert done("lake", "describe", "--lake", lake).stdout == (
-        f"{lake}  1 topic\nIts configuration is all defaults; --all shows them.\n"
+        f"{lake}  format {LAKE_FORMAT}, 1 topic\nIts configuration is all defaults; --all shows them.\n"
     )
 
 
