@@ -111,9 +111,13 @@ def _await(process: "subprocess.Popen[bytes]", address: str, folder: Path) -> No
                 return
         except KafkaException:
             continue  # not there yet: list_topics has waited for it
-    told = "".join(_tail(folder / name) for name in ("broker.out", "broker.log"))
     why = "ended" if process.poll() is not None else f"did not answer within {_START_S:.0f} s"
-    raise BrokerError(f"The broker {why}:\n{told}")
+    raise BrokerError(f"The broker {why}:\n{told(folder)}")
+
+
+def told(folder: Path) -> str:
+    """The end of what the broker of this folder had to say."""
+    return "".join(_tail(folder / name) for name in ("broker.out", "broker.log"))
 
 
 def _tail(path: Path) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import confluent_kafka
 from bench import Bench
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from leaders import await_leaders
 
 import tidelog
 from tidelog.clients.consumer import Consumer
@@ -24,6 +26,13 @@ _PARTITIONS_AT_ONCE = 5_000
 _FILLED_AT_ONCE = 500_000
 # librdkafka writes what it retries to stderr, as often as it does.
 _QUIET = {"log_level": 3}
+
+
+def unled(admin: AdminClient, topic: str, partitions: Sequence[int]) -> list[int]:
+    """Those of a Kafka topic's partitions whose leader does not answer."""
+    wanted = {confluent_kafka.TopicPartition(topic, p): OffsetSpec.latest() for p in partitions}
+    answers = admin.list_offsets(wanted, request_timeout=_MADE_S)
+    return [place.partition for place, answer in answers.items() if answer.exception() is not None]
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,7 @@ class Peer:
             made = min(partitions, made + _PARTITIONS_AT_ONCE)
             more = NewPartitions(name, made)
             admin.create_partitions([more], operation_timeout=_MADE_S, request_timeout=_MADE_S)[name].result()
+        await_leaders(partial(unled, admin, name), partitions)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic."""

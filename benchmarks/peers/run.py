@@ -115,7 +115,7 @@ def _apart(work: Path, size: str, case: str, limit_s: float) -> list[Measure]:
             log = report.FRESH / f"{KIND}-{case}.log"
             failure = run_apart([str(HERE / "case.py"), *handed], inside, log, folder / "spark", limit_s)
         if failure:
-            raise CaseError(failure)
+            raise CaseError(f"{failure}\n{broker.told(folder / 'broker')}")
         return [Measure.from_json(one) for one in json.loads(out.read_text(encoding="utf-8"))]
     finally:
         shutil.rmtree(folder, ignore_errors=True)

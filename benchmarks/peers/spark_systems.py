@@ -11,8 +11,9 @@ from pathlib import Path
 
 from bench import Bench
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 from measures import Measure
+from peer import KAFKA, Peer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from sparks import PARTITIONS, produce
@@ -75,12 +76,11 @@ def kafka_topic(
     bench: Bench, topic: str = TOPIC, partitions: int = PARTITIONS, config: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """An empty topic, which is deleted at the end."""
-    admin = AdminClient({"bootstrap.servers": bench.kafka})
-    for made in admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))]).values():
-        made.result(_TIMEOUT_S)
+    Peer(KAFKA, bench.kafka).create_topic(topic, partitions, config)
     try:
         yield topic
     finally:
+        admin = AdminClient({"bootstrap.servers": bench.kafka})
         for deleted in admin.delete_topics([topic]).values():
             deleted.result(_TIMEOUT_S)
         _await_gone(admin, topic)
