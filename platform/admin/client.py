@@ -4,9 +4,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from tidelog.admin import config_requests, group_requests, topic_requests
+from tidelog.admin.access import operations_told
 from tidelog.admin.answers import Answers, checked_timeout
 from tidelog.admin.checks import (
     check_flag,
@@ -18,11 +19,11 @@ from tidelog.admin.checks import (
     check_set,
 )
 from tidelog.admin.configs import ConfigResource
-from tidelog.admin.enums import ConsumerGroupState, ConsumerGroupType, IsolationLevel
+from tidelog.admin.enums import ConsumerGroupState, ConsumerGroupType, IsolationLevel, ResourceType
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions, GroupMetadata, ListConsumerGroupsResult
+from tidelog.admin.refused_requests import RefusedRequests
 from tidelog.admin.topics import DescribeClusterResult, NewPartitions, NewTopic, OffsetSpec, TopicCollection
 from tidelog.clients.cluster import BROKER_ID, ClusterMetadata, cluster_metadata, lake_node
-from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.opening import open_lake
 from tidelog.clients.settings import AdminSettings
 from tidelog.clients.topic_partition import TopicPartition
@@ -30,13 +31,8 @@ from tidelog.groups.group_log import GroupLog
 
 R = TypeVar("R")
 
-_NO_RULES = (
-    "a lake has no users and no access rules of its own. Who may read and write it, its storage decides: set that there"
-)
-_NO_LEADERS = "there are no replicas to elect leaders from: every client reads and writes the lake's storage itself"
 
-
-class AdminClient:
+class AdminClient(RefusedRequests):
     """Looks after a lake: `AdminClient({"lake": "/data/lake"})`. All methods may be called from many threads.
 
     Methods answer with futures, one for each topic, partition, resource or group that a request names; `result()`
@@ -67,8 +63,8 @@ class AdminClient:
         checked_timeout("timeout", timeout)
         return self._lake.uri
 
-    def poll(self, *_: float) -> int:
-        """Return 0: an AdminClient has no callbacks to serve."""
+    def poll(self, timeout: float = -1) -> int:  # noqa: ARG002
+        """Return 0, at once: an AdminClient has no callbacks to serve."""
         return 0
 
     # --- topics --------------------------------------------------------------------------------------------
@@ -129,20 +125,20 @@ class AdminClient:
         include_authorized_operations: bool = False,
         request_timeout: float | None = None,
     ) -> dict[str, Future[Any]]:
-        """Describe topics: {name: future of TopicDescription}. No operations are told: there are no access rules."""
+        """Describe topics: {name: future of TopicDescription}, with the operations that are allowed where asked for."""
         if not isinstance(topics, TopicCollection):
             raise TypeError("Expected input to be instance of TopicCollection")
-        check_flag("include_authorized_operations", include_authorized_operations)
+        told = operations_told(ResourceType.TOPIC, include_authorized_operations)
         wanted = check_list("topic names", topics.topic_names, str)
-        return self._answers.each(wanted, lambda t: topic_requests.describe_topic(self._lake, t), request_timeout)
+        return self._answers.each(wanted, lambda t: topic_requests.describe_topic(self._lake, t, told), request_timeout)
 
     def describe_cluster(
         self, *, include_authorized_operations: bool = False, request_timeout: float | None = None
     ) -> Future[DescribeClusterResult]:
         """Describe the lake as a cluster of one broker."""
-        check_flag("include_authorized_operations", include_authorized_operations)
+        told = operations_told(ResourceType.BROKER, include_authorized_operations)
         node = lake_node(self._lake)
-        return self._answers.one(lambda: DescribeClusterResult(node, [node], self._lake.uri), request_timeout)
+        return self._answers.one(lambda: DescribeClusterResult(node, [node], self._lake.uri, told), request_timeout)
 
     # --- configurations ------------------------------------------------------------------------------------
 
@@ -273,10 +269,12 @@ class AdminClient:
         request_timeout: float | None = None,
     ) -> dict[str, Future[Any]]:
         """Describe groups and their members: {group id: future of ConsumerGroupDescription}."""
-        check_flag("include_authorized_operations", include_authorized_operations)
+        told = operations_told(ResourceType.GROUP, include_authorized_operations)
         wanted = check_members("described", group_ids)
         node = lake_node(self._lake)
-        return self._answers.each(wanted, lambda g: group_requests.describe(self._groups, node, g), request_timeout)
+        return self._answers.each(
+            wanted, lambda g: group_requests.describe(self._groups, node, g, told), request_timeout
+        )
 
     def delete_consumer_groups(
         self, group_ids: Sequence[str], *, request_timeout: float | None = None
@@ -333,36 +331,6 @@ class AdminClient:
             request_timeout,
         )
 
-    # --- what a lake has not -------------------------------------------------------------------------------
-
-    def create_acls(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a lake has no access rules of its own."""
-        _refuse("create_acls", _NO_RULES)
-
-    def describe_acls(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a lake has no access rules of its own."""
-        _refuse("describe_acls", _NO_RULES)
-
-    def delete_acls(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a lake has no access rules of its own."""
-        _refuse("delete_acls", _NO_RULES)
-
-    def describe_user_scram_credentials(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a lake has no users."""
-        _refuse("describe_user_scram_credentials", _NO_RULES)
-
-    def alter_user_scram_credentials(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: a lake has no users."""
-        _refuse("alter_user_scram_credentials", _NO_RULES)
-
-    def set_sasl_credentials(self, *_: Any) -> NoReturn:
-        """Refused: a client signs in to the storage."""
-        _refuse("set_sasl_credentials", _NO_RULES)
-
-    def elect_leaders(self, *_: Any, **__: Any) -> NoReturn:
-        """Refused: partitions have no leaders."""
-        _refuse("elect_leaders", _NO_LEADERS)
-
     # --- inside --------------------------------------------------------------------------------------------
 
     def _check(self, operation_timeout: float | None, *, validate_only: bool = False) -> None:
@@ -372,7 +340,3 @@ class AdminClient:
     def _now(self, work: Callable[[], R], timeout: float) -> R:
         found: R = self._answers.one(work, timeout).result()
         return found
-
-
-def _refuse(what: str, why: str) -> NoReturn:
-    raise KafkaException(KafkaError(KafkaError._UNSUPPORTED_FEATURE, f"{what} is refused: {why}."))

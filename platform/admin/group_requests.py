@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tidelog.admin.enums import ConsumerGroupState, ConsumerGroupType
+from tidelog.admin.enums import AclOperation, ConsumerGroupState, ConsumerGroupType
 from tidelog.admin.group_types import (
     ConsumerGroupDescription,
     ConsumerGroupListing,
@@ -50,8 +50,10 @@ def listing(view: GroupView, group_id: str) -> ConsumerGroupListing:
     return ConsumerGroupListing(group_id, not group.protocol_type, STATES[group.phase], type=ConsumerGroupType.CLASSIC)
 
 
-def describe(log: GroupLog, node: Node, group_id: str) -> ConsumerGroupDescription:
-    """Return a group with its members and what they read."""
+def describe(
+    log: GroupLog, node: Node, group_id: str, operations: list[AclOperation] | None
+) -> ConsumerGroupDescription:
+    """Return a group with its members and what they read, and the operations that are allowed."""
     group = require_group(log.view(group_id), group_id)
     members = [
         MemberDescription(
@@ -64,7 +66,7 @@ def describe(log: GroupLog, node: Node, group_id: str) -> ConsumerGroupDescripti
         for _, member in sorted(group.members.items())
     ]
     return ConsumerGroupDescription(
-        group_id, not group.protocol_type, members, group.protocol or "", STATES[group.phase], node
+        group_id, not group.protocol_type, members, group.protocol or "", STATES[group.phase], node, operations
     )
 
 

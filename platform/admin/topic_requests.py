@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelog.admin.enums import AclOperation
 from tidelog.admin.topics import (
     DeletedRecords,
     ListOffsetsResultInfo,
@@ -72,12 +73,12 @@ def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) ->
     decide_alter(state, new.topic, new.new_total_count, config.overrides, properties)
 
 
-def describe_topic(lake: Lake, topic: str) -> TopicDescription:
-    """Describe a topic; the lake leads all its partitions."""
+def describe_topic(lake: Lake, topic: str, operations: list[AclOperation] | None) -> TopicDescription:
+    """Describe a topic, with the operations that are allowed; the lake leads all its partitions."""
     state = _existing(lake, topic)
     node = lake_node(lake)
     partitions = [TopicPartitionInfo(p, node, [node], [node]) for p in range(state.partitions)]
-    return TopicDescription(topic, Uuid.of(state.topic_id), names.is_internal(topic), partitions)
+    return TopicDescription(topic, Uuid.of(state.topic_id), names.is_internal(topic), partitions, operations)
 
 
 def delete_records(lake: Lake, topic: str, before: Mapping[int, int]) -> dict[int, DeletedRecords | TidelogError]:

@@ -64,7 +64,7 @@ class TopicPartitionInfo:
 
 @dataclass
 class TopicDescription:
-    """A topic. `authorized_operations` is None: a lake has no access rules of its own."""
+    """A topic. `authorized_operations`: all of them where they were asked for, else None."""
 
     name: str
     topic_id: Uuid

@@ -97,8 +97,10 @@ def test_groups_are_listed_by_state_and_type(client, lake):
 def test_a_group_is_described_with_its_members(client, lake):
     stable_group(lake, "g", {"b": [("t", 1)], "a": [("t", 0), ("u", 0)]})
     commit(lake, "simple", {("t", 0): 1})
-    described = client.describe_consumer_groups(["g", "simple", "none"])
+    described = client.describe_consumer_groups(["g", "simple", "none"], include_authorized_operations=True)
     group = described["g"].result()
+    operations = sorted(operation.name for operation in group.authorized_operations)
+    assert operations == ["ALTER_CONFIGS", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "READ"]
     assert (group.group_id, group.partition_assignor, group.state) == ("g", "range", ConsumerGroupState.STABLE)
     assert not group.is_simple_consumer_group
     assert group.coordinator.host == lake.uri
