@@ -1,51 +1,55 @@
 """DeserializingConsumer: a consumer whose messages hold objects, in the shape of confluent-kafka's."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic, NoReturn
 
 from tidelog.clients.consumer import Consumer
-from tidelog.clients.errors import ConsumeError, KeyDeserializationError, ValueDeserializationError, invalid_argument
+from tidelog.clients.errors import ConsumeError, KeyDeserializationError, ValueDeserializationError
+from tidelog.clients.key_value import K, V
 from tidelog.clients.message import Message
+from tidelog.clients.serdes import Serdes
 from tidelog.clients.serialization import MessageField, SerializationContext
 
-Deserialize = Callable[[bytes | None, SerializationContext], Any]
 
-
-class DeserializingConsumer(Consumer):
+class DeserializingConsumer(Consumer, Generic[K, V]):
     """A `Consumer` with `key.deserializer` and `value.deserializer`: callables (bytes or None, context) -> object.
 
     `poll` raises what a message could only tell: `ConsumeError` for an error event, `KeyDeserializationError` or
     `ValueDeserializationError` for a record whose bytes can't be read; the next call goes on after it.
-    `consume_table` gives bytes.
+    `consume_table` gives bytes. `key.deserializer.builder` and `value.deserializer.builder` build a deserializer when
+    the consumer begins, which is closed with it.
     """
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        given = {**(conf or {}), **more}
-        self._key = _deserializer(given, "key.deserializer")
-        self._value = _deserializer(given, "value.deserializer")
-        super().__init__(given)
+        self._serdes = Serdes.built({**(conf or {}), **more}, "deserializer")
+        try:
+            super().__init__(self._serdes.conf)
+        except BaseException:
+            self._serdes.close()
+            raise
+        self._serdes.tell("set_cluster_id_resolver", self.cluster_id)
 
-    def poll(self, timeout: float | None = None) -> Message | None:
+    def close(self) -> None:
+        """Close as a `Consumer` does, then the deserializers that builders built."""
+        super().close()
+        self._serdes.close()
+
+    def poll(self, timeout: float | None = None) -> Message[K, V] | None:
         """The next record with its objects; None after `timeout` seconds. Raises as the class says."""
         message = super().poll(timeout)
         if message is None:
             return None
-        error = message.error()
-        if error is not None:
-            raise ConsumeError(error, kafka_message=message)
-        context = SerializationContext(message.topic() or "", MessageField.KEY, message.headers())
+        raise_event(message)
+        context = context_of(message)
         key, value = message.key(), message.value()
-        if self._key is not None:
-            try:
-                key = self._key(key, context)
-            except Exception as e:
-                raise KeyDeserializationError(e, message) from e
+        if self._serdes.key is not None:
+            with telling(message, context.field):
+                key = self._serdes.key(key, context)
         context.field = MessageField.VALUE
-        if self._value is not None:
-            try:
-                value = self._value(value, context)
-            except Exception as e:
-                raise ValueDeserializationError(e, message) from e
+        if self._serdes.value is not None:
+            with telling(message, context.field):
+                value = self._serdes.value(value, context)
         message.set_key(key)
         message.set_value(value)
         return message
@@ -55,8 +59,22 @@ class DeserializingConsumer(Consumer):
         raise NotImplementedError("DeserializingConsumer has no consume(): use poll(), or consume_table() for bytes.")
 
 
-def _deserializer(conf: dict[str, Any], name: str) -> Deserialize | None:
-    found: Deserialize | None = conf.pop(name, None)
-    if found is not None and not callable(found):
-        raise invalid_argument(f"{name} must be a callable (bytes, SerializationContext), not {found!r}.")
-    return found
+def raise_event(message: Message) -> None:
+    """Raise `ConsumeError` for an error event."""
+    if (error := message.error()) is not None:
+        raise ConsumeError(error, kafka_message=message)
+
+
+def context_of(message: Message) -> SerializationContext:
+    """What a deserializer is told beside the bytes, of the key first."""
+    return SerializationContext(message.topic() or "", MessageField.KEY, message.headers())
+
+
+@contextmanager
+def telling(message: Message, field: MessageField) -> Iterator[None]:
+    """Turn what a deserializer raises into the error of a key or a value, with the message that it is about."""
+    try:
+        yield
+    except Exception as e:
+        error = KeyDeserializationError if field is MessageField.KEY else ValueDeserializationError
+        raise error(e, message) from e

@@ -1,7 +1,9 @@
 """A record as programs see it, in the shape of `confluent_kafka.Message`: what a consumer polls, what a producer's
 delivery callback is given."""
 
-from typing import Any
+from typing import Any, Generic
+
+from tidelog.clients.key_value import K, V
 
 TIMESTAMP_NOT_AVAILABLE = 0
 TIMESTAMP_CREATE_TIME = 1
@@ -12,12 +14,12 @@ _NO_TIME = (TIMESTAMP_NOT_AVAILABLE, -1)
 Headers = list[tuple[str, bytes | None]]
 
 
-class Message:
+class Message(Generic[K, V]):
     """A record, or an error event (`error()` is not None).
 
     `timestamp`: (type, ms since the epoch), the type one of TIMESTAMP_NOT_AVAILABLE, TIMESTAMP_CREATE_TIME and
     TIMESTAMP_LOG_APPEND_TIME; `latency`: seconds from `produce` to the acknowledgement. `key` and `value` are bytes,
-    or what a deserializer made of them.
+    or what a deserializer made of them: of types K and V, for a type checker.
     """
 
     __slots__ = (
@@ -77,6 +79,16 @@ class Message:
         """The value; None is a tombstone in a compacted topic."""
         return self._value
 
+    def deserialized_key(self) -> K | None:
+        """The key as `key()` gives it, with a deserializer's type."""
+        key: K | None = self._key
+        return key
+
+    def deserialized_value(self) -> V | None:
+        """The value as `value()` gives it, with a deserializer's type."""
+        value: V | None = self._value
+        return value
+
     def headers(self) -> Headers | None:
         """The headers in the producer's order, [(name, bytes or None)]; None when there are none."""
         return self._headers
@@ -97,25 +109,28 @@ class Message:
         """The epoch of the partition's leader; None where there is no leader."""
         return self._leader_epoch
 
-    def set_key(self, value: Any) -> None:
+    def delivery_count(self) -> None:
+        """None: only share groups count deliveries, and there are none."""
+
+    def set_key(self, key: Any) -> None:
         """Replace the key, as a deserializer does."""
-        self._key = value
+        self._key = key
 
     def set_value(self, value: Any) -> None:
         """Replace the value, as a deserializer does."""
         self._value = value
 
-    def set_headers(self, value: Headers | None) -> None:
+    def set_headers(self, headers: Headers | None) -> None:
         """Replace the headers."""
-        self._headers = value
+        self._headers = headers
 
-    def set_topic(self, value: str) -> None:
+    def set_topic(self, topic: str) -> None:
         """Replace the topic's name."""
-        self._topic = value
+        self._topic = topic
 
-    def set_error(self, value: Any) -> None:
+    def set_error(self, error: Any) -> None:
         """Replace the error."""
-        self._error = value
+        self._error = error
 
     def __len__(self) -> int:
         """The value's size in bytes."""

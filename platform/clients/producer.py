@@ -13,20 +13,21 @@ from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer_commits import partitions_of
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.ending import Ending
-from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument, kafka_error
+from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.producer_committer import Shared, TopicCommitter
-from tidelog.clients.producer_queue import MOST_BYTES, MOST_ROWS, Account
+from tidelog.clients.producer_queue import Account, parts_of
 from tidelog.clients.producer_records import (
     NO_PARTITION,
     DeliveryCallback,
-    Extra,
     Part,
     Ranges,
     Sending,
     as_bytes,
-    as_headers,
+    batch_records,
+    extra_of,
     headers_size,
+    too_large,
 )
 from tidelog.clients.producer_reports import Reports
 from tidelog.clients.producer_transactions import ProducerTransactions, no_transactional_id
@@ -106,11 +107,11 @@ class Producer:
             size += len(key)
         extra = None
         if partition != NO_PARTITION or timestamp or headers or callback or on_delivery:
-            extra = _extra(partition, timestamp, headers, callback or on_delivery)
+            extra = extra_of(partition, timestamp, headers, callback or on_delivery)
             if extra.headers:
                 size += headers_size(extra.headers)
         if size > self._largest:
-            raise _too_large(size, self._largest)
+            raise too_large(size, self._largest)
         committer = self._topics.get(topic)
         if committer is None:
             committer = self._begin(topic)
@@ -134,6 +135,35 @@ class Producer:
         committer.queue.hurry()
         return BufferError("Local: Queue full")
 
+    def produce_batch(
+        self,
+        topic: str,
+        messages: list[dict[str, Any]],
+        partition: int = NO_PARTITION,
+        callback: DeliveryCallback | None = None,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> int:
+        """Queue records, each a dict of `value`, `key`, `partition`, `timestamp`, `headers`, `callback`, all optional.
+
+        `partition`, and `callback` or `on_delivery`, are those of records that name none. Returns how many records
+        are queued; each other one gets its KafkaError as `_error` in its dict. Raises TypeError for what is no list
+        of such dicts, before anything is queued, and KafkaException for a topic that can't be.
+        """
+        records = batch_records(messages, partition, callback or on_delivery)
+        if topic not in self._topics:
+            self._begin(topic)
+        queued = 0
+        for message, record in zip(messages, records, strict=True):
+            try:
+                Producer.produce(self, topic, **record)
+            except BufferError:
+                message["_error"] = KafkaError(KafkaError._QUEUE_FULL)
+            except KafkaException as e:
+                message["_error"] = e.args[0]
+            else:
+                queued += 1
+        return queued
+
     def produce_table(self, topic: str, table: pa.Table | pa.RecordBatch) -> Future[Ranges]:
         """Queue a table's rows behind what was produced before; its future is resolved in the background.
 
@@ -152,7 +182,7 @@ class Producer:
             raise KafkaException(kafka_error(e)) from e
         committer = self._topics.get(topic) or self._begin(topic)
         future: Future[Ranges] = Future()
-        slices = _slices(table)
+        slices = parts_of(table)
         if not slices:
             future.set_result({})
             return future
@@ -250,8 +280,9 @@ class Producer:
         for committer in list(self._topics.values()):
             committer.purge(in_queue, in_flight)
 
-    def close(self, timeout: float | None = -1) -> None:
-        """Flush, and end. What has not been committed after `timeout` seconds is given up."""
+    def close(self, timeout: float | None = -1) -> bool:
+        """Flush, and end; True when nothing was given up. What is not committed after `timeout` seconds is."""
+        left = 0
         if self._end.alive:
             self._most = 0 if self._transactions else self._most
             left = self.flush(timeout)
@@ -260,6 +291,7 @@ class Producer:
                     self._transactions.close()
             self._end()
             self._reports.serve()
+        return not left
 
     def __enter__(self) -> Self:
         return self
@@ -349,37 +381,6 @@ class Producer:
         if self._transactions is None:
             raise no_transactional_id()
         return self._transactions
-
-
-def _extra(partition: Any, timestamp: Any, headers: Any, callback: Any) -> Extra:
-    for name, number in (("partition", partition), ("timestamp", timestamp)):
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise TypeError(f"{name} must be int, not {type(number).__name__}")
-    if callback is not None and not callable(callback):
-        raise TypeError(f"a delivery callback is a callable, not {type(callback).__name__}")
-    if not -(2**31) <= partition < 2**31:
-        raise invalid_argument(f"Partition {partition} is no INT.")
-    return Extra(partition, timestamp, as_headers(headers) if headers else None, callback)
-
-
-def _too_large(size: int, most: int) -> KafkaException:
-    return KafkaException(
-        KafkaError(
-            KafkaError.MSG_SIZE_TOO_LARGE,
-            f"Unable to produce message: a record of {size} bytes (key, value and headers) is larger than"
-            f" message.max.bytes={most}. Raise it, and the topic's max.message.bytes where that is smaller, or store"
-            " the payload elsewhere and send its address.",
-        )
-    )
-
-
-def _slices(table: pa.Table) -> list[pa.Table]:
-    """The table in parts of the size of an entry."""
-    if not table.num_rows:
-        return []
-    by_size = max(1, MOST_BYTES * table.num_rows // max(table.nbytes, 1))
-    step = min(MOST_ROWS, by_size)
-    return [table.slice(at, step) for at in range(0, table.num_rows, step)]
 
 
 def _end(account: Account, topics: dict[str, TopicCommitter], helpers: Executor, opened: OpenedLake) -> None:

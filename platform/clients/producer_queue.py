@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from tidelog.clients.producer_records import Chunk, Part, Row, Rows
 
@@ -116,3 +117,12 @@ class TopicQueue:
             items.extendleft(reversed(rows[fitting:]))
             rows, sizes = rows[:fitting], sizes[:fitting]
         return Rows.of(rows, int(sizes[-1]))
+
+
+def parts_of(table: pa.Table) -> list[pa.Table]:
+    """A table in parts of the size of an entry."""
+    if not table.num_rows:
+        return []
+    by_size = max(1, MOST_BYTES * table.num_rows // max(table.nbytes, 1))
+    step = min(MOST_ROWS, by_size)
+    return [table.slice(at, step) for at in range(0, table.num_rows, step)]

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument
 from tidelog.clients.message import Headers
 from tidelog.log import schema
 from tidelog.log.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError, TidelogError
@@ -21,6 +22,7 @@ F64 = npt.NDArray[np.float64]
 REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError)
 
 NO_PARTITION = -1
+_BATCH_FIELDS: Final = ("value", "key", "partition", "timestamp", "headers", "callback")
 DeliveryCallback = Callable[[Any, Any], Any]
 
 
@@ -212,3 +214,51 @@ def as_headers(given: Any) -> Headers | None:
             raise TypeError(f"a header is a tuple of a key (str) and a value (bytes, str or None), not {pair!r}")
         headers.append((pair[0], None if pair[1] is None else as_bytes(pair[1], "a header's value")))
     return headers or None
+
+
+def extra_of(partition: Any, timestamp: Any, headers: Any, callback: Any) -> Extra:
+    """What few records have, checked. Raises TypeError, KafkaException for a partition that is no int32."""
+    for name, number in (("partition", partition), ("timestamp", timestamp)):
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise TypeError(f"{name} must be int, not {type(number).__name__}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"a delivery callback is a callable, not {type(callback).__name__}")
+    if not -(2**31) <= partition < 2**31:
+        raise invalid_argument(f"Partition {partition} is no INT.")
+    return Extra(partition, timestamp, as_headers(headers) if headers else None, callback)
+
+
+def too_large(size: int, most: int) -> KafkaException:
+    """What `produce` raises for a record of `size` bytes where `message.max.bytes` allows `most`."""
+    return KafkaException(
+        KafkaError(
+            KafkaError.MSG_SIZE_TOO_LARGE,
+            f"Unable to produce message: a record of {size} bytes (key, value and headers) is larger than"
+            f" message.max.bytes={most}. Raise it, and the topic's max.message.bytes where that is smaller, or store"
+            " the payload elsewhere and send its address.",
+        )
+    )
+
+
+def batch_records(messages: Any, partition: int, callback: DeliveryCallback | None) -> list[dict[str, Any]]:
+    """The arguments of `produce` for each dict of `produce_batch`; `partition` and `callback` where it has none.
+
+    Raises TypeError, naming the record, for what `produce` would refuse by its type.
+    """
+    if not isinstance(messages, list):
+        raise TypeError(f"messages must be a list of dicts, not {type(messages).__name__}")
+    records = []
+    for at, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise TypeError(f"messages[{at}] must be a dict, not {type(message).__name__}")
+        given = {name: message[name] for name in _BATCH_FIELDS if message.get(name) is not None}
+        record = {"partition": partition, "callback": callback, **given}
+        try:
+            for name in ("value", "key"):
+                if name in record:
+                    record[name] = as_bytes(record[name], name)
+            extra_of(record["partition"], record.get("timestamp", 0), record.get("headers"), record["callback"])
+        except TypeError as e:
+            raise TypeError(f"messages[{at}]: {e}") from e
+        records.append(record)
+    return records

@@ -7,6 +7,7 @@ A serializer is any callable (object, SerializationContext) -> bytes or None, a 
 # ruff: noqa: ARG002 - the context is for those that need it
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -16,6 +17,7 @@ from tidelog.clients.message import Headers
 
 __all__ = [
     "Deserializer",
+    "DeserializerBuilder",
     "DoubleDeserializer",
     "DoubleSerializer",
     "IntegerDeserializer",
@@ -24,6 +26,7 @@ __all__ = [
     "SerializationContext",
     "SerializationError",
     "Serializer",
+    "SerializerBuilder",
     "StringDeserializer",
     "StringSerializer",
 ]
@@ -46,7 +49,17 @@ class SerializationContext:
     headers: Headers | None = None
 
 
-class Serializer:
+class _Serde:
+    """What clients tell serializers and deserializers that have these methods."""
+
+    def set_cluster_id_resolver(self, resolver: Callable[[], Any]) -> None:
+        """Take a function that gives the lake's address, which stands for a cluster's id; this one needs none."""
+
+    def close(self) -> None:
+        """Give back what it holds. A client calls it, at its own end, for one that it had built by a builder."""
+
+
+class Serializer(_Serde):
     """A base for serializers; a plain function does as well."""
 
     def __call__(self, obj: Any, ctx: SerializationContext | None = None) -> bytes | None:
@@ -54,11 +67,27 @@ class Serializer:
         raise NotImplementedError
 
 
-class Deserializer:
+class Deserializer(_Serde):
     """A base for deserializers; a plain function does as well."""
 
     def __call__(self, value: bytes | None, ctx: SerializationContext | None = None) -> Any:
         """Return the object that the bytes stand for. Raises `SerializationError`."""
+        raise NotImplementedError
+
+
+class SerializerBuilder:
+    """A base for what builds a serializer when its client begins (`key.serializer.builder` ...)."""
+
+    def build(self, conf: dict[str, Any], is_key: bool) -> tuple[Serializer, dict[str, Any]]:
+        """Return a serializer, of keys or of values, and the configuration without what only the builder knows."""
+        raise NotImplementedError
+
+
+class DeserializerBuilder:
+    """A base for what builds a deserializer when its client begins (`key.deserializer.builder` ...)."""
+
+    def build(self, conf: dict[str, Any], is_key: bool) -> tuple[Deserializer, dict[str, Any]]:
+        """Return a deserializer, of keys or of values, and the configuration without what only the builder knows."""
         raise NotImplementedError
 
 

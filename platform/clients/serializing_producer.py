@@ -1,34 +1,45 @@
 """A producer of objects, in the shape of `confluent_kafka.SerializingProducer`."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Generic
 
-from tidelog.clients.errors import KeySerializationError, ValueSerializationError, invalid_argument
+from tidelog.clients.errors import KeySerializationError, ValueSerializationError
+from tidelog.clients.key_value import K, V
 from tidelog.clients.producer import Producer
 from tidelog.clients.producer_records import NO_PARTITION, DeliveryCallback, as_headers
+from tidelog.clients.serdes import Serdes
 from tidelog.clients.serialization import MessageField, SerializationContext
 
-_Serialize = Callable[[Any, SerializationContext], bytes | str | None]
 
-
-class SerializingProducer(Producer):
+class SerializingProducer(Producer, Generic[K, V]):
     """A `Producer` whose keys and values are objects: `key.serializer` and `value.serializer` make bytes of them.
 
-    A serializer is a callable (object, `SerializationContext`) -> bytes, str or None. Source:
-    `confluent_kafka.SerializingProducer`.
+    A serializer is a callable (object, `SerializationContext`) -> bytes, str or None; `key.serializer.builder` and
+    `value.serializer.builder` build one when the producer begins, which is closed with it. `produce_batch` and
+    `produce_table` take bytes. Source: `confluent_kafka.SerializingProducer`.
     """
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
-        others = dict(conf)
-        self._key_serializer = _serializer(others, "key.serializer")
-        self._value_serializer = _serializer(others, "value.serializer")
-        super().__init__(others)
+        self._serdes = Serdes.built(conf, "serializer")
+        try:
+            super().__init__(self._serdes.conf)
+        except BaseException:
+            self._serdes.close()
+            raise
+        self._serdes.tell("set_cluster_id_resolver", self.cluster_id)
+
+    def close(self, timeout: float | None = -1) -> bool:
+        """Flush, and end; then close the serializers that builders built."""
+        closed = super().close(timeout)
+        self._serdes.close()
+        return closed
 
     def produce(  # type: ignore[override] # confluent-kafka's order of arguments: the key comes first here
         self,
         topic: str,
-        key: Any = None,
-        value: Any = None,
+        key: K | None = None,
+        value: V | None = None,
         partition: int = NO_PARTITION,
         on_delivery: DeliveryCallback | None = None,
         timestamp: int = 0,
@@ -39,27 +50,28 @@ class SerializingProducer(Producer):
         The key comes before the value, as in confluent-kafka. Raises `KeySerializationError` or
         `ValueSerializationError` naming the topic and the record; nothing is queued then.
         """
-        pairs = as_headers(headers) if headers else None
-        context = SerializationContext(topic, MessageField.KEY, pairs)
-        if self._key_serializer:
-            try:
-                key = self._key_serializer(key, context)
-            except Exception as e:
-                raise KeySerializationError(_named(e, topic, "key", key)) from e
+        self._check_open()
+        context = SerializationContext(topic, MessageField.KEY, as_headers(headers) if headers else None)
+        key_data: Any = key
+        value_data: Any = value
+        if self._serdes.key is not None:
+            with naming(topic, context.field, key):
+                key_data = self._serdes.key(key, context)
         context.field = MessageField.VALUE
-        if self._value_serializer:
-            try:
-                value = self._value_serializer(value, context)
-            except Exception as e:
-                raise ValueSerializationError(_named(e, topic, "value", value)) from e
-        super().produce(topic, value, key, partition, None, on_delivery, timestamp, context.headers)
+        if self._serdes.value is not None:
+            with naming(topic, context.field, value):
+                value_data = self._serdes.value(value, context)
+        super().produce(topic, value_data, key_data, partition, None, on_delivery, timestamp, context.headers)
 
 
-def _serializer(conf: dict[str, Any], key: str) -> _Serialize | None:
-    given: _Serialize | None = conf.pop(key, None)
-    if given is not None and not callable(given):
-        raise invalid_argument(f'Invalid value "{given!r}" for configuration property "{key}": give a callable.')
-    return given
+@contextmanager
+def naming(topic: str, field: MessageField, given: Any) -> Iterator[None]:
+    """Turn what a serializer raises into the error of a key or a value, with the record that it is about."""
+    try:
+        yield
+    except Exception as e:
+        error = KeySerializationError if field is MessageField.KEY else ValueSerializationError
+        raise error(_named(e, topic, field, given)) from e
 
 
 def _named(error: Exception, topic: str, what: str, given: Any) -> Exception:

@@ -111,10 +111,11 @@ _REFUSED_FOR_PRODUCERS: Final[Mapping[str, str]] = {
 }
 
 _SERDES: Final[Mapping[str, str]] = {
-    "key.serializer": "it is a key of SerializingProducer", "value.serializer": "it is a key of SerializingProducer",
-    "key.deserializer": "it is a key of DeserializingConsumer",
-    "value.deserializer": "it is a key of DeserializingConsumer",
-}  # fmt: skip
+    f"{part}.{what}{end}": f"it is a key of {client}"
+    for what, client in (("serializer", "SerializingProducer"), ("deserializer", "DeserializingConsumer"))
+    for part in ("key", "value")
+    for end in ("", ".builder")
+}
 
 IGNORED: Final[Mapping[str, str]] = {name: reason for reason, names in _IGNORED_BY_REASON.items() for name in names}
 """Key -> why it does nothing."""

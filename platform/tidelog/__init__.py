@@ -8,7 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog import admin, clients, error, groups, serialization, spark
+    from tidelog import (
+        admin,
+        clients,
+        deserializing_consumer,
+        error,
+        groups,
+        serialization,
+        serializing_producer,
+        spark,
+    )
     from tidelog.admin import (
         AdminClient,
         ConsumerGroupState,
@@ -34,10 +43,12 @@ if TYPE_CHECKING:
     from tidelog.clients.consumer import Consumer
     from tidelog.clients.deserializing_consumer import DeserializingConsumer
     from tidelog.clients.errors import KafkaError, KafkaException
+    from tidelog.clients.key_partitions import consistent, fnv1a, murmur2
     from tidelog.clients.message import Message
     from tidelog.clients.producer import Producer
     from tidelog.clients.serializing_producer import SerializingProducer
     from tidelog.clients.topic_partition import TopicPartition
+    from tidelog.clients.versions import libversion, version
     from tidelog.log import errors, partitioners
     from tidelog.log.lake import Lake
     from tidelog.log.topic import Topic
@@ -74,23 +85,32 @@ __all__ = [
     "Uuid",
     "admin",
     "clients",
+    "consistent",
+    "deserializing_consumer",
     "error",
     "errors",
+    "fnv1a",
     "groups",
+    "libversion",
+    "murmur2",
     "partitioners",
     "serialization",
+    "serializing_producer",
     "spark",
+    "version",
 ]
 
 # The modules that are names here themselves.
 _MODULES = {
     "admin": "tidelog.admin",
     "clients": "tidelog.clients",
+    "deserializing_consumer": "tidelog.deserializing_consumer",
     "error": "tidelog.error",
     "errors": "tidelog.log.errors",
     "groups": "tidelog.groups",
     "partitioners": "tidelog.log.partitioners",
     "serialization": "tidelog.serialization",
+    "serializing_producer": "tidelog.serializing_producer",
     "spark": "tidelog.spark",
 }
 
@@ -121,10 +141,12 @@ _HOMES = {
     "tidelog.clients.consumer": ("Consumer",),
     "tidelog.clients.deserializing_consumer": ("DeserializingConsumer",),
     "tidelog.clients.errors": ("KafkaError", "KafkaException"),
+    "tidelog.clients.key_partitions": ("consistent", "fnv1a", "murmur2"),
     "tidelog.clients.message": ("Message",),
     "tidelog.clients.producer": ("Producer",),
     "tidelog.clients.serializing_producer": ("SerializingProducer",),
     "tidelog.clients.topic_partition": ("TopicPartition",),
+    "tidelog.clients.versions": ("libversion", "version"),
     "tidelog.log.lake": ("Lake",),
     "tidelog.log.topic": ("Topic",),
 }

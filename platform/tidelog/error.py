@@ -11,6 +11,7 @@ from tidelog.clients.errors import (
     ValueDeserializationError,
     ValueSerializationError,
 )
+from tidelog.clients.message import Message
 
 __all__ = [
     "ConsumeError",
@@ -18,6 +19,7 @@ __all__ = [
     "KafkaException",
     "KeyDeserializationError",
     "KeySerializationError",
+    "Message",
     "ProduceError",
     "SerializationError",
     "ValueDeserializationError",

@@ -1,7 +1,9 @@
 """`confluent_kafka.serialization` under tidelog's name."""
 
+from tidelog.clients.errors import KafkaException
 from tidelog.clients.serialization import (
     Deserializer,
+    DeserializerBuilder,
     DoubleDeserializer,
     DoubleSerializer,
     IntegerDeserializer,
@@ -10,20 +12,24 @@ from tidelog.clients.serialization import (
     SerializationContext,
     SerializationError,
     Serializer,
+    SerializerBuilder,
     StringDeserializer,
     StringSerializer,
 )
 
 __all__ = [
     "Deserializer",
+    "DeserializerBuilder",
     "DoubleDeserializer",
     "DoubleSerializer",
     "IntegerDeserializer",
     "IntegerSerializer",
+    "KafkaException",
     "MessageField",
     "SerializationContext",
     "SerializationError",
     "Serializer",
+    "SerializerBuilder",
     "StringDeserializer",
     "StringSerializer",
 ]
