@@ -148,11 +148,11 @@ class Consumer(ConsumerCore):
         if not 0 <= num_messages <= MOST_MESSAGES:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         count = min(num_messages, self._settings.max_poll_records or MOST_MESSAGES)
-        until_s = self._until(timeout)
+        until = self._until(timeout)
         messages: list[Message] = []
         while len(messages) < count:
             left = count - len(messages)
-            found = self._next(until_s, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
+            found = self._next(until, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
             if not found:
                 break
             messages += found
@@ -170,12 +170,12 @@ class Consumer(ConsumerCore):
         self._check_open()
         if num_records < 0:
             raise ValueError("num_records must not be below 0")
-        until_s = self._until(timeout)
+        until = self._until(timeout)
         batches: list[pa.RecordBatch] = []
         count = 0
         while count < num_records:
             left = num_records - count
-            found = self._next(until_s, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
+            found = self._next(until, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
             if found is None:
                 break
             if isinstance(found, Message):

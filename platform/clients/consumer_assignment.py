@@ -47,6 +47,13 @@ class Owned:
         self.told = ""
         self.retry_s = 0.0
 
+    def give_back(self, offset: int, *, stores: bool) -> None:
+        """Hand out the record at an offset again, and what follows; `stores`: its offset was stored, which no more."""
+        self.move(offset)
+        self.position = offset
+        if stores:
+            self.stored = offset
+
 
 class Assignment:
     """What a consumer reads, by topic and partition. The caller holds the consumer's lock."""

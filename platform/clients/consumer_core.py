@@ -1,7 +1,7 @@
 """What a consumer is made of, and how a call of it waits."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from tidelog.clients.consumer_assignment import Assignment
@@ -12,11 +12,19 @@ from tidelog.clients.consumer_group import GroupSide
 from tidelog.clients.consumer_rebalance import Events, Rebalancing
 from tidelog.clients.ending import Ending
 from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.message import Message
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.log.errors import TidelogError
 
 R = TypeVar("R")
+
+
+class Deadline:
+    """How long a call waits: until `at_s` on the elapsed clock, which another thread may bring forward (`hurry`)."""
+
+    def __init__(self, at_s: float) -> None:
+        self.at_s = at_s
 
 
 class ConsumerCore:
@@ -66,12 +74,14 @@ class ConsumerCore:
                 self._lock.notify_all()
             self._stop()
 
-    def _until(self, timeout: float | None) -> float:
+    def _until(self, timeout: float | Deadline | None) -> Deadline:
+        if isinstance(timeout, Deadline):
+            return timeout
         if timeout is None or timeout < 0:
-            return float("inf")
-        return self._lake.clock.elapsed_s() + timeout
+            return Deadline(float("inf"))
+        return Deadline(self._lake.clock.elapsed_s() + timeout)
 
-    def _next(self, until_s: float, take: Callable[[], R | None], *, holds: bool = False) -> R | None:
+    def _next(self, until: Deadline, take: Callable[[], R | None], *, holds: bool = False) -> R | None:
         """What `take` finds in the buffer, once there is something; None when the time is over.
 
         `holds`: the caller has found records before, which the application is to get before it is told that their
@@ -92,7 +102,7 @@ class ConsumerCore:
                     if found:
                         self._fetcher.taken()
                         return found
-                    left_s = until_s - self._lake.clock.elapsed_s()
+                    left_s = until.at_s - self._lake.clock.elapsed_s()
                     if left_s <= 0:
                         return None
                     if not self._events:
@@ -119,3 +129,31 @@ def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake) -> None:
     fetcher.join()
     group.join()
     opened.close()
+
+
+def deadline(consumer: ConsumerCore, timeout: float | None) -> Deadline:
+    """`timeout` seconds from now (None, below 0: never), for `poll` and `consume` in place of their timeout."""
+    return consumer._until(timeout)
+
+
+def hurry(consumer: ConsumerCore, until: Deadline) -> None:
+    """Have the call with this deadline return what it has: its caller has gone."""
+    with consumer._lock:
+        until.at_s = float("-inf")
+        consumer._lock.notify_all()
+
+
+def give_back(consumer: ConsumerCore, messages: Iterable[Message]) -> None:
+    """Have messages handed out again that a call took and its caller never got; what is assigned no more is not.
+
+    What a read of the log can't give again, events and errors, is kept for the next call.
+    """
+    with consumer._lock:
+        if consumer._closed:
+            return
+        for message in reversed(list(messages)):
+            if message.error() is not None:
+                consumer._buffer.put_back(message)
+            elif (owned := consumer._assignment.get((message.topic() or "", message.partition() or 0))) is not None:
+                owned.give_back(message.offset() or 0, stores=consumer._settings.enable_auto_offset_store)
+    consumer._fetcher.changed()

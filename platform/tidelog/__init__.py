@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidelog import (
         admin,
+        aio,
         clients,
         deserializing_consumer,
         error,
@@ -84,6 +85,7 @@ __all__ = [
     "TopicPartitionInfo",
     "Uuid",
     "admin",
+    "aio",
     "clients",
     "consistent",
     "deserializing_consumer",
@@ -103,6 +105,7 @@ __all__ = [
 # The modules that are names here themselves.
 _MODULES = {
     "admin": "tidelog.admin",
+    "aio": "tidelog.aio",
     "clients": "tidelog.clients",
     "deserializing_consumer": "tidelog.deserializing_consumer",
     "error": "tidelog.error",

@@ -89,7 +89,8 @@ def _parameters(given: Any, owner: type | None = None) -> Parameters | None:
     if any(p.kind is kinds.VAR_KEYWORD for p in signature.parameters.values()):
         documented = re.findall(r":param \S+ (\w+):", inspect.getdoc(given) or "")
         found += [[name, "keyword"] for name in documented if name not in {p.name for p in named}]
-    return found
+    open_ended = any(p.kind in (kinds.VAR_POSITIONAL, kinds.VAR_KEYWORD) for p in signature.parameters.values())
+    return None if open_ended and not found else found
 
 
 def _by_stub(given: Any, owner: type | None) -> Parameters | None:

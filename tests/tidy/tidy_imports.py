@@ -10,7 +10,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"transactions"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
-    frozenset({"clients", "admin", "spark"}),
+    frozenset({"clients", "admin", "aio", "spark"}),
     frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
 )
 STRANGERS = LAYERS[2]
