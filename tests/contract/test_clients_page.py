@@ -13,4 +13,9 @@ def test_the_examples_run(tmp_path, capsys):
     for number, code in enumerate(blocks):
         exec(compile(code.replace("/tmp/lake", str(tmp_path / "lake")), f"block {number}", "exec"), names)
     assert sorted(names["seen"]) == sorted(f"sale {number}".encode() for number in range(100))
-    assert capsys.readouterr().out == "tea 12\n['refunds', 'sales', 'stock']\n[('sales', 0, 100)]\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "tea 12",
+        "100 100",
+        "['clicks', 'refunds', 'sales', 'stock']",
+        "[('sales', 0, 100)]",
+    ]

@@ -21,9 +21,10 @@ _PAGE = """\
 
 `tidelog.Producer`, `tidelog.Consumer` and `tidelog.AdminClient` have the shape of confluent-kafka's classes: the same
 methods, dicts of configuration, callbacks, `Message`, `TopicPartition`, `KafkaError` and `KafkaException`. A program
-moves over by its import (`from tidelog import Producer`, `from tidelog.admin import AdminClient`) and its address. The
-tables of keys on this page are made from the code by `.venv/bin/python tests/tidy/tidy_client_docs.py`; a test compares
-the two, and another runs the examples.
+moves over by its import (`from tidelog import Producer`, `from tidelog.admin import AdminClient`) and its address:
+modules, methods and the names of their arguments are those of confluent-kafka 2.16, share groups excepted. The tables
+of keys on this page are made from the code by `.venv/bin/python tests/tidy/tidy_client_docs.py`; a test compares the
+two, and another runs the examples.
 
 ## Produce
 
@@ -47,8 +48,9 @@ with tidelog.Producer({{"lake": LAKE, "client.id": "shop"}}) as producer:
 
 `produce` never waits: records queue up, one thread a topic merges what waits into a log entry, and a full queue raises
 BufferError. `flush` waits for all, `len(producer)` says how many wait. `produce_table(topic, table)` takes an Arrow
-table; its future gives the offsets. The producer is idempotent unless `acks`, `retries` or `max.in.flight` rule that
-out: what is repeated after an unknown outcome is there once, in order.
+table; its future gives the offsets; `produce_batch(topic, messages)` takes dicts as confluent-kafka's does, with
+headers and timestamps, too. The producer is idempotent unless `acks`, `retries` or `max.in.flight` rule that out: what
+is repeated after an unknown outcome is there once, in order.
 
 With a `transactional.id` records of several topics, and the offsets of what they were made of, are committed together
 or not at all:
@@ -96,6 +98,7 @@ after others took its partitions over is refused (`ILLEGAL_GENERATION`, `FENCED_
 
 `SerializingProducer` and `DeserializingConsumer` take `key.serializer`, `value.serializer`, `key.deserializer` and
 `value.deserializer`: functions of an object or bytes and a `SerializationContext`, or those of `tidelog.serialization`.
+Each key has a form `….builder`, for what builds a serializer when its client begins (`SerializerBuilder`).
 
 ```python
 import json
@@ -111,6 +114,32 @@ with tidelog.DeserializingConsumer({{"lake": LAKE, **start, **to_objects}}) as r
     reader.subscribe(["stock"])
     message = reader.poll(30)
     print(message.key(), message.value()["left"])
+```
+
+## With asyncio
+
+`tidelog.aio` has `AIOProducer`, `AIOConsumer`, `AsyncSerializingProducer` and `AsyncDeserializingConsumer`, as
+`confluent_kafka.aio`. `await producer.produce(...)` queues a record, once there is room, and gives a future of the
+delivered message; every other method is a coroutine. Callbacks may be coroutine functions, run in the loop, and may
+await the client's methods. A `poll` that is cancelled loses no record: the next call gets it.
+
+```python
+import asyncio
+
+from tidelog.aio import AIOConsumer, AIOProducer
+
+
+async def main():
+    async with AIOProducer({{"lake": LAKE}}) as producer:
+        futures = [await producer.produce("clicks", f"click {{number}}") for number in range(100)]
+        delivered = await asyncio.gather(*futures)
+    async with AIOConsumer({{"lake": LAKE, "group.id": "counters", "auto.offset.reset": "earliest"}}) as consumer:
+        await consumer.subscribe(["clicks"])
+        messages = await consumer.consume(100, timeout=30)
+    print(len(delivered), len(messages))
+
+
+asyncio.run(main())
 ```
 
 ## Administrate
@@ -129,8 +158,8 @@ with AdminClient({{"lake": LAKE}}) as admin:
 Methods answer with futures as confluent-kafka's do; `close` and the context manager are additions. To programs that
 look for brokers a lake is one, number 0. Offsets of a group are altered, and a group is deleted, only while it has no
 members; members that show no life are put out first, which takes a session timeout. A replication factor above 1,
-access rules, SCRAM passwords and elections are refused with the reason. On the command line: `tidelog group
-list|describe|reset-offsets|delete|delete-offsets`, and `tidelog consume --group`.
+access rules, SCRAM passwords and elections are refused by their futures, with the reason. On the command line:
+`tidelog group list|describe|reset-offsets|delete|delete-offsets`, and `tidelog consume --group`.
 
 ## Configuration
 
