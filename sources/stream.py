@@ -48,6 +48,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._group = options.reading_group(SystemIds().new())
         self._initial: dict[TopicPartition, int] | None = None
         self._refusal: InvalidOptionError | None = None
+        self._repeated_first = False
         self._asked_latest = False
         self._said_gone: Offsets | None = None
         self._target: dict[TopicPartition, int] | None = None
@@ -102,9 +103,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark asks for a batch's end when the one before it is done, and commits that one only once there is a next.
         self._tell(begun)
         first, self._asked_latest = not self._asked_latest, True
-        if self._refusal is not None:
+        is_new = self._initial is not None and not self._repeated_first
+        if is_new and self._refusal is not None:
             raise self._refusal
-        if first and self._starts_now() and begun == self._initial:
+        if is_new and first and self._starts_now():
             # Spark asks for the start again when it repeats a first batch that was not committed, and a start
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
             # Spark keeps, is the start.
@@ -157,7 +159,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.warning(warning)
 
     def _starts_now(self) -> bool:
-        return self._initial is not None and depends_on_now(self._options.starting)
+        return depends_on_now(self._options.starting)
 
     def _pace(self, limit: ReadLimit) -> Pace:
         if isinstance(limit, ReadAllAvailable):
@@ -173,7 +175,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begun, ends = from_json_offsets(start), from_json_offsets(end)
         catalog = self._look()
         if self._initial is not None and not self._asked_latest:  # the first batch is repeated
-            self._refusal = None
+            self._repeated_first = True
             if self._starts_now():
                 return []  # its start was its end
             begun = catalog.resolved(self._options.starting, "start", streaming=True, of=ends.keys())
