@@ -23,6 +23,16 @@ from tidelog.sources.stream import StreamReader
 
 Offsets = dict[TopicPartition, int]
 
+# How often each kind of step is taken.
+_WEIGHTS = {
+    "world": 10,
+    "batch": 5,
+    "batch that fails": 2,
+    "batch while the world moves": 2,
+    "restart": 1,
+    "new query": 1,
+}
+
 
 @dataclass(frozen=True)
 class Strategy:
@@ -214,8 +224,7 @@ class Walk:
 
     def step(self) -> None:
         """One thing that happens to the topics, or one that the query does."""
-        kinds = {"world": 10, "batch": 6, "batch that fails": 1, "batch while the world moves": 2, "restart": 1}
-        (kind,) = self._random.choices([*kinds, "new query"], [*kinds.values(), 0.3])
+        (kind,) = self._random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
         self.counts[kind] += 1
         self.trace.append(kind)
         if kind == "world":
