@@ -8,6 +8,7 @@ log's entries are the only truth: state changes only by `apply`, live and at sta
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
@@ -31,6 +32,7 @@ from tidelog.log.restoring import newest_state
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.proving import require_proof
 from tidelog.log.turns import Turns
+from tidelog.log.unanswered import Unanswered
 
 # The smallest `log.min.age.ms`. A writer or reader that has not seen the head for half of it looks at the
 # floors first: every trimmer keeps entries at least this long, whatever the topic's configuration becomes.
@@ -79,8 +81,7 @@ class Door(Generic[S]):
         self._alone = False
         self._unsynced: list[tuple[int, str]] = []
         self._most_unsynced = 16 * MANY_UNSYNCED
-        self._pending: dict[str, Pending] = {}
-        self._landed: dict[str, int] = {}
+        self._unanswered = Unanswered()
         self.checkpoint_version = -1
 
     # --- reading -------------------------------------------------------------------------------------------
@@ -126,6 +127,7 @@ class Door(Generic[S]):
                 raise broken
             else:
                 self._head, self._head_seen_s = self._state.version, self._reading.looked_s
+                self._pass_by()
                 self._forget_synced()
                 return
 
@@ -151,13 +153,15 @@ class Door(Generic[S]):
 
     def _apply(self, entry: Entry) -> None:
         self._state.apply(entry)
-        request = entry.info.request_id
-        if request is not None and request in self._pending:
-            self._landed[request] = entry.version
+        self._unanswered.saw(entry)
         if entry.info.durable:
             self._unsynced = []
         else:
             self._unsynced.extend((entry.version, a.path) for a in entry.actions if isinstance(a, Add))
+
+    def _pass_by(self) -> None:
+        """The state is that of the head: what is open up to there is decided."""
+        self._unanswered.passed(self._state.version, self._read_from, partial(self._machine.holds, self._state))
 
     def _look_at_floors(self) -> int:
         """The newest floor: every entry up to it may be gone."""
@@ -172,7 +176,7 @@ class Door(Generic[S]):
         state, checkpoint = newest_state(self.storage, self.folder, self._machine, self._look_at_floors)
         self.checkpoint_version = max(self.checkpoint_version, checkpoint)
         # What was read since the head was last seen may have been strays, our own among them.
-        self._landed = {r: v for r, v in self._landed.items() if v <= self._head}
+        self._unanswered.distrust(self._head)
         self._state = state
         self._read_from = self._head = state.version
         self._unsynced = []
@@ -213,7 +217,7 @@ class Door(Generic[S]):
                 landed = self._settle(request)
                 if landed is not None:
                     return landed
-                pending = self._pending.get(request)
+                pending = self._unanswered.get(request)
                 again = pending is not None
                 if pending is None:
                     if not last_try and self._leaves_turn():
@@ -254,7 +258,7 @@ class Door(Generic[S]):
     def _goes_ahead(self, request: str) -> bool:
         """Whether a commit needs no look at the head: it was seen just now, and nobody else is at work."""
         seen_s = self._clock.elapsed_s() - self._head_seen_s
-        return self._alone and seen_s <= _AHEAD_S and request not in self._pending
+        return self._alone and seen_s <= _AHEAD_S and request not in self._unanswered
 
     def _decided(self, decide: Callable[[S], Outcome[R]], ahead: bool) -> Outcome[R] | None:
         """What `decide` chooses; None when the head must be looked at first.
@@ -271,20 +275,11 @@ class Door(Generic[S]):
         return outcome if outcome.actions or not ahead else None
 
     def _settle(self, request: str) -> Committed[Any] | None:
-        """The answer to a request whose earlier put has turned out to be committed.
-
-        None leaves the request pending when nothing is at its place yet.
-        """
-        pending = self._pending.get(request)
-        if pending is None or self._state.version < pending.entry.version:
-            return None
-        version = self._landed.pop(request, None)
-        if version is None and pending.entry.version <= self._read_from:
-            if not self._machine.holds(self._state, pending.entry):
-                raise self._unknown(request, pending.entry.version, "the log was trimmed past it")
-            version = pending.entry.version
-        del self._pending[request]
-        return None if version is None else Committed(version, pending.response, written=True)
+        """The answer to a request whose earlier put has turned out to be committed."""
+        outcome = self._unanswered.outcome(request)
+        if isinstance(outcome, int):
+            raise self._unknown(request, outcome, "the log was trimmed past it")
+        return outcome
 
     def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> Pending:
         info = CommitInfo(
@@ -302,7 +297,7 @@ class Door(Generic[S]):
 
     def _attempt(self, request: str, pending: Pending, again: bool, deadline: float) -> bool:
         """Try to create the next entry: True when it is there and ours."""
-        self._pending[request] = pending
+        self._unanswered.begin(request, pending)
         found = self._put(request, pending, again, deadline)
         version = pending.entry.version
         if self._is_late() and self._was_trimmed(request, version):
@@ -312,18 +307,18 @@ class Door(Generic[S]):
             held = self._machine.holds(self._state, pending.entry)
             if not held and self._clock.elapsed_s() - pending.since_s > SMALLEST_MIN_AGE_S / 2:
                 raise self._unknown(request, version, "the log was trimmed past it")
-            del self._pending[request]
+            self._unanswered.end(request)
             return held
         if found is None:
-            del self._pending[request]
+            self._unanswered.end(request)
             self._alone = False
             return False
         self._apply(found)
         self._turns.committed(self._clock.elapsed_s())
         if pending.created_s is not None:  # nothing was there: a look at the head, too
             self._head, self._head_seen_s = version - 1, pending.created_s
-        self._landed.pop(request, None)
-        del self._pending[request]
+        self._unanswered.end(request)
+        self._pass_by()
         return True
 
     def _was_trimmed(self, request: str, version: int) -> bool:
@@ -361,7 +356,7 @@ class Door(Generic[S]):
                 open_ended = True
             except StorageError as e:
                 if not open_ended:
-                    del self._pending[request]
+                    self._unanswered.end(request)
                     raise
                 cause = e
             if last_try:

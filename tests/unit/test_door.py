@@ -160,7 +160,7 @@ def test_already_exists_may_be_our_own_success() -> None:
     stored: list[bool] = []
 
     def pending() -> bytes:
-        return next(iter(log.door._pending.values())).data
+        return next(iter(log.door._unanswered._open.values())).data
 
     log.storage.hook = store_first
     done = log.door.commit(mark(7))
@@ -236,7 +236,7 @@ def test_the_same_bytes_are_put_again_after_a_time_out() -> None:
     log.storage.hook = _fail_puts_and_looks("before")
     with pytest.raises(OutcomeUnknownError):
         log.door.commit(mark(7), request_id="mine")
-    sent = log.door._pending["mine"].data
+    sent = log.door._unanswered._open["mine"].data
     log.storage.hook = quiet
     log.clock.pass_s(2)
     log.door.commit(mark(8), request_id="mine")
@@ -286,7 +286,7 @@ def test_an_error_of_the_look_at_what_is_already_there_settles_nothing() -> None
 
     def hook(method: str, path: str, phase: str) -> None:
         if (method, phase) == (PUT, "before") and errors:
-            log.memory.put_if_absent(path, next(iter(log.door._pending.values())).data)
+            log.memory.put_if_absent(path, next(iter(log.door._unanswered._open.values())).data)
         if (method, phase) == ("get", "before") and log.entries() == 2 and errors:
             raise errors.pop()
 

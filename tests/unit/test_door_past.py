@@ -237,7 +237,7 @@ def test_ones_own_stray_is_no_proof_that_a_request_was_committed() -> None:
     with pytest.raises(OutcomeUnknownError):
         topic.commit(stage(topic, "mine"), request_id="mine")
     storage.hook = quiet
-    pending = topic._door._pending["mine"]
+    pending = topic._door._unanswered._open["mine"]
     others_go_on(storage, clock)
     assert storage.inner.put_if_absent(f"t/{layout.entry_path(pending.entry.version)}", pending.data)
     with pytest.raises(OutcomeUnknownError, match="trimmed past"):
