@@ -98,6 +98,7 @@ class Membership:
         self._looked_s = float("-inf")
         self.watched = False
         self._trouble: TidelogError | None = None
+        self.fenced: FencedInstanceError | None = None  # another has our place, for good
 
     # --- what the client sees ------------------------------------------------------------------------------
 
@@ -127,7 +128,12 @@ class Membership:
         return self._trouble
 
     def identity(self) -> Identity:
-        """As whom to commit. Raises UnknownMemberError while it is in no generation: a commit would not be fenced."""
+        """As whom to commit. Raises UnknownMemberError while it is in no generation: a commit would not be fenced.
+
+        Raises FencedInstanceError for good once another consumer has taken its place.
+        """
+        if self.fenced is not None:
+            raise self.fenced
         if self._seat.generation < 0:
             raise UnknownMemberError(
                 f"This consumer is in no generation of group {self.config.group_id!r}: it has not joined yet, or has "
@@ -351,10 +357,11 @@ class Membership:
 
     def _drop_out(self, error: UnknownMemberError | FencedInstanceError) -> None:
         """The group has us no longer: we join anew, or another has taken our place for good."""
+        self.fenced = error if isinstance(error, FencedInstanceError) else None
         self._tell_lost(error)
         self._drop(_Stage.JOINING)
         self._seat.forget()
-        if isinstance(error, FencedInstanceError):
+        if self.fenced is not None:
             self._stage = _Stage.FAILED
             self._events.append(Failed(error, fatal=True))
 

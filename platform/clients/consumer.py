@@ -77,6 +77,7 @@ class Consumer(ConsumerCore):
         Raises TypeError, KafkaException.
         """
         self._check_open()
+        self._group.require_able()
         subscription = Subscription.parse(topics)
         for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
             if callback is not None and not callable(callback):
@@ -127,7 +128,8 @@ class Consumer(ConsumerCore):
     def poll(self, timeout: float | None = None) -> Message | None:
         """The next message, or an error event; None after `timeout` seconds (None or below 0: without end).
 
-        Serves callbacks on the way.
+        Serves callbacks on the way. Once a consumer can't go on (another has taken its `group.instance.id`), it gets
+        the fatal error in place of None, again and again: close it.
         """
         if not self._events and not self._closed:
             self._group.polled()
@@ -291,6 +293,7 @@ class Consumer(ConsumerCore):
         return self._raising(lambda: self._commit(wanted, asynchronous), commit_failed)
 
     def _commit(self, wanted: Any, asynchronous: bool) -> list[TopicPartition] | None:
+        self._group.require_able()
         if wanted is not None:
             self._committer.require_assigned(wanted)
         if asynchronous:
@@ -298,10 +301,12 @@ class Consumer(ConsumerCore):
             if taken:
                 self._group.commit_later(taken)
             else:
+                self._group.require_able()
                 self._events.tell(CommitDone(no_offset(), []))
             return None
         done = self._committer.commit(wanted)
         if not done:
+            self._group.require_able()
             raise KafkaException(no_offset())
         return as_partitions(done)
 

@@ -150,4 +150,4 @@ def as_partitions(offsets: Mapping[Place, CommittedOffset]) -> list[TopicPartiti
 def commit_failed(error: TidelogError) -> KafkaError:
     """One of tidelog's errors as that of a commit."""
     found = kafka_error(error)
-    return KafkaError(found.code(), f"Commit failed: {found.str()}", retriable=found.retriable())
+    return KafkaError(found.code(), f"Commit failed: {found.str()}", fatal=found.fatal(), retriable=found.retriable())

@@ -84,6 +84,8 @@ class ConsumerCore:
     def _next(self, until: Deadline, take: Callable[[], R | None], *, holds: bool = False) -> R | None:
         """What `take` finds in the buffer, once there is something; None when the time is over.
 
+        A consumer that can't go on finds its fatal error instead.
+
         `holds`: the caller has found records before, which the application is to get before it is told that their
         partitions are others' by now: None then.
         """
@@ -103,13 +105,22 @@ class ConsumerCore:
                         self._fetcher.taken()
                         return found
                     left_s = until.at_s - self._lake.clock.elapsed_s()
-                    if left_s <= 0:
-                        return None
+                    endless = left_s == float("inf")
+                    if left_s <= 0 or (endless and group.fatal is not None and not self._events):
+                        return None if holds else self._take_fatal(take)
                     if not self._events:
-                        self._lock.wait(None if left_s == float("inf") else left_s)
+                        self._lock.wait(None if endless else left_s)
         finally:
             group.is_polling = False
             group.polled()
+
+    def _take_fatal(self, take: Callable[[], R | None]) -> R | None:
+        """The error for which the consumer can't go on, as `take` gives it; None while it can."""
+        fatal = self._group.fatal
+        if fatal is None:
+            return None
+        self._buffer.notice(None, fatal)
+        return take()
 
     def _check_open(self) -> None:
         if self._closed:

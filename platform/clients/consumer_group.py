@@ -1,5 +1,6 @@
 """The group side of a consumer: a thread of its own keeps the membership alive and commits in the background."""
 
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from tidelog.clients.consumer_commits import Committer, Offsets, as_partitions, 
 from tidelog.clients.consumer_group_bell import Bell
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
 from tidelog.clients.consumer_subscription import Subscription, Topics
-from tidelog.clients.errors import KafkaError, kafka_error
+from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.opening import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.topic_partition import TopicPartition
@@ -77,6 +78,7 @@ class GroupSide:
         self._wants_poll = False
         self._told_trouble = ""
         self._commit_s = float("inf")
+        self._fatal: KafkaError | None = None
 
     # --- what the consumer asks ----------------------------------------------------------------------------
 
@@ -91,8 +93,24 @@ class GroupSide:
             self._settings.group_id, group_instance_id=self._settings.group_instance_id
         )
 
+    @property
+    def fatal(self) -> KafkaError | None:
+        """Why the consumer can't go on, for good; None while it can."""
+        membership = self._membership
+        if membership is not None and membership.fenced is not None:
+            self._fatal = kafka_error(membership.fenced)
+        return self._fatal
+
+    def require_able(self) -> None:
+        """Refuse what a consumer that can't go on is asked for. Raises KafkaException, fatal."""
+        if self.fatal is not None:
+            raise KafkaException(self.fatal)
+
     def identity(self) -> Identity | None:
-        """As whom to commit; None for a consumer without a subscription. Raises `UnknownMemberError`."""
+        """As whom to commit; None for a consumer without a subscription.
+
+        Raises `UnknownMemberError`, `FencedInstanceError`.
+        """
         return None if self._membership is None else self._membership.identity()
 
     def owned(self) -> frozenset[Place] | None:
@@ -111,6 +129,7 @@ class GroupSide:
         config = MemberConfig(
             group_id=self._settings.group_id,
             client_id=self._settings.client_id,
+            host=socket.gethostname(),
             instance_id=self._settings.group_instance_id,
             strategies=self._settings.assignment_strategy,
             session_timeout_ms=self._settings.session_timeout_ms,

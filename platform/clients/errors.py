@@ -4,13 +4,15 @@ from typing import Any
 
 from tidelog.clients.error_codes import NAMES, ErrorCodes, describe
 from tidelog.clients.message import Message
-from tidelog.log.errors import InvalidUriError, LakeNotFoundError, TidelogError
+from tidelog.log.errors import FencedInstanceError, InvalidUriError, LakeNotFoundError, TidelogError
 
 # Errors of tidelog's that Kafka's protocol has no code for, but librdkafka's own codes have.
 _LOCAL_CODES: dict[type[TidelogError], int] = {
     InvalidUriError: ErrorCodes._INVALID_ARG,
     LakeNotFoundError: ErrorCodes._INVALID_ARG,
 }
+# After these the client can't go on, whichever call meets them.
+_FATAL = (FencedInstanceError,)
 
 
 class KafkaError(ErrorCodes):
@@ -103,7 +105,7 @@ class KafkaException(Exception):  # noqa: N818 - confluent-kafka's name
 def kafka_error(error: TidelogError, *, fatal: bool = False) -> KafkaError:
     """Return one of tidelog's errors as a `KafkaError`: its Kafka code, its words, and whether a retry may help."""
     code = _LOCAL_CODES.get(type(error), error.kafka_code)
-    return KafkaError(code, str(error), fatal=fatal, retriable=error.retriable)
+    return KafkaError(code, str(error), fatal=fatal or isinstance(error, _FATAL), retriable=error.retriable)
 
 
 def invalid_argument(reason: str) -> KafkaException:

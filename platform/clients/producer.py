@@ -329,9 +329,9 @@ class Producer:
     def init_transactions(self, timeout: float | None = -1) -> None:  # noqa: ARG002
         """Fence earlier producers with this `transactional.id`, and finish or abort what they left; call it first.
 
-        KafkaException: `_NOT_CONFIGURED` without a `transactional.id`, `INVALID_TRANSACTION_TIMEOUT` for one that the
-        lake does not allow, retriable ones when the storage fails. No call of transactions waits for longer than the
-        storage does, whatever `timeout` is.
+        Once: KafkaException (`_STATE`) when it has succeeded. KafkaException: `_NOT_CONFIGURED` without a
+        `transactional.id`, `INVALID_TRANSACTION_TIMEOUT` for one that the lake does not allow, retriable ones when the
+        storage fails. No call of transactions waits for longer than the storage does, whatever `timeout` is.
         """
         self._transactional().init()
 

@@ -116,10 +116,10 @@ class TransactionManager:
     def init(self) -> Transactional:
         """Fence every earlier producer of this id, and finish what one has committed; returns the id as it is then.
 
-        Its open transactions are aborted by that. Raises `InvalidTransactionTimeoutError`, `StorageError`,
-        `OutcomeUnknownError` (repeat it).
+        Its open transactions are aborted by that. Once, unless it failed. Raises `InvalidTransactionStateError`,
+        `InvalidTransactionTimeoutError`, `StorageError`, `OutcomeUnknownError` (repeat it).
         """
-        self._require(Phase.NEW, Phase.READY)
+        self._require(Phase.NEW)
         self._id = self._again(lambda: self._log.init(self._transactional_id, self._timeout_ms))
         self._number, self._batch = 0, self._id.batch
         self._finish_earlier()

@@ -93,8 +93,9 @@ consumer.close()  # commits, and leaves the group
 `for message in consumer` polls for ever, `consume(n)` gives lists, `consume_table(n)` Arrow tables. `assign` reads
 partitions without sharing them. Members of a group agree through the lake's table `__consumer_offsets`, which anyone
 can query with SQL; there is no coordinator to run. A member that is killed is out after its session timeout.
-`group.instance.id` makes a static member, which may come back within it without a rebalance. What a member commits
-after others took its partitions over is refused (`ILLEGAL_GENERATION`, `FENCED_INSTANCE_ID`).
+`group.instance.id` makes a static member, which may come back within it without a rebalance; of two consumers with one
+id the later goes on, and the earlier gets `FENCED_INSTANCE_ID`, fatal, from every call: close it. What a member commits
+after others took its partitions over is refused (`ILLEGAL_GENERATION`).
 
 `SerializingProducer` and `DeserializingConsumer` take `key.serializer`, `value.serializer`, `key.deserializer` and
 `value.deserializer`: functions of an object or bytes and a `SerializationContext`, or those of `tidelog.serialization`.

@@ -1,16 +1,18 @@
 """Consumers that share topics: callbacks, commits, revoked and lost partitions, patterns, growth, fencing."""
 
 import re
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.consumers import Told, consumer, fill, filled_lake, offsets, places, poll_some, poll_until, text
+from support.consumers import Told, consumer, fill, filled_lake, offsets, places, poll_some, poll_until, raised, text
 
+from tidelog.admin import AdminClient
 from tidelog.clients.constants import OFFSET_INVALID
 from tidelog.clients.consumer import Consumer
 from tidelog.clients.consumer_subscription import Subscription, Topics
@@ -194,15 +196,53 @@ class TestFencing:
             assert caught.value.args[0] == KafkaError.UNKNOWN_MEMBER_ID
 
     def test_a_second_static_member_of_a_name_fences_the_first(self, lake: Lake) -> None:
+        """Every call of the first is told so, the one that finds it out and those after it, until it closes."""
+        fenced = (KafkaError.FENCED_INSTANCE_ID, True)
+
+        def refused(call: Callable[[], object]) -> tuple[int, bool]:
+            error = raised(call)
+            return error.code(), error.fatal()
+
         with consumer(lake, group_instance_id="i") as first:
             first.subscribe(["t"])
             poll_some(first, 20)
             with consumer(lake, group_instance_id="i") as second:
                 second.subscribe(["t"])
                 poll_until(lambda: places(second.assignment()) == ALL, second)
-                found = [m.error() for m in poll_until(lambda: first.assignment() == [], first)]
-                found += [m.error() for m in first.consume(1, 0.2)]
-        assert [(e.code(), e.fatal()) for e in found] == [(KafkaError.FENCED_INSTANCE_ID, True)]
+                assert refused(lambda: first.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)) == fenced
+                poll_until(lambda: first.assignment() == [], first)
+                for timeout_s in (0, 0.05, -1):
+                    (found,) = first.consume(3, timeout_s)
+                    assert (found.error().code(), found.error().fatal()) == fenced
+                assert first.poll().error() == KafkaError.FENCED_INSTANCE_ID
+                for call in (
+                    lambda: next(first),
+                    lambda: first.consume_table(3, 0.05),
+                    first.commit,
+                    lambda: first.commit(asynchronous=False),
+                    lambda: first.commit(offsets=[TopicPartition("t", 0, 1)]),
+                    lambda: first.subscribe(["t"]),
+                ):
+                    assert refused(call) == fenced
+                assert places(second.assignment()) == ALL
+                first.close()
+                second.commit(asynchronous=False)
+
+    def test_on_commit_is_told_that_another_has_the_name(self, lake: Lake) -> None:
+        told: list[KafkaError | None] = []
+        quiet = {"enable_auto_commit": False, "heartbeat_interval_ms": 3_000}
+        with consumer(lake, group_instance_id="i", on_commit=lambda e, _: told.append(e), **quiet) as first:
+            first.subscribe(["t"])
+            poll_some(first, 20)
+            with consumer(lake, group_instance_id="i") as second:
+                second.subscribe(["t"])
+                poll_until(lambda: places(second.assignment()) == ALL, second)
+                try:
+                    first.commit()
+                    poll_until(lambda: bool(told), first)
+                except KafkaException as e:
+                    told.append(e.args[0])
+        assert [(e.code(), e.fatal()) for e in told if e is not None] == [(KafkaError.FENCED_INSTANCE_ID, True)]
 
     def test_a_static_member_that_comes_back_causes_no_rebalance(self, lake: Lake) -> None:
         told = Told()
@@ -216,6 +256,15 @@ class TestFencing:
                 static.subscribe(["t"])
                 poll_until(lambda: is_shared(other, static), other, static)
             assert told.calls == []
+
+
+def test_a_member_is_described_with_the_host_that_it_runs_on(lake: Lake) -> None:
+    with consumer(lake) as reader, AdminClient({"lake": lake}) as client:
+        reader.subscribe(["t"])
+        poll_some(reader, 1)
+        (member,) = client.describe_consumer_groups(["g"])["g"].result().members
+        (listed,) = client.list_groups("g")[0].members
+    assert member.host == listed.client_host == socket.gethostname() != ""
 
 
 class TestMaxPollInterval:

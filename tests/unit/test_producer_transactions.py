@@ -152,6 +152,20 @@ def test_and_nothing_but_begin_outside_of_a_transaction(call: str) -> None:
     assert read(lake, "a") == ["1"]
 
 
+def test_init_transactions_is_called_once() -> None:
+    """As by librdkafka. A second call would begin a new epoch, and fence what the first one began."""
+    lake, _ = lake_with()
+    with ready(lake) as p:
+        assert raised(p.init_transactions) == KafkaError._STATE
+        p.begin_transaction()
+        assert raised(p.init_transactions) == KafkaError._STATE
+        p.produce("a", "1")
+        p.commit_transaction()
+        assert raised(p.init_transactions) == KafkaError._STATE
+        assert not raised(p.init_transactions).fatal()
+    assert read(lake, "a") == ["1"]
+
+
 def test_a_producer_that_was_replaced_is_fenced_for_good() -> None:
     lake, _ = lake_with()
     with ready(lake) as old:

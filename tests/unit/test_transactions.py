@@ -134,7 +134,7 @@ CALLS: dict[str, Callable[[TransactionManager], object]] = {
 }
 ALLOWED = {
     Phase.NEW: {"init"},
-    Phase.READY: {"init", "begin"},
+    Phase.READY: {"begin"},
     Phase.OPEN: {"stage", "add_offsets", "commit", "abort"},
 }
 
