@@ -4,13 +4,16 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any
+from typing import Any, Final
 
 from tidelog.aio.calls import AsyncClient, in_thread
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.clients.message import Message
 from tidelog.clients.producer import Producer
 from tidelog.clients.producer_records import NO_PARTITION
+
+# A wait for statistics ends with it, or with the producer.
+_POLL_S: Final = 1.0
 
 _Delivery = tuple["asyncio.Future[Message]", KafkaError | None, Message]
 
@@ -40,6 +43,11 @@ class AIOProducer(AsyncClient):
         self._produced = self._told = 0
         self._news = asyncio.Event()
         self._serving: asyncio.Future[None] | None = None
+        self._closing = False
+        # Statistics are due while nothing is delivered, too.
+        self._always_polls = self._client._shared.traffic is not None
+        if self._always_polls:
+            self._serve()
 
     def __len__(self) -> int:
         """How many records wait: to be committed, or for their future to be resolved."""
@@ -51,6 +59,7 @@ class AIOProducer(AsyncClient):
 
     async def close(self) -> None:
         """Flush, resolve every future, and end."""
+        self._closing = True
         await self._in_thread(self._client.close)
         await self._all_told(self._produced)
         await self._shut()
@@ -125,8 +134,8 @@ class AIOProducer(AsyncClient):
             self._serve()
 
     def _take_deliveries(self) -> None:
-        while len(self._client):
-            self._client.poll()
+        while len(self._client) or (self._always_polls and not self._closing):
+            self._client.poll(_POLL_S if self._always_polls else None)
             self._loop.call_soon_threadsafe(self._tell)
 
     def _tell(self) -> None:

@@ -19,6 +19,7 @@ class Owned:
 
     `start`: the offset to start from, which may be a logical one, until it is known; then `cursor` reads. `position`:
     the next offset that the application gets. `stored`: what the next commit without offsets takes.
+    `eof`: the last end that was told of.
     """
 
     topic: str
@@ -32,6 +33,7 @@ class Owned:
     committed: int = OFFSET_INVALID
     log_start: int = OFFSET_INVALID
     log_end: int = OFFSET_INVALID
+    eof: int = OFFSET_INVALID
     told: str = ""
     retry_s: float = 0.0
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tidelog.clients.consumer_assignment import Owned
+from tidelog.clients.consumer_assignment import Owned, Place
 from tidelog.clients.errors import KafkaError
 from tidelog.clients.message import TIMESTAMP_NOT_AVAILABLE, Headers, Message
 from tidelog.log.fetching_cursor import Cursor
@@ -70,6 +70,16 @@ class Buffer:
         topic, partition = (None, None) if owned is None else owned.place
         message = Message(topic, partition, offset, error=error)
         self._entries.append(Notice(owned, None if owned is None else owned.cursor, message))
+
+    def by_partition(self) -> dict[Place, tuple[int, int]]:
+        """What waits, {place: (records, bytes)}."""
+        found: dict[Place, tuple[int, int]] = {}
+        for entry in self._entries:
+            if isinstance(entry, Records) and entry.cursor is entry.owned.cursor:
+                records, size = found.get(entry.owned.place, (0, 0))
+                left = entry.batch.num_rows - entry.taken
+                found[entry.owned.place] = records + left, size + entry.nbytes * left // entry.batch.num_rows
+        return found
 
     def purge(self) -> None:
         """Forget what counts no more."""

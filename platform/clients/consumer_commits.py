@@ -2,12 +2,14 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 
 from tidelog.clients.constants import OFFSET_INVALID
 from tidelog.clients.consumer_assignment import Assignment, Place
 from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.message import Message
 from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.traffic import Traffic
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.membership_events import Identity
 from tidelog.groups.model import CommittedOffset
@@ -31,6 +33,7 @@ class Committer:
         assignment: Assignment,
         identity: Callable[[], Identity | None],
         owned: Callable[[], frozenset[Place] | None],
+        traffic: Traffic | None = None,
     ) -> None:
         self._log = log
         self._group_id = group_id
@@ -38,6 +41,7 @@ class Committer:
         self._assignment = assignment
         self._identity = identity
         self._owned = owned
+        self._traffic = traffic
         self._turn = threading.RLock()
 
     def offsets(self, timeout_s: float = 0.0) -> Mapping[Place, CommittedOffset]:
@@ -59,16 +63,20 @@ class Committer:
         with self._turn:
             taken = self.stored(places) if offsets is None else offsets
             if taken:
-                identity = self._identity()
-                if identity is None:
-                    self._log.commit_offsets(self._group_id, taken)
-                else:
-                    self._log.commit_offsets(
-                        self._group_id, taken, identity.member_id, identity.generation, identity.instance_id
-                    )
+                with nullcontext() if self._traffic is None else self._traffic.asking("OffsetCommit"):
+                    self._commit(taken)
                 with self._lock:
                     self._assignment.committed(taken)
             return taken
+
+    def _commit(self, taken: Offsets) -> None:
+        identity = self._identity()
+        if identity is None:
+            self._log.commit_offsets(self._group_id, taken)
+        else:
+            self._log.commit_offsets(
+                self._group_id, taken, identity.member_id, identity.generation, identity.instance_id
+            )
 
     def forfeit(self, places: Iterable[Place]) -> None:
         """Hand out and commit nothing more of these partitions."""

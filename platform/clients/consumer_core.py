@@ -4,17 +4,20 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from tidelog.clients.client_statistics import Ticker, traffic_of
 from tidelog.clients.consumer_assignment import Assignment
 from tidelog.clients.consumer_buffer import Buffer
 from tidelog.clients.consumer_commits import Committer
 from tidelog.clients.consumer_fetching import Fetcher
 from tidelog.clients.consumer_group import GroupSide
 from tidelog.clients.consumer_rebalance import Events, Rebalancing
+from tidelog.clients.consumer_statistics import ConsumerStatistics
 from tidelog.clients.ending import Ending
 from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.message import Message
 from tidelog.clients.opening import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
+from tidelog.clients.traffic import Traffic
 from tidelog.log.errors import TidelogError
 
 R = TypeVar("R")
@@ -40,20 +43,46 @@ class ConsumerCore:
         self._buffer = Buffer(store=settings.enable_auto_offset_store)
         self._events = Events(self._lock)
         self._group = GroupSide(self._lake, settings, self._events.tell)
+        traffic = traffic_of(settings, self._lake.clock)
+        group = self._group
         self._committer = Committer(
-            self._group.log, settings.group_id, self._lock, self._assignment, self._group.identity, self._group.owned
+            group.log, settings.group_id, self._lock, self._assignment, group.identity, group.owned, traffic
         )
         self._group.committer = self._committer
         self._fetcher = Fetcher(
-            self._lake, settings, self._lock, self._assignment, self._buffer, self._committer.offsets
+            self._lake, settings, self._lock, self._assignment, self._buffer, self._committer.offsets, traffic
         )
         self._rebalancing = Rebalancing(
-            settings, self._lock, self._assignment, self._buffer, self._fetcher, self._group, self._events
+            settings,
+            self._lake.clock,
+            self._lock,
+            self._assignment,
+            self._buffer,
+            self._fetcher,
+            self._group,
+            self._events,
         )
+        ticker = None if traffic is None else self._telling_statistics(traffic)
         self._subscribed = False
         self._closed = False
         # Also when the consumer is forgotten, or the process ends: then nothing is committed, and nobody leaves.
-        self._stop = Ending(self, _stop, self._fetcher, self._group, opened)
+        self._stop = Ending(self, _stop, self._fetcher, self._group, opened, ticker)
+
+    def _telling_statistics(self, traffic: Traffic) -> Ticker:
+        group = self._group
+        self._rebalancing.statistics = ConsumerStatistics(
+            self._lake,
+            self._settings,
+            traffic,
+            self._lock,
+            self._assignment,
+            self._buffer,
+            self._rebalancing.rebalances,
+            lambda: group.member_id,
+        )
+        ticker = Ticker(self._settings, self._events.tell_statistics)
+        ticker.start()
+        return ticker
 
     def close(self) -> None:
         """Commit what is stored (`enable.auto.commit`), leave the group, and stop. Closing again does nothing."""
@@ -134,7 +163,9 @@ class ConsumerCore:
             raise KafkaException(convert(e)) from e
 
 
-def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake) -> None:
+def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake, ticker: Ticker | None) -> None:
+    if ticker is not None:
+        ticker.halt()
     fetcher.halt()
     group.halt()
     fetcher.join()

@@ -10,6 +10,7 @@ from tidelog.clients.consumer_buffer import Buffer
 from tidelog.clients.consumer_starts import RESET, Start, find_start, needs_committed, once
 from tidelog.clients.errors import KafkaError, kafka_error
 from tidelog.clients.settings import ConsumerSettings
+from tidelog.clients.traffic import Traffic
 from tidelog.groups.group_log import FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.decisions import require_partition
@@ -40,6 +41,7 @@ class Fetcher:
         assignment: Assignment,
         buffer: Buffer,
         offsets: Callable[[], Mapping[Place, CommittedOffset]],
+        traffic: Traffic | None = None,
     ) -> None:
         self._lake = lake
         self._settings = settings
@@ -47,6 +49,8 @@ class Fetcher:
         self._assignment = assignment
         self._buffer = buffer
         self._offsets = offsets
+        self._traffic = traffic
+        self._asked_s = 0.0
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-decode")
         self._engine = FetchEngine(lake, helpers=self._helpers)
         self._session = self._engine.session(headers=True, ends=settings.enable_partition_eof)
@@ -118,11 +122,14 @@ class Fetcher:
             with self._lock:
                 self._paused = self._is_full()
             if not self._paused and not waiting:
+                self._asked_s = 0.0 if self._traffic is None else self._traffic.ask("Fetch")
                 self._engine.submit(self._session, self._limits)
                 waiting = True
             answered = self._engine.run_once(retry_s)
             if answered:
                 waiting = False
+                if self._traffic is not None:
+                    self._traffic.answer(self._asked_s)
                 for event in self._session.read(self._limits):
                     self._take(event)
                     if self._stopping or self._changed:
@@ -201,10 +208,14 @@ class Fetcher:
             if isinstance(event, Fetched):
                 owned.log_start, owned.log_end = event.log_start, event.log_end
                 self._buffer.add(owned, cursor, event.records, event.nbytes)
+                if self._traffic is not None:
+                    partition = cursor.partition
+                    self._traffic.move(cursor.topic, {partition: event.records.num_rows}, {partition: event.nbytes})
                 self._lock.notify_all()
             elif isinstance(event, Failed):
                 self._failed(owned, event)
             else:
+                owned.eof = event.offset
                 text = f"Fetch from broker reached end of partition at offset {event.offset}"
                 self._notice(owned, KafkaError(KafkaError._PARTITION_EOF, text), event.offset)
 

@@ -48,7 +48,12 @@ class Joined:
     metadata: ConsumerGroupMetadata
 
 
-GroupEvent: TypeAlias = Joined | Revoke | Assigned | Lost | CommitDone | Trouble
+@dataclass(frozen=True, slots=True)
+class StatisticsDue:
+    """It is time to call `stats_cb`."""
+
+
+GroupEvent: TypeAlias = Joined | Revoke | Assigned | Lost | CommitDone | Trouble | StatisticsDue
 
 
 class GroupSide:

@@ -8,11 +8,13 @@ from typing import Any
 from tidelog.clients.consumer_assignment import Assignment, Place, as_list
 from tidelog.clients.consumer_buffer import Buffer
 from tidelog.clients.consumer_fetching import Fetcher
-from tidelog.clients.consumer_group import CommitDone, GroupEvent, GroupSide, Joined, Trouble
+from tidelog.clients.consumer_group import CommitDone, GroupEvent, GroupSide, Joined, StatisticsDue, Trouble
+from tidelog.clients.consumer_statistics import Rebalances
 from tidelog.clients.opening import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.topic_partition import TopicPartition
 from tidelog.groups.membership_events import COOPERATIVE, Assigned, Lost, Revoke
+from tidelog.log.clock import Clock
 
 # A callback is given the consumer that polls, which this module passes on without knowing more of it.
 RebalanceCallback = Callable[[Any, list[TopicPartition]], Any]
@@ -47,6 +49,13 @@ class Events:
                 return None
             return self._events.popleft()
 
+    def tell_statistics(self) -> None:
+        """Append `StatisticsDue`, where none waits yet."""
+        with self._lock:
+            if not any(isinstance(event, StatisticsDue) for event in self._events):
+                self._events.append(StatisticsDue())
+                self._lock.notify_all()
+
     def drop_rebalances(self) -> None:
         """Forget what a group that was left still told."""
         with self._lock:
@@ -59,6 +68,7 @@ class Rebalancing:
     def __init__(
         self,
         settings: ConsumerSettings,
+        clock: Clock,
         lock: threading.Condition,
         assignment: Assignment,
         buffer: Buffer,
@@ -67,6 +77,7 @@ class Rebalancing:
         events: Events,
     ) -> None:
         self._settings = settings
+        self._clock = clock
         self._lock = lock
         self._assignment = assignment
         self._buffer = buffer
@@ -77,6 +88,8 @@ class Rebalancing:
         self._changes = 0  # calls that changed the assignment
         self._serving = False
         self._started = False
+        self.rebalances = Rebalances()
+        self.statistics: Callable[[], None] | None = None
         self.on_assign: RebalanceCallback | None = None
         self.on_revoke: RebalanceCallback | None = None
         self.on_lost: RebalanceCallback | None = None
@@ -138,7 +151,12 @@ class Rebalancing:
             self._serving = False
 
     def _serve(self, consumer: object, event: GroupEvent) -> None:
-        if isinstance(event, Joined):
+        if isinstance(event, Assigned | Revoke | Lost):
+            self.rebalances.note(self._clock.elapsed_s(), type(event).__name__.lower())
+        if isinstance(event, StatisticsDue):
+            if self.statistics is not None:
+                self.statistics()
+        elif isinstance(event, Joined):
             self._group.reads_as = event.metadata
         elif isinstance(event, Assigned):
             self._assigned(consumer, event)

@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn, Self
 
 import pyarrow as pa
 
+from tidelog.clients.client_statistics import Ticker, traffic_of
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer_commits import partitions_of
 from tidelog.clients.consumer_metadata import ConsumerGroupMetadata
@@ -30,6 +31,7 @@ from tidelog.clients.producer_records import (
     too_large,
 )
 from tidelog.clients.producer_reports import Reports
+from tidelog.clients.producer_statistics import ProducerStatistics
 from tidelog.clients.producer_transactions import ProducerTransactions, no_transactional_id
 from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.settings_unused import NO_CREDENTIALS
@@ -66,15 +68,17 @@ class Producer:
             if settings.transactional_id
             else None
         )
-        self._shared = Shared(settings, opened.lake, self._account, self._reports, helpers, self._transactions)
+        traffic = traffic_of(settings, opened.lake.clock)
+        self._shared = Shared(settings, opened.lake, self._account, self._reports, helpers, self._transactions, traffic)
         self._now = opened.lake.clock.elapsed_s
         self._topics: dict[str, TopicCommitter] = {}
         self._opening = threading.Lock()
         self._most = 0 if self._transactions else settings.queue_max_messages or _NO_LIMIT
         self._most_size = settings.queue_max_kbytes * 1024
         self._largest = settings.message_max_bytes
+        ticker = ProducerStatistics.begin(self._shared, self._topics)
         # What a program that ends without flush has still waiting is given up, as by librdkafka.
-        self._end = Ending(self, _end, self._account, self._topics, helpers, opened)
+        self._end = Ending(self, _end, self._account, self._topics, helpers, opened, ticker)
 
     # --- producing -----------------------------------------------------------------------------------------
 
@@ -229,16 +233,16 @@ class Producer:
         return True
 
     def poll(self, timeout: float | None = -1) -> int:
-        """Make the delivery callbacks that wait; wait for some at most `timeout` seconds (None, -1: for ever).
+        """Make the callbacks that wait; wait for some at most `timeout` seconds (None, -1: while records wait).
 
         Returns how many records were delivered, or failed, since the last time. What a callback raises is raised.
         """
         served = self._reports.serve()
-        if served or not self._account.count:
-            return served
         until_s = None if timeout is None or timeout < 0 else self._now() + timeout
+        if served or (until_s is None and not self._account.count):
+            return served
         with self._lock:
-            self._wait_locked(until_s)
+            self._wait_locked(until_s, idle=until_s is not None)
         return self._reports.serve()
 
     def flush(self, timeout: float | None = -1) -> int:
@@ -263,9 +267,9 @@ class Producer:
         self._reports.serve()
         return len(self)
 
-    def _wait_locked(self, until_s: float | None) -> bool:
-        """Wait for something to tell of; False when the time is up."""
-        while self._account.count and not self._reports.any and not self._account.closing:
+    def _wait_locked(self, until_s: float | None, *, idle: bool = False) -> bool:
+        """Wait for something to tell of, `idle`: also while no records wait; False when the time is up."""
+        while (idle or self._account.count) and not self._reports.any and not self._account.closing:
             left_s = None if until_s is None else until_s - self._now()
             if left_s is not None and left_s <= 0:
                 return False
@@ -383,7 +387,11 @@ class Producer:
         return self._transactions
 
 
-def _end(account: Account, topics: dict[str, TopicCommitter], helpers: Executor, opened: OpenedLake) -> None:
+def _end(
+    account: Account, topics: dict[str, TopicCommitter], helpers: Executor, opened: OpenedLake, ticker: Ticker | None
+) -> None:
+    if ticker is not None:
+        ticker.halt()
     committers = list(topics.values())
     if account.count:
         for committer in committers:

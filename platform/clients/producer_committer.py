@@ -12,11 +12,22 @@ import pyarrow as pa
 from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.producer_partitioning import rule_of
 from tidelog.clients.producer_queue import Account, TopicQueue
-from tidelog.clients.producer_records import I32, I64, NO_PARTITION, REFUSALS, Chunk, Part, Rows, refused
+from tidelog.clients.producer_records import (
+    I32,
+    I64,
+    NO_PARTITION,
+    REFUSALS,
+    Chunk,
+    Part,
+    Rows,
+    refused,
+    sizes_by_partition,
+)
 from tidelog.clients.producer_reports import Fate, Reports
 from tidelog.clients.producer_sequences import Numbering
 from tidelog.clients.producer_transactions import ProducerTransactions
 from tidelog.clients.settings import ProducerSettings
+from tidelog.clients.traffic import TopicFigures, Traffic
 from tidelog.log.errors import (
     DeliveryTimeoutError,
     OutcomeUnknownError,
@@ -55,6 +66,7 @@ class Shared:
     reports: Reports
     helpers: Executor
     transactions: ProducerTransactions | None = None
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +111,15 @@ class TopicCommitter:
         """Wait for the end."""
         self._thread.join()
 
+    def figures(self) -> TopicFigures:
+        """What statistics tell of the topic."""
+        with self._shared.account.lock:
+            waiting = sum(item.count if isinstance(item, Part) else 1 for item in list(self.queue.items))
+            waiting_bytes = self.queue.size()
+        state = None if self._handle is None else self._handle.known
+        producer = None if self._numbering is None else self._numbering.told()
+        return TopicFigures(waiting, waiting_bytes, state, self._engine.retries, producer)
+
     def purge(self, in_queue: bool, in_flight: bool) -> None:
         """Give up what waits, and what may be on its way."""
         if in_queue:
@@ -115,6 +136,8 @@ class TopicCommitter:
                 chunk = self._next()
                 if chunk is None:
                     return
+                if self._shared.traffic is not None:
+                    self._shared.traffic.waited(chunk.stamps)
                 if isinstance(chunk, Part):
                     self._deliver_part(chunk)
                 else:
@@ -230,7 +253,7 @@ class TopicCommitter:
                 self._turn += 1
                 chosen = self._choose(rows, None if explicit is None else explicit[left], state.partitions, self._turn)
         except TidelogError as e:
-            return _fail(fate, left, kafka_error(e))
+            return fate.fail(left, kafka_error(e))
         metadata = state.metadata
         try:
             landed, counts = self._commit(rows, chosen)
@@ -252,9 +275,9 @@ class TopicCommitter:
             if isinstance(e, OutOfOrderSequenceError | ProducerFencedError) and self._numbering:
                 self._numbering.replace()
         else:
-            _note_offsets(fate, landed, left, chosen, counts)
+            fate.note(landed, left, chosen, counts)
             return left[:0]
-        return _fail(fate, left, error)
+        return fate.fail(left, error)
 
     def _known_partitions(self, explicit: I32, left: I64, count: int, fate: Fate) -> I64:
         given = explicit[left]
@@ -285,12 +308,20 @@ class TopicCommitter:
         return assign(keys, given, count, partitioner=self._rule, sticky=turn)
 
     def _commit(self, rows: pa.Table, chosen: I32) -> tuple[Landed, dict[int, int]]:
-        counts = rows_by_partition(chosen)
+        counts, traffic = rows_by_partition(chosen), self._shared.traffic
+        if traffic is None:
+            return self._land(rows, chosen, counts), counts
+        with traffic.asking("Produce", rows.num_rows):
+            landed = self._land(rows, chosen, counts)
+        traffic.move(self.topic, counts, sizes_by_partition(rows, chosen))
+        return landed, counts
+
+    def _land(self, rows: pa.Table, chosen: I32, counts: dict[int, int]) -> Landed:
         settings, numbering = self._shared.settings, self._numbering
         if self._shared.transactions is not None:
             # Which offsets the records get is known when the transaction is committed.
             self._shared.transactions.stage(self.topic, rows, chosen)
-            return Landed(dict.fromkeys(counts, REPEATED)), counts
+            return Landed(dict.fromkeys(counts, REPEATED))
         future = self._engine.submit(
             Submission(
                 rows,
@@ -310,7 +341,7 @@ class TopicCommitter:
             raise
         if numbering is not None:
             numbering.landed(counts)
-        return landed, counts
+        return landed
 
     def _drive(self, future: Future[Landed]) -> None:
         while not future.done():
@@ -372,21 +403,3 @@ class TopicCommitter:
         part.sending.settle(fate.ranges, error)
         with self._shared.account.lock:
             self._shared.reports.settle_locked(part.count, part.size)
-
-
-def _fail(fate: Fate, left: I64, error: KafkaError) -> I64:
-    """These rows failed, and none is left."""
-    fate.errors.update(dict.fromkeys(left.tolist(), error))
-    return left[:0]
-
-
-def _note_offsets(fate: Fate, landed: Landed, left: I64, chosen: I32, counts: dict[int, int]) -> None:
-    """The rows of a partition have its offsets, in their order."""
-    fate.append_ms = landed.append_ms
-    fate.ranges = {p: given for p, given in landed.ranges.items() if given != REPEATED}
-    if not fate.offsets.size:  # nobody asks for single rows
-        return
-    fate.partitions[left] = chosen
-    for partition, (first, end) in fate.ranges.items():
-        own = left[chosen == partition] if len(counts) > 1 else left
-        fate.offsets[own] = np.arange(first, end)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelog.clients.errors import KafkaError, KafkaException, invalid_argument
 from tidelog.clients.message import Headers
@@ -175,6 +176,15 @@ def headers_column(headers: Mapping[int, Headers], count: int) -> pa.Array:
     )
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, pairs, type=schema.HEADERS, mask=pa.array(lengths == 0))
+
+
+def sizes_by_partition(table: pa.Table, chosen: I32) -> dict[int, int]:
+    """The bytes of the rows' keys and values by the partitions that they go to."""
+    sizes = np.zeros(table.num_rows, np.int64)
+    for name in {"key", "value"} & set(table.schema.names):
+        sizes += np.asarray(pc.fill_null(pc.binary_length(table.column(name)), 0), np.int64)
+    by_partition = np.bincount(chosen, sizes)
+    return {int(p): int(by_partition[p]) for p in np.unique(chosen)}
 
 
 def refused(table: pa.Table, rows: I64, check: Callable[[pa.Table], object]) -> dict[int, TidelogError]:

@@ -1,6 +1,7 @@
 """Delivery reports: what became of records, told to their callbacks by whoever polls."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,6 +10,7 @@ from tidelog.clients.errors import KafkaError
 from tidelog.clients.message import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
 from tidelog.clients.producer_queue import Account
 from tidelog.clients.producer_records import I32, I64, NO_PARTITION, DeliveryCallback, Ranges, Rows
+from tidelog.log.group_commit import REPEATED, Landed
 
 
 @dataclass(slots=True)
@@ -29,6 +31,22 @@ class Fate:
         """Nothing is known yet."""
         partitions = np.full(count, NO_PARTITION, np.int32) if explicit is None else explicit.copy()
         return cls(partitions, np.full(count, -1, np.int64))
+
+    def fail(self, left: I64, error: KafkaError) -> I64:
+        """These rows failed; returns those that are left then, none."""
+        self.errors.update(dict.fromkeys(left.tolist(), error))
+        return left[:0]
+
+    def note(self, landed: Landed, left: I64, chosen: I32, counts: dict[int, int]) -> None:
+        """These rows landed: those of a partition, of which there are `counts`, have its offsets in their order."""
+        self.append_ms = landed.append_ms
+        self.ranges = {p: given for p, given in landed.ranges.items() if given != REPEATED}
+        if not self.offsets.size:  # nobody asks for single rows
+            return
+        self.partitions[left] = chosen
+        for partition, (first, end) in self.ranges.items():
+            own = left[chosen == partition] if len(counts) > 1 else left
+            self.offsets[own] = np.arange(first, end)
 
 
 @dataclass(slots=True)
@@ -82,6 +100,8 @@ class Reports:
         self._waiting: deque[Report] = deque()
         # Records that were delivered since somebody last polled, with or without callback.
         self._events = 0
+        self._statistics: Callable[[], None] | None = None
+        self._statistics_due = False
 
     def deliver(self, topic: str, rows: Rows, fate: Fate, now_ms: int, now_s: float) -> None:
         """Take over what became of a chunk of `produce`."""
@@ -112,10 +132,21 @@ class Reports:
                 calls.append((row, callback))
         return calls
 
+    def tell_statistics(self, statistics: Callable[[], None]) -> None:
+        """Have the next call of `serve` call this."""
+        with self._account.lock:
+            self._statistics, self._statistics_due = statistics, True
+            self._account.changed.notify_all()
+
     @property
     def any(self) -> bool:
         """Whether there is something to tell of."""
-        return bool(self._waiting or self._events)
+        return bool(self._waiting or self._events or self._statistics_due)
+
+    def waiting(self) -> int:
+        """How many callbacks are to be made."""
+        with self._account.lock:
+            return sum(len(report.calls) - report.at for report in self._waiting)
 
     def serve(self) -> int:
         """Make the callbacks that wait; returns how many records were delivered since the last time.
@@ -128,6 +159,9 @@ class Reports:
             report, (row, callback) = taken
             events += 1
             report.call(row, callback)
+        if self._statistics_due and self._statistics is not None:
+            self._statistics_due = False
+            self._statistics()
         return events
 
     def _take(self) -> tuple[Report, tuple[int, DeliveryCallback]] | None:

@@ -27,6 +27,10 @@ class Numbering:
             self._producer_id, self._epoch, {p: (self._next.get(p, 0), count) for p, count in counts.items()}
         )
 
+    def told(self) -> tuple[int, int, Mapping[int, int]]:
+        """The producer id, its epoch, and the next sequence of each partition."""
+        return self._producer_id, self._epoch, dict(self._next)
+
     def landed(self, counts: Mapping[int, int]) -> None:
         """These records are in the log."""
         for partition, count in counts.items():

@@ -50,6 +50,11 @@ class ProducerTransactions:
         self._turn = threading.Lock()
 
     @property
+    def phase(self) -> Phase:
+        """Where the producer is in its transactions."""
+        return self._manager.phase
+
+    @property
     def is_open(self) -> bool:
         """Whether records belong to a transaction now."""
         return self._manager.phase is Phase.OPEN

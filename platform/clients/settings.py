@@ -28,6 +28,7 @@ from tidelog.clients.settings_kinds import (
 )
 from tidelog.clients.settings_parsing import key, parse_keys
 from tidelog.clients.settings_rules import consumer_rules, producer_rules
+from tidelog.clients.settings_statistics import StatisticsKeys
 from tidelog.clients.settings_transactions import TransactionKeys
 from tidelog.clients.settings_unused import NO_CREDENTIALS
 from tidelog.groups.assignors import ASSIGNORS
@@ -131,7 +132,7 @@ class AdminSettings(CommonSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProducerSettings(TransactionKeys, CommonSettings):
+class ProducerSettings(TransactionKeys, StatisticsKeys, CommonSettings):
     """What a Producer takes. Values that others decide are settled: see `producer_rules`."""
 
     PRODUCES: ClassVar[bool] = True
@@ -257,7 +258,7 @@ class ProducerSettings(TransactionKeys, CommonSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsumerSettings(CommonSettings):
+class ConsumerSettings(StatisticsKeys, CommonSettings):
     """What a Consumer takes. Values that others decide are settled: see `consumer_rules`."""
 
     group_id: str = key(

@@ -76,6 +76,8 @@ class GroupCommit:
         self._queued_bytes = 0
         self._held_bytes = 0
         self._group: Group | None = None
+        # How often an entry was tried again since the engine began.
+        self.retries = 0
 
     def submit(self, submission: Submission) -> Future[Landed]:
         """Let records wait for the next entry; the future is resolved by whoever calls `run_once`.
@@ -231,6 +233,7 @@ class GroupCommit:
             _fail(group, error)
             return
         pause_s = min(self._limits.backoff_s * 2 ** min(group.attempts - 1, 30), self._limits.most_backoff_s)
+        self.retries += 1
         # Not past the time when somebody must be told.
         first_s = min((m.deadline_s for m in group.open), default=0.0)
         group.not_before_s = min(self._clock.elapsed_s() + pause_s * (0.8 + 0.4 * self._ids.fraction()), first_s)

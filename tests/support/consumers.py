@@ -23,7 +23,7 @@ PATIENCE_S = 20.0
 def consumer(lake: str | Path | Lake, **conf: Any) -> Consumer:
     """A consumer of group `g` from the beginning; keywords are keys with `_` for `.`."""
     quick = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 200}
-    callbacks = ("on_commit", "error_cb")
+    callbacks = ("on_commit", "error_cb", "stats_cb")
     given = {key if key in callbacks else key.replace("_", "."): value for key, value in conf.items()}
     address = lake if isinstance(lake, Lake) else str(lake)
     return Consumer({"lake": address, "group.id": "g", "auto.offset.reset": "earliest", **quick, **given})

@@ -117,6 +117,14 @@ with tidelog.DeserializingConsumer({{"lake": LAKE, **start, **to_objects}}) as r
     print(message.key(), message.value()["left"])
 ```
 
+## Statistics
+
+With `stats_cb` and `statistics.interval.ms` a producer or a consumer tells of itself in librdkafka's JSON
+([STATISTICS.md](https://github.com/confluentinc/librdkafka/blob/master/STATISTICS.md)), from inside `poll`, `consume`
+and `flush`: queues, records and bytes by partition, offsets and lag, requests and how long they take. The lake stands
+there as the one broker; a request is an entry with records (`Produce`), a read of what is followed (`Fetch`) or a
+commit of offsets. What belongs to connections is 0. A producer has an id in each topic: `eos` has the first one's.
+
 ## With asyncio
 
 `tidelog.aio` has `AIOProducer`, `AIOConsumer`, `AsyncSerializingProducer` and `AsyncDeserializingConsumer`, as

@@ -117,6 +117,8 @@ SUPPORTED = [
     (P, "retry.backoff.ms", "7", "retry_backoff_ms", 7),
     (P, "retry.backoff.max.ms", 70, "retry_backoff_max_ms", 70),
     (P, "security.protocol", "PLAINTEXT", "security_protocol", "plaintext"),
+    (P, "statistics.interval.ms", "5000", "statistics_interval_ms", 5000),
+    (C, "stats_cb", print, "stats_cb", print),
     (P, "acks", "all", "acks", -1),
     (P, "request.required.acks", 1, "acks", 1),
     (P, "enable.idempotence", "FALSE", "enable_idempotence", False),

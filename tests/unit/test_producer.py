@@ -1,6 +1,7 @@
 """The producer's calls and callbacks, one record after another."""
 
 import threading
+import time
 from typing import Any
 
 import pyarrow as pa
@@ -211,6 +212,18 @@ def test_poll_counts_what_was_delivered_with_or_without_a_callback() -> None:
         assert p.poll() == 1
         assert len(p) == 0
         assert p.poll() == 0  # nothing waits, so there is nothing to wait for
+
+
+def test_poll_with_a_time_waits_also_while_nothing_is_queued() -> None:
+    """As librdkafka's: a thread that does nothing but poll does not spin."""
+    with producer(lake_with(1)) as p:
+        began_s = time.monotonic()
+        assert p.poll(0.05) == 0
+        assert time.monotonic() - began_s >= 0.05
+        waiting = threading.Thread(target=p.poll, args=(60,))
+        waiting.start()
+    waiting.join(20)  # the end of the producer ends the wait
+    assert not waiting.is_alive()
 
 
 # --- refused at once ---------------------------------------------------------------------------------------
