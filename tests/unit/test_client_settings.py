@@ -294,7 +294,7 @@ def test_two_names_of_a_key_must_agree():
         ({"storage.options": "x"}, "give a dict"),
         ({"client.id": b"x"}, "give a text"),
         ({"lake": 3}, "as a text"),
-        ({"lake": " "}, "give the lake's address"),
+        ({"lake": " "}, "Give a folder's path"),
     ],
 )
 def test_a_value_that_a_producers_key_does_not_take(conf, why):
