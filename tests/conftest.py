@@ -1,5 +1,10 @@
-"""Fixtures of every layer."""
+"""Fixtures of every layer, and how Hypothesis runs its property tests."""
 
+from hypothesis import HealthCheck, settings
 from support.versitygw import s3
 
 __all__ = ["s3"]
+
+# A busy machine fails no test: neither by how long an example takes, nor by how long one takes to make.
+settings.register_profile("tidelog", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tidelog")

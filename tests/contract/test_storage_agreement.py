@@ -67,14 +67,14 @@ def check_agreement(script: list[tuple], adapters: Iterable[str]) -> dict[str, l
     return given
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(calls, max_size=25))
 def test_all_adapters_agree(script: list[tuple]):
     given = check_agreement(script, [name for name in INSIDE if "files" not in name])
     assert given["objects in memory"] == given["memory"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(calls, max_size=25))
 def test_an_s3_server_agrees(script: list[tuple]):
     versitygw.why_not()

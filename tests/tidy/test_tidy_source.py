@@ -4,10 +4,11 @@ import warnings
 
 import pytest
 import tidy_rules as rules
+from hypothesis import HealthCheck, settings
 from tidy_repository import package_sources, python_sources
 from tidy_source import parse
 
-EVERYWHERE = [rules.short_files, rules.short_functions]
+EVERYWHERE = [rules.short_files, rules.short_functions, rules.no_test_has_a_deadline]
 IN_THE_PACKAGE = [
     rules.absolute_imports,
     rules.clocks_and_chance_in_one_module,
@@ -42,6 +43,11 @@ def test_the_package_keeps(rule):
     assert complaints(rule, package_sources()) == []
 
 
+def test_property_tests_run_without_deadlines():
+    assert settings().deadline is None
+    assert HealthCheck.too_slow in settings().suppress_health_check
+
+
 def function_of(lines: int) -> str:
     return "def f():\n" + "    pass\n" * (lines - 1)
 
@@ -50,6 +56,10 @@ BAD = [
     (rules.short_files, "tidelog.log.x", "x = 1\n" * 501),
     (rules.short_functions, "tidelog.log.x", function_of(71)),
     (rules.short_functions, "tidelog.log.x", "async " + function_of(71)),
+    (rules.no_test_has_a_deadline, "tests.x", "from hypothesis import settings\n@settings(deadline=200)\ndef f(): ..."),
+    (rules.no_test_has_a_deadline, "tests.x", "from hypothesis import settings as s\nquick = s(deadline=None)"),
+    (rules.no_test_has_a_deadline, "tests.x", "import hypothesis as h\nh.settings(suppress_health_check=[])"),
+    (rules.no_test_has_a_deadline, "tests.x", "from hypothesis import settings\nsettings.load_profile('ci')"),
     (rules.absolute_imports, "tidelog.log.x", "from .errors import TidelogError"),
     (rules.absolute_imports, "tidelog.log.x", "from . import errors"),
     (rules.no_builtin_hash, "tidelog.log.x", "p = hash(key) % n"),
@@ -84,6 +94,12 @@ BAD = [
 GOOD = [
     (rules.short_files, "tidelog.log.x", "x = 1\n" * 500),
     (rules.short_functions, "tidelog.log.x", function_of(70)),
+    (
+        rules.no_test_has_a_deadline,
+        "tests.x",
+        "from hypothesis import settings\nfew = settings(max_examples=9)",
+    ),
+    (rules.no_test_has_a_deadline, "tests.x", "def settings(deadline): ...\nsettings(deadline=1)"),
     (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.errors import TidelogError"),
     (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
     (rules.no_builtin_hash, "tidelog.log.x", "class A:\n    def __hash__(self): return hash(self.a)"),

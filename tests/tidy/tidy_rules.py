@@ -3,13 +3,15 @@
 import ast
 from collections.abc import Iterator
 
-from tidy_source import Source, imports, used_names
+from tidy_source import Source, calls, imports, used_names
 
 MAX_FILE_LINES = 500
 # From here on a file is named, so that it is split by an idea before the limit forces a cut.
 LONG_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 CLOCK_MODULE = "tidelog.log.clock"
+# Where Hypothesis is told how to run, for every layer of tests.
+PROFILE_FILE = "tests/conftest.py"
 # Packages whose names are loaded when they are first used.
 FRONT_DOORS = ("tidelog", "tidelog.clients")
 
@@ -87,6 +89,18 @@ def clocks_and_chance_in_one_module(source: Source) -> Complaints:
         for banned in (*CLOCKS, *CHANCE):
             if _within(name, banned):
                 yield line, f"{banned}: only {CLOCK_MODULE} reads it, take a Clock or an Ids"
+
+
+def no_test_has_a_deadline(source: Source) -> Complaints:
+    """Hypothesis' deadlines and its check of speed fail tests on a busy machine; its one profile has neither."""
+    if source.path == PROFILE_FILE:
+        return
+    for call, name in calls(source):
+        given = {keyword.arg for keyword in call.keywords}
+        if name == "hypothesis.settings" and given & {"deadline", "suppress_health_check"}:
+            yield call.lineno, f"a deadline or health check of its own: {PROFILE_FILE} decides for all tests"
+        if name in ("hypothesis.settings.register_profile", "hypothesis.settings.load_profile"):
+            yield call.lineno, f"a profile of its own: {PROFILE_FILE} has the only one"
 
 
 def absolute_imports(source: Source) -> Complaints:

@@ -50,6 +50,16 @@ def used_names(source: Source) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{origins[first]}.{rest}" if rest else origins[first]
 
 
+def calls(source: Source) -> Iterator[tuple[ast.Call, str]]:
+    """Every call of something imported, with its full dotted name, import aliases resolved."""
+    origins = dict(_aliases(source))
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            first, _, rest = _dotted(node.func).partition(".")
+            if first in origins:
+                yield node, f"{origins[first]}.{rest}" if rest else origins[first]
+
+
 def _aliases(source: Source) -> Iterator[tuple[str, str]]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):

@@ -52,7 +52,7 @@ def damaged(draw: st.DrawFn) -> Patient:
     return patient
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(damaged())
 def test_any_damage_is_survived(patient: Patient) -> None:
     before, read_before = kinds(patient.check(deep=True)), records(patient)

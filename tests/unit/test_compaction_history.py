@@ -149,7 +149,7 @@ class World:
         assert set(newest.values()) - gone <= below <= set(newest.values())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(begun=RECORDS, steps=st.lists(STEPS, min_size=4, max_size=16))
 def test_any_history_keeps_the_newest_of_each_key(begun: list[tuple[str, bool]], steps: list[tuple[str, Any]]) -> None:
     lake, storage, clock = memory_lake()

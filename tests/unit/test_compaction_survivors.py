@@ -19,7 +19,6 @@ from tidelog.retention.survivors import survivors
 KEYS = st.sampled_from([b"", b"a", b"b", b"c" * 40, None])
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**62), unique=True))
 def test_kept_offsets_come_back_from_their_bytes(offsets: list[int]) -> None:
     rising = np.array(sorted(offsets), np.int64)
@@ -30,7 +29,6 @@ def test_close_offsets_take_a_byte_each() -> None:
     assert len(pack(np.arange(10**12, 10**12 + 1000))) < 1010
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(KEYS, max_size=5), st.booleans()), max_size=6))
 def test_newest_keys_know_the_newest_offset_of_each_key(blocks: list[tuple[list[bytes | None], bool]]) -> None:
     found, expected, offset = NewestKeys(), {}, 0
@@ -45,7 +43,7 @@ def test_newest_keys_know_the_newest_offset_of_each_key(blocks: list[tuple[list[
     assert dict(zip(found.keys.to_pylist(), found.offsets.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     appends=st.lists(st.lists(KEYS, min_size=1, max_size=6), min_size=1, max_size=6),
     bounds=st.tuples(st.floats(0, 1), st.floats(0, 1)),

@@ -82,7 +82,7 @@ class Partition:
         return list(fetch(self.storage, "t", "t", plan, batch_records=batch_records))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SEGMENTS, st.integers(0, 10), st.data())
 def test_any_range_over_any_segments(segments: list[Any], start: int, data: st.DataObject) -> None:
     p = Partition(segments, start)
@@ -99,7 +99,7 @@ def test_any_range_over_any_segments(segments: list[Any], start: int, data: st.D
     assert found == [(o, t) for o, t in p.records if low <= o < high]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SEGMENTS, st.integers(0, 10), st.integers(-3, 55))
 def test_the_first_offset_at_or_after_a_time(segments: list[Any], start: int, time_ms: int) -> None:
     p = Partition(segments, start)

@@ -236,7 +236,7 @@ def test_killed_anywhere_it_is_run_again(killed_at: int) -> None:
 KEYS = st.lists(st.lists(st.sampled_from([b"a", b"b", SECRET, None]), min_size=1, max_size=4), min_size=1, max_size=8)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(KEYS, st.integers(0, 6), st.booleans())
 def test_exactly_the_keys_records_leave(appends: list[list[bytes | None]], start: int, merged: bool) -> None:
     lake, storage, clock = memory_lake()

@@ -15,7 +15,7 @@ from tidelog.log.sequences import ProducerBatch
 PRODUCERS, PARTITIONS = 3, 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.floats(0, 0.6))
 def test_acknowledged_records_are_there_once_and_in_order(seed: int, rate: float) -> None:
     rng = random.Random(seed)

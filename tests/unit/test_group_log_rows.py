@@ -1,6 +1,6 @@
 """Groups and offsets as rows: they come back as they were written."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.groups.group_log_rows import SCHEMA, GroupsFold, group_row, offset_row
@@ -43,7 +43,6 @@ OFFSETS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(GROUPS, st.dictionaries(st.tuples(IDS, st.integers(0, 9)), OFFSETS, max_size=3))
 def test_every_group_comes_back_from_its_rows(group: Group, offsets: dict) -> None:
     rows = [group_row(group), *(offset_row(group.group_id, place, c) for place, c in offsets.items())]

@@ -10,7 +10,7 @@ from tidelog.groups import ASSIGNORS, assign
 
 TOPICS = ["t0", "t1", "t2", "t3"]
 MEMBERS = [f"{prefix}{number}" for prefix in ("consumer", "C") for number in range(5)]
-steady = settings(max_examples=60, deadline=None)
+steady = settings(max_examples=60)
 EAGER = ["range", "roundrobin", "sticky"]
 
 counts = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9))

@@ -118,7 +118,7 @@ class World:
         assert self.held is None or oldest <= self.held
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(STEPS, min_size=8, max_size=30))
 def test_what_can_be_read_is_there(steps: list[tuple[str, float]]) -> None:
     world = World()

@@ -111,7 +111,6 @@ def test_read_amplification_is_files_for_each_that_is_needed() -> None:
     assert (after.files, after.bytes, after.read_amplification) == (4, 360, 1.0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 120), max_size=40))
 def test_units_are_runs_of_small_neighbours_and_no_larger_than_a_segment(sizes: list[int]) -> None:
     units = merged(state_of(sizes))
@@ -124,7 +123,7 @@ def test_units_are_runs_of_small_neighbours_and_no_larger_than_a_segment(sizes: 
         assert all(2 * sizes[n] < 100 for n in unit)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=20, max_size=40))
 def test_a_topic_that_is_fed_and_merged_for_ever_is_written_a_few_times(runs: list[list[int]]) -> None:
     sizes: list[int] = []

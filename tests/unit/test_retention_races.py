@@ -122,7 +122,7 @@ def test_very_many_segments_become_one_in_passes(monkeypatch: pytest.MonkeyPatch
     assert read_offsets(lake, "t") == before
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     history=st.lists(st.one_of(st.integers(1, 5), st.just("merge"), st.just("expire")), max_size=14),
     before=st.integers(0, 40),

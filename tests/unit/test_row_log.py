@@ -144,7 +144,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(STEPS)
 def test_a_checkpoint_and_what_follows_say_what_all_entries_say(steps: list[tuple[str, Any]]) -> None:
     table, expected = Table(), {}

@@ -7,7 +7,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log.row_schema import Row, RowSchema
@@ -48,7 +48,6 @@ def test_json_gives_the_row_back(row: Row) -> None:
     assert SCHEMA.from_json(orjson.loads(orjson.dumps(SCHEMA.to_json(row)))) == row
 
 
-@settings(deadline=None)
 @given(st.lists(ROWS, max_size=4))
 def test_parquet_gives_the_rows_back(rows: list[Row]) -> None:
     placed = [(3 * i, row) for i, row in enumerate(rows)]

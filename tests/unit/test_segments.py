@@ -147,7 +147,7 @@ def test_statistics(low: int, high: int, low_text: str | None, high_text: str | 
 # --- reading a range ---------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 40), unique=True, max_size=15).map(sorted),
     st.integers(1, 6),

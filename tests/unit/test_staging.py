@@ -62,7 +62,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     small_limits(monkeypatch)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(BATCHES, st.sampled_from([100, 3_000, 1 << 30]))
 def test_every_record_lands_in_its_partition_in_order(batches: list[list[tuple[int, int]]], segment_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as monkeypatch:

@@ -183,7 +183,7 @@ def from_checkpoint(storage: Storage, entries: list[Entry], version: int) -> Top
     return state
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(histories(), st.data())
 def test_checkpoints_and_tail_say_what_the_entries_say(entries: list[Entry], data: st.DataObject) -> None:
     """Each checkpoint is made of the one before it, the last one of all of them."""
@@ -194,7 +194,7 @@ def test_checkpoints_and_tail_say_what_the_entries_say(entries: list[Entry], dat
     assert says(from_checkpoint(storage, entries, version)) == says(apply_all(TopicState(), entries))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(histories(), st.data())
 def test_a_live_file_is_found_and_no_other(entries: list[Entry], data: st.DataObject) -> None:
     """Whatever its writer knew of the log, live and from a checkpoint, and under the name of a second writing."""
