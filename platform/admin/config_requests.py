@@ -19,6 +19,7 @@ _SOURCES: Final = {
 
 def describe(lake: Lake, resource: ConfigResource) -> dict[str, ConfigEntry]:
     """Return all keys of a topic, or of the lake, with their values in force."""
+    lake.require_lake()
     config = _config(lake, resource)
     return {
         row.name: ConfigEntry(

@@ -133,8 +133,9 @@ def lake_node(lake: Lake) -> Node:
 def cluster_metadata(lake: Lake, topic: str | None = None) -> ClusterMetadata:
     """Return what there is in a lake: all topics but internal ones, or the one that is asked for.
 
-    What is wrong with a topic is told in its `error`. Raises the storage's errors.
+    What is wrong with a topic is told in its `error`. Raises `LakeNotFoundError` and the storage's errors.
     """
+    lake.require_lake()
     topics = lake.topics() if topic is None else [topic]
     broker = BrokerMetadata(BROKER_ID, lake.uri, BROKER_PORT)
     described = {name: _topic_metadata(lake, name) for name in topics}

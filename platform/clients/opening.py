@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidelog.clients.errors import KafkaException, invalid_argument, kafka_error
-from tidelog.clients.settings import LAKE_VARIABLE, CommonSettings, ProducerSettings
+from tidelog.clients.settings import LAKE_VARIABLE, CommonSettings, ConsumerSettings, ProducerSettings
 from tidelog.log.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.addresses import parse_address
@@ -30,9 +30,10 @@ class OpenedLake:
 
 
 def open_lake(settings: CommonSettings) -> OpenedLake:
-    """Open the lake that a client was told, creating one where there is none, and warn of keys that do nothing.
+    """Open the lake that a client was told, and warn of keys that do nothing.
 
-    Call it once per client: each ignored key is logged once, as a warning. Raises KafkaException when no lake is
+    A lake that is not there comes with the first thing that a Producer or an AdminClient writes; a Consumer's has to be
+    there. Call it once per client: each ignored key is logged once, as a warning. Raises KafkaException when no lake is
     named or the lake can't be opened.
     """
     for name, reason in settings.ignored.items():
@@ -45,7 +46,8 @@ def open_lake(settings: CommonSettings) -> OpenedLake:
             f"`bootstrap.servers`, or in the environment's {LAKE_VARIABLE}."
         )
     try:
-        return OpenedLake(Lake(settings.lake, options=store_options(settings)), owned=True)
+        create = False if isinstance(settings, ConsumerSettings) else None
+        return OpenedLake(Lake(settings.lake, create, options=store_options(settings)), owned=True)
     except TidelogError as e:
         raise KafkaException(kafka_error(e)) from e
 

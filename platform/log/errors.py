@@ -384,6 +384,10 @@ class StoragePermissionError(StorageError):
     """The store denies access; nothing was stored."""
 
 
+class NoCredentialsError(StoragePermissionError):
+    """Nothing says who asks the store: no option, no environment, no role of the machine. Nothing was asked of it."""
+
+
 class UnsafeStoreError(StorageError):
     """The store does not honour put-if-absent, so that no lake can be kept there."""
 

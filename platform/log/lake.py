@@ -1,7 +1,7 @@
 """A lake: a root that holds topics. Where a program begins: `tidelog.Lake("/data/lake")`."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -25,16 +25,13 @@ from tidelog.log.door import Door
 from tidelog.log.errors import (
     CorruptLogError,
     InvalidConfigError,
-    LakeFileLostError,
-    LakeNotFoundError,
     NotATopicError,
-    ObjectNotFoundError,
     PolicyViolationError,
     TopicExistsError,
     UnknownTopicError,
     UnsupportedFormatError,
 )
-from tidelog.log.lake_file import lake_file, read_lake_config, tables_among
+from tidelog.log.lake_file import LakeFile
 from tidelog.log.machine import Committed
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_state import Fold, RowKind
@@ -42,7 +39,6 @@ from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
-from tidelog.log.storage.proving import create_first
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
 from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_door
@@ -85,16 +81,17 @@ class OpenLog:
 class Lake:
     """A lake, opened. All methods may be called from many threads.
 
-    `uri`: a plain path, `file://`, `memory://`, `s3://`, `gs://`, `az://` or `abfss://`. `create=False` refuses a
-    lake that is not there. `options` say how to reach an object store (`lake.s3.endpoint` ..., see
-    docs/configuration.md); what they leave open, the environment does. Use it as a context manager, or call `close` at
-    the end: that waits for what goes on in the background.
+    `uri`: a plain path, `file://`, `memory://`, `s3://`, `gs://`, `az://` or `abfss://`. A lake that is not there is
+    created; with `create=False`, for what only reads, it is refused, and with None it is created by the first thing
+    that is written into it: until then whatever looks into it raises `LakeNotFoundError`. `options` say how to reach an
+    object store (`lake.s3.endpoint` ..., see docs/configuration.md); what they leave open, the environment does. Use it
+    as a context manager, or call `close` at the end: that waits for what goes on in the background.
     """
 
     def __init__(
         self,
         uri: str | PathLike[str],
-        create: bool = True,
+        create: bool | None = True,
         *,
         options: Mapping[str, Any] | None = None,
         storage: Storage | None = None,
@@ -111,7 +108,7 @@ class Lake:
         self._row_logs: dict[str, RowLog[Any]] = {}
         self._lock = threading.Lock()
         self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
-        self._config = self._open(create)
+        self._file = LakeFile(self.storage, self.clock, create)
 
     @property
     def uri(self) -> str:
@@ -132,53 +129,29 @@ class Lake:
 
     # --- the lake itself -----------------------------------------------------------------------------------
 
-    def _open(self, create: bool) -> LakeConfig:
-        try:
-            return read_lake_config(self.storage)
-        except ObjectNotFoundError:
-            pass
-        folders = self.storage.list_folders("")
-        if layout.LOG_FOLDER in folders:
-            raise NotATopicError(
-                f"{self.uri} is a Delta table, not a lake: a lake is a folder of tables. Give the folder above it,"
-                " or another one."
-            )
-        tables = tables_among(self.storage, folders)
-        if tables:
-            return self._of_tables(tables)
-        if not create:
-            raise LakeNotFoundError(
-                f"There is no lake at {self.uri} (no {layout.LAKE_FILE}). Check the address, or create it:"
-                f" tidelog.Lake({self.uri!r}), 'tidelog topic create'."
-            )
-        create_first(self.storage, layout.LAKE_FILE, lake_file({}))
-        return read_lake_config(self.storage)
+    def ensure_lake(self) -> None:
+        """Create the lake unless it is there, before something is written into it. Raises `UnsafeStoreError`."""
+        self._file.ensure()
 
-    def _of_tables(self, tables: Sequence[str]) -> LakeConfig:
-        """The configuration of a lake whose file was not there at first; another process may be making it just now."""
-        try:
-            return read_lake_config(self.storage)
-        except ObjectNotFoundError:
-            named = f"'{tables[0]}'" + (f" and {len(tables) - 1} more" if len(tables) > 1 else "")
-            raise LakeFileLostError(
-                f"{self.uri} holds tables ({named}) and no {layout.LAKE_FILE}: the lake's own file is lost, and with it"
-                " the lake's configuration. Restore it from a copy; or have one with the defaults written ('tidelog"
-                " check --repair --execute'), and set the configuration again ('tidelog lake alter'). If this is no"
-                " lake, give another folder."
-            ) from None
+    def require_lake(self) -> None:
+        """Refuse to look into a lake that is not there. Raises `LakeNotFoundError`."""
+        self._file.require()
 
     def config(self) -> LakeConfig:
-        """The lake's configuration, as of opening it or the last `alter_config` or `reload_config` here."""
-        return self._config
+        """The lake's configuration as it was at most 10 s ago, or as `alter_config` or `reload_config` left it."""
+        return self._file.config()
 
     def reload_config(self) -> LakeConfig:
-        """The lake's configuration as it is now, which counts here from then on."""
-        self._config = read_lake_config(self.storage)
-        return self._config
+        """The lake's configuration as it is now. Raises `LakeNotFoundError`."""
+        return self._file.reload()
 
     def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
-        """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`."""
-        before = read_lake_config(self.storage)
+        """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`.
+
+        Processes that have the lake open go by it within 10 s.
+        """
+        self.ensure_lake()
+        before = self.reload_config()
         changed = before.merged(changes)
         tables = changed.offsets_topic_num_partitions
         if tables != before.offsets_topic_num_partitions and self._is_table(layout.OFFSETS_TABLE):
@@ -187,15 +160,14 @@ class Lake:
                 f" {before.offsets_topic_num_partitions} since the first group committed, because a group's offsets are"
                 " found by that number. Leave it; a new lake may have another."
             )
-        self.storage.put(layout.LAKE_FILE, lake_file(changed.overrides))
-        self.storage.sync([layout.LAKE_FILE])
-        self._config = changed
+        self._file.replace(changed)
         return changed
 
     # --- topics --------------------------------------------------------------------------------------------
 
     def topics(self, *, internal: bool = False) -> list[str]:
         """The names of the lake's topics, sorted; internal ones (`__...`) where asked for."""
+        self.require_lake()
         return [
             n
             for n in self.storage.list_folders("")
@@ -222,11 +194,13 @@ class Lake:
         Raises `InvalidTopicError`, `TopicExistsError`, `InvalidPartitionsError`, `InvalidConfigError`.
         """
         check_name(name)
-        parsed = TopicConfig.parse(config or {}, defaults=self._config)
+        lake = self.config()
+        parsed = TopicConfig.parse(config or {}, defaults=lake)
         names.check_new(name, [n for n in self.storage.list_folders("") if names.collides(n, name) and self._exists(n)])
-        count = self._config.num_partitions if partitions is None else partitions
+        count = lake.num_partitions if partitions is None else partitions
         topic_id, table_id = self.ids.new(), self.ids.new()
         now_ms = self.clock.now_ms()
+        self.ensure_lake()
         self.commit(
             name,
             lambda state: decide_create(
@@ -234,7 +208,7 @@ class Lake:
                 name,
                 count,
                 parsed.overrides,
-                table_properties(parsed, self._config),
+                table_properties(parsed, lake),
                 topic_id=topic_id,
                 table_id=table_id,
                 now_ms=now_ms,
@@ -246,7 +220,7 @@ class Lake:
         """The topic's id; creates it when it is missing and `auto.create.topics.enable` allows it."""
         check_name(name)
         state = self._log(name).door.refresh()
-        if not state.exists and self._config.auto_create_topics_enable:
+        if not state.exists and self.config().auto_create_topics_enable:
             try:
                 return self.create_topic(name).id
             except TopicExistsError:  # somebody else created it meanwhile
@@ -275,8 +249,7 @@ class Lake:
         Raises `UnknownTopicError`, `InvalidPartitionsError` (partitions only grow), `InvalidConfigError`.
         """
         self._state(name)
-
-        changes = config or {}
+        lake, changes = self.config(), config or {}
 
         def decide(state: TopicState) -> Outcome[None]:
             """Change what is there now, so that two changes at once both count.
@@ -286,8 +259,8 @@ class Lake:
             kept = {k: v for k, v in state.overrides.items() if k not in changes}
             strange = {k for k in changes if changes[k] is None and k in state.overrides and k not in TopicConfig.KEYS}
             wanted = {k: v for k, v in changes.items() if k not in strange}
-            parsed = stored_config(name, kept, self._config).merged(wanted)
-            return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed, self._config))
+            parsed = stored_config(name, kept, lake).merged(wanted)
+            return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed, lake))
 
         self.commit(name, decide)
         return self.describe_topic(name)
@@ -305,10 +278,10 @@ class Lake:
         only compacted.
         """
         self._state(name)
-        now_ms = self.clock.now_ms()
+        lake, now_ms = self.config(), self.clock.now_ms()
 
         def decide(state: TopicState) -> Outcome[dict[int, int]]:
-            policy = stored_config(name, state.overrides, self._config, TopicConfig.cleanup_policy).cleanup_policy
+            policy = stored_config(name, state.overrides, lake, TopicConfig.cleanup_policy).cleanup_policy
             if policy == {"compact"}:
                 raise PolicyViolationError(
                     f"Topic '{name}' has cleanup.policy=compact: its records are deleted by compaction only (produce"
@@ -334,13 +307,16 @@ class Lake:
 
     def topic_config(self, name: str) -> TopicConfig:
         """The topic's configuration over the lake's defaults. Raises `UnknownTopicError`."""
-        return stored_config(name, self._state(name).overrides, self._config)
+        return stored_config(name, self._state(name).overrides, self.config())
 
     def peek(self, name: str) -> TopicState | None:
         """The topic's state at the head of its log, None when there is no such topic. Not to be changed."""
         check_name(name)
         state = self._log(name).door.refresh()
-        return state if state.exists else None
+        if not state.exists:
+            self.require_lake()
+            return None
+        return state
 
     def oldest_version(self, name: str) -> int:
         """The oldest version of the topic's log that is kept: how far time travel reaches back."""
@@ -358,6 +334,8 @@ class Lake:
     def _state(self, name: str) -> TopicState:
         check_name(name)
         state = self._log(name).door.refresh()
+        if not state.exists:
+            self.require_lake()
         require_topic(state, name)
         return state
 
@@ -386,7 +364,7 @@ class Lake:
 
         def rules() -> UpkeepRules:
             keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
-            config = stored_config(name, door.state.overrides, self._config, *keys)
+            config = stored_config(name, door.state.overrides, self.config(), *keys)
             return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
         return OpenLog(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())

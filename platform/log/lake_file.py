@@ -1,16 +1,131 @@
 """A lake's own file, `__lake.json`: the format's version, and the configuration that somebody set."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 import orjson
 
 from tidelog.log import layout
+from tidelog.log.clock import Clock
 from tidelog.log.config import LakeConfig
-from tidelog.log.errors import InvalidConfigError, UnsupportedFormatError
+from tidelog.log.errors import (
+    InvalidConfigError,
+    LakeFileLostError,
+    LakeNotFoundError,
+    NotATopicError,
+    ObjectNotFoundError,
+    StorageError,
+    UnsupportedFormatError,
+)
 from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.storage.proving import create_first
+
+logger = logging.getLogger("tidelog.log")
 
 LAKE_FORMAT: Final = 1
+# How old what a process knows of a lake's configuration may be. A look is one small request.
+LOOK_EVERY_S: Final = 10.0
+
+
+class LakeFile:
+    """The file of one lake: makes sure that there is a lake, and keeps its configuration.
+
+    `create`: what becomes of a lake that is not there. True creates it at once, False refuses it, None creates it
+    with the first thing that is written into it (`ensure`), so that looking creates nothing. Methods may be called
+    from many threads: two that look at once learn the same.
+
+    Raises `LakeNotFoundError`, `LakeFileLostError`, `NotATopicError` for a root that is itself a table, and what
+    `parse_lake_file` does.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock, create: bool | None) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._config = LakeConfig.parse({})
+        self._data: bytes | None = None
+        self._looked_s = float("-inf")
+        if self._look():
+            return
+        folders = storage.list_folders("")
+        if layout.LOG_FOLDER in folders:
+            raise NotATopicError(
+                f"{storage.uri} is a Delta table, not a lake: a lake is a folder of tables. Give the folder above it,"
+                " or another one."
+            )
+        tables = tables_among(storage, folders)
+        if tables:
+            self._expect(tables)
+        elif create:
+            self.ensure()
+        elif create is False:
+            raise self._not_there()
+
+    def config(self) -> LakeConfig:
+        """The lake's configuration as it was at most `LOOK_EVERY_S` ago; the defaults before there is a lake.
+
+        While the store gives no answer, or the file holds what nobody can use, what was known before counts.
+        """
+        now_s = self._clock.elapsed_s()
+        if self._data is not None and now_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = now_s
+            try:
+                self._look()
+            except (StorageError, InvalidConfigError) as e:
+                logger.warning("The lake's configuration could not be read again, and stays as it was. %s", e)
+        return self._config
+
+    def reload(self) -> LakeConfig:
+        """The lake's configuration as it is now, which counts from then on. Raises as opening does."""
+        if not self._look():
+            raise self._not_there()
+        return self._config
+
+    def require(self) -> None:
+        """Refuse to look into a lake that is not there. Raises `LakeNotFoundError`."""
+        if self._data is None:
+            self.reload()
+
+    def ensure(self) -> None:
+        """Create the lake unless it is there: whatever writes the first thing into a lake calls this before."""
+        if self._data is None and not self._look():
+            create_first(self._storage, layout.LAKE_FILE, lake_file({}))
+            self.reload()
+
+    def replace(self, config: LakeConfig) -> None:
+        """Store another configuration, so that it survives a power loss."""
+        self._storage.put(layout.LAKE_FILE, lake_file(config.overrides))
+        self._storage.sync([layout.LAKE_FILE])
+        self.reload()
+
+    def _look(self) -> bool:
+        """Whether the file is there; what it says counts from then on."""
+        try:
+            data = self._storage.get(layout.LAKE_FILE)
+        except ObjectNotFoundError:
+            return False
+        if data != self._data:
+            self._config, self._data = parse_lake_file(data, self._storage.uri), data
+        self._looked_s = self._clock.elapsed_s()
+        return True
+
+    def _expect(self, tables: Sequence[str]) -> None:
+        """Look again for the file of a lake that has tables: another process may be making it just now."""
+        if not self._look():
+            named = f"'{tables[0]}'" + (f" and {len(tables) - 1} more" if len(tables) > 1 else "")
+            raise LakeFileLostError(
+                f"{self._storage.uri} holds tables ({named}) and no {layout.LAKE_FILE}: the lake's own file is lost,"
+                " and with it the lake's configuration. Restore it from a copy; or have one with the defaults written"
+                " ('tidelog check --repair --execute'), and set the configuration again ('tidelog lake alter'). If this"
+                " is no lake, give another folder."
+            )
+
+    def _not_there(self) -> LakeNotFoundError:
+        uri = self._storage.uri
+        return LakeNotFoundError(
+            f"There is no lake at {uri} (no {layout.LAKE_FILE}). Check the address, or create it:"
+            f" tidelog.Lake({uri!r}, create=True), 'tidelog topic create'."
+        )
 
 
 def lake_file(overrides: Mapping[str, str]) -> bytes:
@@ -18,13 +133,12 @@ def lake_file(overrides: Mapping[str, str]) -> bytes:
     return orjson.dumps({"format": LAKE_FORMAT, "config": overrides})
 
 
-def read_lake_config(storage: Storage) -> LakeConfig:
-    """The lake's configuration as it is now.
+def parse_lake_file(data: bytes, uri: str) -> LakeConfig:
+    """The configuration that the file of the lake at `uri` holds.
 
-    Raises `ObjectNotFoundError` where there is no lake, `UnsupportedFormatError` and `InvalidConfigError`.
+    Raises `UnsupportedFormatError` and `InvalidConfigError`.
     """
-    where = f"{storage.uri}/{layout.LAKE_FILE}"
-    data = storage.get(layout.LAKE_FILE)
+    where = f"{uri}/{layout.LAKE_FILE}"
     try:
         body = orjson.loads(data)
         version, config = int(body["format"]), dict(body.get("config") or {})
@@ -35,8 +149,8 @@ def read_lake_config(storage: Storage) -> LakeConfig:
         ) from e
     if version > LAKE_FORMAT:
         raise UnsupportedFormatError(
-            f"The lake at {storage.uri} has format version {version}; this tidelog knows versions up to"
-            f" {LAKE_FORMAT}. Upgrade tidelog to use it."
+            f"The lake at {uri} has format version {version}; this tidelog knows versions up to {LAKE_FORMAT}. Upgrade"
+            " tidelog to use it."
         )
     try:
         return LakeConfig.parse(config)

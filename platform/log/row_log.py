@@ -49,6 +49,14 @@ class Surroundings(Protocol):
         """The lake's configuration."""
         ...
 
+    def ensure_lake(self) -> None:
+        """Create the lake unless it is there."""
+        ...
+
+    def require_lake(self) -> None:
+        """Refuse to look into a lake that is not there."""
+        ...
+
 
 class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen outside
     """There are rows to append and no table yet."""
@@ -98,16 +106,23 @@ class RowLog(Generic[F]):
 
     def fact(self, name: str) -> str | None:
         """A property that the table was created with, at the head of its log; None when there is no table."""
-        metadata = self._door.refresh().metadata
+        state = self._door.refresh()
+        if not state.exists:
+            self._lake.require_lake()
+        metadata = state.metadata
         return None if metadata is None else metadata.configuration.get(name)
 
     def look(self, at: Callable[[F], R]) -> R:
         """What `at` makes of the fold at the head of the log. It must not change the fold, nor keep it."""
         with self._door.lock:
-            return at(self._door.refresh().fold)
+            state = self._door.refresh()
+            if not state.exists:
+                self._lake.require_lake()
+            return at(state.fold)
 
     def create(self) -> None:
         """Create the table unless it is there."""
+        self._lake.ensure_lake()
         lake, table_id, now_ms = self._lake, self._lake.ids.new(), self._lake.clock.now_ms()
         config = stored_config(self._name, {}, lake.config())
         properties = {**table_properties(config, lake.config()), **self._facts}

@@ -73,6 +73,10 @@ class Surroundings(Protocol):
         """The lake's configuration."""
         ...
 
+    def require_lake(self) -> None:
+        """Refuse to look into a lake that is not there."""
+        ...
+
     def ensure_topic(self, name: str) -> str:
         """The id of the topic, which may be created on the way."""
         ...
@@ -121,6 +125,8 @@ class Topic:
         Raises `UnknownTopicError`, or `TopicChangedError` when it is not the topic that was opened any more.
         """
         state = self._door.refresh()
+        if not state.exists:
+            self._lake.require_lake()
         require_topic(state, self._name, self._topic_id)
         return state
 

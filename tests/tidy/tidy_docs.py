@@ -60,6 +60,11 @@ records by offset.
 `lake.alter_config({{...}})`, `tidelog lake alter`. These are the lake's own; besides, it takes each topic key's
 default under its name in the last column above.
 
+Running programs go by a change without being started again: by a topic's from their next commit on, since it is an
+entry of the topic's log; by the lake's, its topics' defaults among it, within 10 s, which is how often a program looks;
+a Spark task by what held when its batch began. Two keys are not live: `num.partitions` counts for topics that are
+created later, and `offsets.topic.num.partitions` is fixed once a group has committed.
+
 {lake}
 
 ## A lake's store

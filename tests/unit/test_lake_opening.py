@@ -1,10 +1,14 @@
 """Opening a lake: created, refused, or not what it should be."""
 
+from collections.abc import Callable
+from typing import Any
+
 import orjson
 import pytest
 from support.logs import memory_lake, open_lake, read, values
 from support.small_s3 import small_s3
 
+from tidelog.groups.group_log import GroupLog
 from tidelog.log.check import repair
 from tidelog.log.errors import (
     InvalidConfigError,
@@ -16,6 +20,7 @@ from tidelog.log.errors import (
 )
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
+from tidelog.transactions.transaction_log import TransactionLog
 
 # --- opening -----------------------------------------------------------------------------------------------
 
@@ -29,6 +34,46 @@ def test_create_false_refuses_what_is_not_there() -> None:
     assert list(storage.list_after("")) == []
     Lake("", storage=storage)
     assert Lake("", create=False, storage=storage).topics() == []
+
+
+LOOKS: dict[str, Callable[[Lake], Any]] = {
+    "topics": lambda lake: lake.topics(),
+    "describe": lambda lake: lake.describe_topic("t"),
+    "peek": lambda lake: lake.peek("t"),
+    "read": lambda lake: list(lake.topic("t").read(0)),
+    "offsets": lambda lake: lake.offsets("t"),
+    "alter a topic": lambda lake: lake.alter_topic("t", partitions=2),
+    "delete a topic": lambda lake: lake.delete_topic("t"),
+    "groups": lambda lake: GroupLog(lake).views(),
+    "transactions": lambda lake: TransactionLog(lake).all(),
+}
+WRITES: dict[str, Callable[[Lake], Any]] = {
+    "create a topic": lambda lake: lake.create_topic("t"),
+    "append": lambda lake: lake.topic("t").append(values("a")),
+    "configure": lambda lake: lake.alter_config({"num.partitions": "2"}),
+    "begin a producer": lambda lake: TransactionLog(lake).init("copier", 60_000),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_what_looks_into_a_lake_makes_none(look: Callable[[Lake], Any]) -> None:
+    storage = MemoryStorage("none-yet")
+    lake = Lake("", None, storage=storage)
+    with pytest.raises(LakeNotFoundError, match=r"There is no lake at memory://none-yet .*create=True"):
+        look(lake)
+    assert list(storage.list_after("")) == []
+    assert list(storage.list_folders("")) == []
+    with Lake("", storage=storage) as other:
+        other.create_topic("t")
+    look(lake)  # it is seen when somebody else makes it
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_what_writes_into_a_lake_makes_it(write: Callable[[Lake], Any]) -> None:
+    storage = MemoryStorage("none-yet")
+    lake = Lake("", None, storage=storage)
+    write(lake)
+    Lake("", create=False, storage=storage).topics()
 
 
 def test_two_who_create_a_lake_at_once_get_one() -> None:

@@ -12,11 +12,13 @@ from obstore import exceptions as obs
 
 from tidelog.log.errors import (
     InvalidPathError,
+    NoCredentialsError,
     ObjectNotFoundError,
     StorageError,
     StoragePermissionError,
     StorageUnavailableError,
 )
+from tidelog.log.storage.objects_credentials import missing_credentials
 
 # What obstore's calls raise: NotFoundError is Python's FileNotFoundError, some of its wrappers raise OSError.
 RAISED = (obs.BaseError, OSError)
@@ -95,6 +97,9 @@ def _refused(action: str, location: str, error: Exception, secrets: Collection[s
     text = str(error)
     status = _status(text)
     reason = describe(error, secrets)
+    missing = missing_credentials(location, error)
+    if missing and status is not None and 400 <= status < 500 and status not in _TRY_LATER:
+        return NoCredentialsError(missing)
     if isinstance(error, _DENIED) or status in (401, 403) or _DELETION_DENIED.search(text):
         return StoragePermissionError(
             f"The store denies the attempt to {action} {location}: {reason}. Check the credentials of this process, "
@@ -120,6 +125,9 @@ def _refused(action: str, location: str, error: Exception, secrets: Collection[s
 
 
 def _unavailable(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageUnavailableError:
+    missing = missing_credentials(location, error)
+    if missing:  # or a role's service that is away for a while
+        return StorageUnavailableError(missing)
     open_end = "" if action == "read" else " A write may or may not have happened: look before you repeat it."
     advice = (
         "The store wants fewer requests: send larger batches from fewer writers, or try again later."
