@@ -185,6 +185,7 @@ def test_each_ignored_key_is_warned_of_once_per_client(caplog):
 
 @pytest.mark.parametrize("make", [lambda conf: Producer(conf), lambda conf: Consumer({**conf, "group.id": "g"})])
 def test_every_client_says_where_it_is_and_refuses_credentials(make):
+    Lake("memory://whereabouts")
     with make({"lake": "memory://whereabouts"}) as client:
         assert client.cluster_id(timeout=1) == "memory://whereabouts"
         with pytest.raises(KafkaException, match=r"storage\.options"):
