@@ -24,6 +24,7 @@ from tidelog.groups.membership_events import MemberConfig
 from tidelog.groups.pending_offsets import LoggedOffsets
 from tidelog.groups.positions import LoggedPositions
 from tidelog.log.lake import Lake
+from tidelog.log.layout import LAKE_FILE
 from tidelog.log.staging import stage_records
 from tidelog.log.storage import ObjectStorage
 from tidelog.log.storage.requests import RequestKind, Requests
@@ -65,8 +66,11 @@ class World:
         return lake
 
     def take(self, below: str = "") -> list[RequestKind]:
-        """The requests since the last take, in order; of them those below a folder."""
-        found = [kind for kind, path in self.seen if path.startswith(below)]
+        """The requests since the last take, in order; of them those below a folder.
+
+        Without the looks at the lake's configuration, which come by time and not by what is done.
+        """
+        found = [kind for kind, path in self.seen if path.startswith(below) and path != LAKE_FILE]
         self.seen.clear()
         return found
 
@@ -97,6 +101,13 @@ def test_an_append_is_a_put_of_its_data_and_one_of_its_entry(world: World, acks:
     for _ in range(50):
         world.clock.pass_s(1)
         assert world.asked(lambda: world.topic.append(values("a", partition=[0]), acks=acks)) == [PUT, CREATE]
+
+
+def test_a_program_looks_at_the_lakes_configuration_every_10_s(world: World):
+    for _ in range(600):
+        world.clock.pass_s(0.1)
+        world.topic.append(values("a", partition=[0]))
+    assert Counter(kind for kind, path in world.seen if path == LAKE_FILE) == {GET: 6}
 
 
 def test_an_append_to_three_partitions_is_a_put_for_each(world: World):
@@ -294,7 +305,8 @@ def test_a_transaction_is_its_data_an_intent_an_entry_for_each_topic_and_the_gro
 
 
 def test_opening_a_lake_is_one_get(world: World):
-    assert world.asked(world.process) == [GET]
+    world.process()
+    assert world.seen == [(GET, LAKE_FILE)]
 
 
 def test_opening_a_topic_is_its_checkpoint_and_the_entries_since(world: World):
