@@ -1,7 +1,4 @@
-"""A program for confluent-kafka as people write them: create a topic, produce, consume in a group, look at the group.
-
-Nothing in it knows tidelog. `test_example_program.py` runs it with the import changed. Its argument is the address.
-"""
+"""A program as people write them: create a topic, produce, consume in a group, look at the group. Argument: address."""
 
 import json
 import sys
