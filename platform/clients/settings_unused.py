@@ -44,7 +44,7 @@ _IGNORED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
         "metrics.recording.level", "metrics.sample.window.ms",
     ),
     _SHARES: ("share.acknowledgement.mode",),
-    "every read checks what Parquet checks, and 'tidelog check --deep' checks all": ("check.crcs",),
+    "every read checks checksums, whatever it says": ("check.crcs",),
     "members are assigned partitions without regard to racks, and reads have no nearest replica": ("client.rack",),
     "the members of a group share out the partitions themselves (`partition.assignment.strategy`)": (
         "group.remote.assignor",

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidelog.log import schema
 from tidelog.log.check_checkpoints import UNREADABLE
 from tidelog.log.check_files import removed_since
 from tidelog.log.check_report import Finding, Kind, OnProgress, Progress
 from tidelog.log.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
+from tidelog.log.sealed import open_parquet
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 
@@ -97,7 +97,10 @@ class DeepCheck:
         found = _Found()
         try:
             path = f"{self._topic}/{unquote(segment.path)}"
-            with self._storage.open(path, segment.size) as source, pq.ParquetFile(source) as file:
+            with (
+                self._storage.open(path, segment.size) as source,
+                open_parquet(source, size=None, sealed=segment.proven) as file,
+            ):
                 wrong = _schema_problem(file.schema_arrow, segment.proven)
                 if wrong:
                     return self._finding(Kind.SEGMENT_SCHEMA_WRONG, segment, wrong)

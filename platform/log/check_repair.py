@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 import orjson
-import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import decode_entry
@@ -29,6 +28,7 @@ from tidelog.log.config import LakeConfig
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError, StorageError
 from tidelog.log.row_schema import Row
 from tidelog.log.row_state import RowState, shape_of
+from tidelog.log.sealed import open_parquet
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 
@@ -328,8 +328,9 @@ def _new_hint(scene: Scene, without: set[int]) -> Operation:
     newest = max(good, key=lambda c: c.version)
     rows = 0
     for name in newest.files:
-        with scene.storage.open(scene.path(f"{layout.LOG_FOLDER}/{name}")) as source:
-            rows += pq.ParquetFile(source).metadata.num_rows
+        part = scene.path(f"{layout.LOG_FOLDER}/{name}")
+        with scene.storage.open(part) as source, open_parquet(source, size=None, sealed=False) as file:
+            rows += file.metadata.num_rows
     body = {"version": newest.version, "size": rows}
     if len(newest.files) > 1:
         body["parts"] = len(newest.files)

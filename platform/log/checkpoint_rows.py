@@ -1,12 +1,13 @@
 """The rows of Delta's classic checkpoint as Arrow columns: what is written, and what is kept of others' files."""
 
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from tidelog.log.sealed import SealingSink, open_parquet
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _NAMES = pa.list_(pa.string())
@@ -78,7 +79,7 @@ def read_rows(source: Any, kinds: Iterable[str], batch_rows: int) -> Iterator[tu
     Other engines' files may have further columns, which are left out, and lack some, which are null.
     """
     leaves = [f"{kind}.{field.name}" for kind in kinds for field in SCHEMA.field(kind).type]
-    with pq.ParquetFile(source) as file:
+    with open_parquet(source, size=None, sealed=False) as file:
         for batch in file.iter_batches(batch_rows, columns=leaves):
             for kind in batch.schema.names:
                 array = batch.column(kind)
@@ -107,22 +108,6 @@ def younger(rows: pa.StructArray, field: str, than_ms: int, *, keep_null: bool) 
     return rows.filter(pc.fill_null(pc.greater(rows.field(field), than_ms), keep_null))
 
 
-class _Counted(io.RawIOBase):
-    """Passes what is written on to `file`, which stays open, and counts it: not every store's file knows its length."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.bytes = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        self._file.write(data)
-        self.bytes += len(data)
-        return len(data)
-
-
 class RowWriter:
     """Writes a checkpoint's rows to `file` by row groups of about `group_rows`; a context manager.
 
@@ -131,12 +116,13 @@ class RowWriter:
     """
 
     def __init__(self, file: BinaryIO, group_rows: int) -> None:
-        self._sink = _Counted(file)
+        self._sink = SealingSink(file)
         self._writer = pq.ParquetWriter(
             self._sink,
             SCHEMA,
             compression="zstd",
             use_dictionary=_REPEATED,
+            write_page_checksum=True,
         )
         self._group_rows = group_rows
         self._waiting: dict[str, list[pa.StructArray]] = {}
@@ -147,14 +133,16 @@ class RowWriter:
         return self
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        if error is None:
-            self.flush()
-        self._writer.close()
+        if error is not None:
+            self._sink.abandon(self._writer)
+            return
+        self.flush()
+        self._sink.finish(self._writer)
 
     @property
     def bytes(self) -> int:
         """How many bytes were written so far."""
-        return self._sink.bytes
+        return self._sink.size
 
     def write(self, kind: str, rows: pa.StructArray) -> None:
         """Add rows of one kind."""

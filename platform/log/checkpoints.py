@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol, partition_value
 from tidelog.log.add_columns import AddColumns, CheckpointActions
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.sealed import open_parquet
 from tidelog.log.storage.port import ObjectInfo, Storage
 
 
@@ -86,8 +86,8 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
         try:
-            with storage.open(path) as file:
-                table = pq.read_table(file, columns=["txn", "add", "metaData", "protocol"])
+            with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
+                table = file.read(columns=["txn", "add", "metaData", "protocol"])
             parts.append(_actions(table))
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
             raise CorruptLogError(
@@ -101,7 +101,8 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
 def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iterator[tuple[str, int]]:
     """The removed files that a checkpoint still names, and when they were removed (ms since the epoch)."""
     for name in checkpoint.files:
-        with storage.open(f"{folder}/{layout.LOG_FOLDER}/{name}") as source, pq.ParquetFile(source) as file:
+        path = f"{folder}/{layout.LOG_FOLDER}/{name}"
+        with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
             if "remove" in file.schema_arrow.names:
                 removes = _rows(file.read(columns=["remove.path", "remove.deletionTimestamp"]), "remove")
                 for path, removed_ms in _columns(removes, "path", "deletionTimestamp"):

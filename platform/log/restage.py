@@ -1,16 +1,15 @@
 """Writing staged segments again: under a new name, or with new timestamps, when the log refused the first ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidelog.log import layout, schema
 from tidelog.log.clock import Ids
 from tidelog.log.config import Codec
-from tidelog.log.errors import MissingSegmentError, ObjectNotFoundError
+from tidelog.log.errors import CorruptSegmentError, MissingSegmentError, ObjectNotFoundError
+from tidelog.log.sealed import open_parquet
 from tidelog.log.segments import SegmentWriter, Staged
 from tidelog.log.storage.port import Storage
 
@@ -30,17 +29,17 @@ def restage(
     The old files stay until they are purged: whoever staged them may commit them again after an unknown outcome. The
     new ones keep their names' first part, so that such a repeat is known for one.
     `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
-    row group. Raises `MissingSegmentError` when a segment is already purged.
+    row group. Raises `MissingSegmentError` when a segment is already purged, `CorruptSegmentError` when it is not what
+    was written.
     """
     again = []
     for old in staged:
         path = layout.written_again(old.path, version, ids.new())
-        with _source(storage, folder, old) as source, storage.create(f"{folder}/{path}") as sink:
+        with storage.create(f"{folder}/{path}") as sink:
             writer = SegmentWriter(sink, codec)
             try:
-                with pq.ParquetFile(source) as file:
-                    for group in range(file.metadata.num_row_groups):
-                        writer.write(_stamped(file.read_row_group(group, use_threads=False), timestamp_ms))
+                for records in _records(storage, folder, old):
+                    writer.write(_stamped(records, timestamp_ms))
                 writer.close()
             except BaseException:
                 writer.abandon()
@@ -58,9 +57,20 @@ def restage(
     return again
 
 
-def _source(storage: Storage, folder: str, old: Staged) -> Any:
+def _records(storage: Storage, folder: str, old: Staged) -> Iterator[pa.Table]:
+    """A segment's records, by row group."""
     try:
-        return storage.open(f"{folder}/{old.path}", old.size)
+        with (
+            storage.open(f"{folder}/{old.path}", old.size) as source,
+            open_parquet(source, size=old.size, sealed=True) as file,
+        ):
+            for group in range(file.metadata.num_row_groups):
+                yield file.read_row_group(group, use_threads=False).select(schema.SEGMENT.names).cast(schema.SEGMENT)
+    except (pa.ArrowException, KeyError, OSError, ValueError) as e:
+        raise CorruptSegmentError(
+            f"Segment {folder}/{old.path} can't be written again: it can't be read ({e}). Write the records again, or"
+            " restore the file from a copy."
+        ) from e
     except ObjectNotFoundError as e:
         raise MissingSegmentError(
             f"Segment {folder}/{old.path} can't be written again: it is not in storage. A purge takes a segment that"
@@ -70,7 +80,6 @@ def _source(storage: Storage, folder: str, old: Staged) -> Any:
 
 
 def _stamped(records: pa.Table, timestamp_ms: int | None) -> pa.Table:
-    records = records.select(schema.SEGMENT.names).cast(schema.SEGMENT)
     if timestamp_ms is None:
         return records
     times = pa.repeat(pa.scalar(timestamp_ms * 1000, pa.int64()), records.num_rows).cast(schema.TIMESTAMP)

@@ -21,7 +21,7 @@ def file_reader(storage: Storage, table: str, kind: RowKind[F]) -> ReadRows:
         path = f"{table}/{unquote(file.path)}"
         try:
             with storage.open(path, file.size) as source:
-                rows = kind.schema.from_file(source)
+                rows = kind.schema.from_file(source, file.size)
         except ObjectNotFoundError as e:
             raise _corrupt(path, file, "is missing") from e
         except (pa.ArrowException, KeyError, OSError, ValueError) as e:

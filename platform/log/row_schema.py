@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelog.log.schema import TIMESTAMP
+from tidelog.log.sealed import finish_in_memory, open_parquet
 from tidelog.log.table_schema import TableShape
 
 Row = Mapping[str, Any]
@@ -82,23 +83,26 @@ class RowSchema:
         fields = [field for field in self.file if field.name in valued]
         columns = [pa.array([position for position, _ in rows], pa.int64())]
         columns.extend(_column([v.get(field.name) for v in values], field.type) for field in fields)
+        table = pa.Table.from_arrays(columns, schema=pa.schema([self.file.field(POSITION), *fields]))
         sink = pa.BufferOutputStream()
-        pq.write_table(
-            pa.Table.from_arrays(columns, schema=pa.schema([self.file.field(POSITION), *fields])),
+        writer = pq.ParquetWriter(
             sink,
+            table.schema,
             compression="none" if len(rows) < _WORTH_COMPRESSING else "zstd",
             use_dictionary=len(rows) >= _WORTH_COMPRESSING,
             write_statistics=[POSITION],
             store_schema=False,
+            write_page_checksum=True,
         )
-        return bytes(sink.getvalue().to_pybytes())
+        writer.write_table(table)
+        return bytes(finish_in_memory(writer, sink))
 
-    def from_file(self, source: Any) -> list[tuple[int, Row]]:
-        """The (position, row)s of a Parquet file. Raises pyarrow's errors, and KeyError when it has no positions.
+    def from_file(self, source: Any, size: int | None = None) -> list[tuple[int, Row]]:
+        """The (position, row)s of a Parquet file. Raises as `open_parquet`, and KeyError when it has no positions.
 
         Another column that it does not have is one that no row has a value of.
         """
-        with pq.ParquetFile(source) as file:
+        with open_parquet(source, size=size, sealed=True) as file:
             there = set(file.schema_arrow.names)
             if POSITION not in there:
                 raise KeyError(f"it has no column '{POSITION}'")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from tidelog.log import schema
 from tidelog.log.errors import CorruptSegmentError, ObjectNotFoundError
+from tidelog.log.sealed import open_parquet
 from tidelog.log.segments import ROW_GROUP_RECORDS
 from tidelog.log.state import Segment
 from tidelog.log.storage.port import Storage
@@ -22,7 +23,6 @@ from tidelog.log.storage.ranged import ReadsAhead
 BATCH_BYTES = 16 * 1024 * 1024
 # A file up to this size is got whole: one request, where opening it and finding its way takes three.
 _SMALL_BYTES = 64 * 1024
-_AS_KEPT = {"coerce_int96_timestamp_unit": "us"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def read_segment(
     `base` is added to each position: the segment's own makes offsets of them.
     Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
     large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
-    Raises `CorruptSegmentError` naming the segment when it is missing, truncated or not a segment.
+    Raises `CorruptSegmentError` naming the segment when it is missing, or is not, byte for byte, what was written.
     """
     path = f"{folder}/{unquote(segment.path)}"
     low, high = start - segment.base_offset, end - segment.base_offset
@@ -61,7 +61,7 @@ def read_segment(
     try:
         with (
             _source(storage, path, segment) as source,
-            pq.ParquetFile(source, coerce_int96_timestamp_unit="us") as file,
+            open_parquet(source, size=segment.size, sealed=segment.proven) as file,
         ):
             _check(file, segment)
             for group in _row_groups(file.metadata, segment, low, high):
@@ -76,7 +76,7 @@ def read_segment(
                         yield cut
     except ObjectNotFoundError as e:
         raise _corrupt(segment, folder, "is missing") from e
-    except (pa.ArrowException, KeyError, OSError) as e:
+    except (pa.ArrowException, KeyError, OSError, ValueError) as e:
         raise _corrupt(segment, folder, f"can't be read ({e})") from e
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from tidelog.log import schema
 from tidelog.log.config import Codec, UnaskedCodec
+from tidelog.log.sealed import SealingSink, finish_in_memory
 from tidelog.log.timestamps import format_utc_ms
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
@@ -71,44 +72,21 @@ def stats_json(
     return orjson.dumps({"numRecords": records, "minValues": low, "maxValues": high}).decode()
 
 
-class _Sink:
-    """Counts the bytes of a segment on their way, and drops them once it is given up.
-
-    Not every store's file can tell its size, and Arrow's writer writes a footer even when it is abandoned.
-    """
-
-    closed = False
-
-    def __init__(self, file: Any) -> None:
-        self.file = file
-        self.size = 0
-
-    def write(self, data: Any) -> int:
-        if self.file is not None:
-            self.file.write(data)
-        self.size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None:
-        """Nothing: whoever opened the file closes it."""
-
-
 class SegmentWriter:
     """Writes one segment to `file`, which stays open. Columns as `tidelog.log.schema.SEGMENT` without `position`.
 
-    What was written so far: `records`, `size` in bytes, and the smallest and largest timestamp in ms.
+    What was written so far: `records`, `size` in bytes, and the smallest and largest timestamp in ms. Once a segment is
+    closed whose `file` is a `pa.BufferOutputStream`, it is in `data`.
     """
 
     def __init__(self, file: Any, codec: Codec) -> None:
         self.records = 0
         self.size = 0
+        self.data = memoryview(b"")
         self.min_timestamp_ms = 2**63 - 1
         self.max_timestamp_ms = -(2**63)
         self._codec = codec
-        self._sink = file if isinstance(file, pa.BufferOutputStream) else _Sink(file)
+        self._sink = file if isinstance(file, pa.BufferOutputStream) else SealingSink(file)
         self._writer: pq.ParquetWriter | None = None
 
     def _begun(self, records: pa.Table) -> pq.ParquetWriter:
@@ -138,15 +116,18 @@ class SegmentWriter:
 
     def close(self) -> None:
         """Write the footer."""
-        (self._writer or self._begun(schema.SEGMENT.empty_table())).close()
-        self.size = self._sink.tell()
+        writer = self._writer or self._begun(schema.SEGMENT.empty_table())
+        if isinstance(self._sink, SealingSink):
+            self._sink.finish(writer)
+            self.size = self._sink.size
+        else:
+            self.data = finish_in_memory(writer, self._sink)
+            self.size = len(self.data)
 
     def abandon(self) -> None:
         """Write nothing more, whatever was begun."""
-        if isinstance(self._sink, _Sink):
-            self._sink.file = None
-        if self._writer is not None:
-            self._writer.close()
+        if isinstance(self._sink, SealingSink):
+            self._sink.abandon(self._writer)
 
 
 @cache
@@ -160,6 +141,7 @@ def _options(codec: Codec, keys_repeat: bool) -> dict[str, Any]:
         "write_statistics": ["position", "timestamp"],
         "store_schema": False,
         "data_page_size": _PAGE_BYTES,
+        "write_page_checksum": True,
     }
 
 
@@ -194,4 +176,4 @@ def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, Se
     writer = SegmentWriter(sink, _PLAIN if plain else codec)
     writer.write(records)
     writer.close()
-    return memoryview(sink.getvalue()).cast("B"), writer
+    return writer.data, writer

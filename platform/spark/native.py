@@ -18,6 +18,7 @@ from tidelog.log.errors import InvalidOptionError, LogTrimmedError
 from tidelog.log.lake import Lake
 from tidelog.log.state import TopicState
 from tidelog.spark.s3a import hadoop_address, s3a_settings
+from tidelog.spark.session import VERIFY_PAGES
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 
@@ -42,6 +43,7 @@ def read_topic(
         raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
     with _opened(lake) as opened:
         state = opened.topic(topic).state()
+        _have_pages_verified(spark)
         reader, folder = _reading(spark.read, opened), f"{hadoop_address(opened.uri)}/{topic}"
         if version is not None:
             _require_kept(opened, topic, state, version)
@@ -68,6 +70,7 @@ def stream_topic(
     """
     with _opened(lake) as opened:
         state = opened.topic(topic).state()
+        _have_pages_verified(spark)
         reader = _reading(spark.readStream, opened)
         if starting_version is not None:
             _require_kept(opened, topic, state, starting_version)
@@ -86,6 +89,12 @@ def create_view(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: st
     view = name or topic.replace(".", "_").replace("-", "_")
     read_topic(spark, lake, topic).createOrReplaceTempView(view)
     return view
+
+
+def _have_pages_verified(spark: SparkSession) -> None:
+    """Have the session's Parquet scans check pages, unless it says whether they should: all of its scans then do."""
+    if spark.conf.get(VERIFY_PAGES, None) is None:
+        spark.conf.set(VERIFY_PAGES, "true")
 
 
 def _reading(reader: Reader, lake: Lake) -> Reader:

@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from tidelog.spark import s3a
 
+# Whether Spark's Parquet scan checks the checksums of pages. The session alone says so: to a reader it is no option.
+VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
 # What a session needs, and what makes it quick on small topics. A caller's own settings win.
 SETTINGS: Mapping[str, str] = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -16,6 +18,7 @@ SETTINGS: Mapping[str, str] = {
     # Filters on partition, offset and timestamp reach the source.
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
+    VERIFY_PAGES: "true",
     # Delta replays a table's log with this many tasks; 50 by default, for tables of millions of files.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.ui.enabled": "false",

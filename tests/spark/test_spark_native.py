@@ -1,5 +1,6 @@
 """Topics as native DataFrames and streams: Spark's own scan, SQL, time travel."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from support.spark_queries import (
 from tidelog.log.errors import InvalidOptionError, LogTrimmedError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.spark import create_view, read_topic, stream_topic
+from tidelog.spark.session import VERIFY_PAGES
 
 
 @pytest.fixture
@@ -69,6 +71,58 @@ def test_a_view_is_live_and_plain_delta_reads_the_topic(spark: SparkSession, top
         *((0, n) for n in range(7)),
         *((1, n) for n in range(6)),
     }
+
+
+def stream(spark: SparkSession, lake: Lake) -> None:
+    Collected().run(stream_topic(spark, lake, "t"), f"{lake.uri}-checkpoint")
+
+
+def view(spark: SparkSession, lake: Lake) -> None:
+    spark.table(create_view(spark, lake, "t", "turned")).collect()
+
+
+NATIVE_READS: dict[str, Callable[[SparkSession, Lake], object]] = {
+    "read_topic": lambda spark, lake: read_topic(spark, lake, "t").collect(),
+    "a version": lambda spark, lake: read_topic(spark, lake, "t", version=1).collect(),
+    "stream_topic": stream,
+    "create_view": view,
+    "plain Delta": lambda spark, lake: spark.read.format("delta").load(f"{lake.uri}/t").collect(),
+    "SQL": lambda spark, lake: spark.sql(f"select * from delta.`{lake.uri}/t`").collect(),
+}
+
+
+@pytest.mark.parametrize("read", NATIVE_READS.values(), ids=NATIVE_READS)
+def test_a_turned_bit_is_no_value(spark: SparkSession, lake: Lake, read: Callable[..., object]) -> None:
+    turn_a_bit(lake)
+    with pytest.raises(Exception, match=r"(?i)corrupt|checksum|page integrity|CRC"):
+        read(spark, lake)
+
+
+def turn_a_bit(lake: Lake) -> None:
+    """In the only record of topic t."""
+    lake.create_topic("t", 1, {"compression.type": "uncompressed"})
+    append(lake, "t", "a value")
+    (segment,) = lake.topic("t").state().live(0)
+    path = Path(lake.uri.removeprefix("file://")) / "t" / segment.path
+    path.write_bytes(path.read_bytes().replace(b"a value", b"a valud"))
+
+
+@pytest.mark.parametrize("said", [None, "false"], ids=["unset", "switched off"])
+def test_a_session_of_the_callers_own_is_had_to_verify_pages_unless_it_says_otherwise(
+    spark: SparkSession, lake: Lake, said: str | None
+) -> None:
+    own = spark.newSession()
+    own.conf.unset(VERIFY_PAGES)
+    if said is not None:
+        own.conf.set(VERIFY_PAGES, said)
+    turn_a_bit(lake)
+    if said is None:
+        for read in ("read_topic", "stream_topic", "create_view"):
+            own.conf.unset(VERIFY_PAGES)
+            with pytest.raises(Exception, match=r"(?i)corrupt|checksum|page integrity|CRC"):
+                NATIVE_READS[read](own, lake)
+    else:
+        assert texts(read_topic(own, lake, "t")) == ["a valud"]
 
 
 def test_time_travel_by_version_and_timestamp(spark: SparkSession, topic: Lake) -> None:

@@ -7,6 +7,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from support.logs import memory_lake, open_lake, put_checkpoint, values
+from support.parquet import sealed_file
 
 from tidelog.log import layout
 from tidelog.log.check import Finding, Kind, Report, check_lake
@@ -141,9 +142,7 @@ class Patient:
         """Rewrite the file of partition 0 that an entry added; the log then gives its new size."""
         path = next(x["add"]["path"] for x in self.lines(version) if "add" in x)
         table = pq.read_table(pa.BufferReader(self.get(path)))
-        sink = pa.BufferOutputStream()
-        pq.write_table(change(table), sink)
-        data = sink.getvalue().to_pybytes()
+        data = sealed_file(change(table))
         return self.put(path, data).edit_add(version, size=len(data))
 
 

@@ -15,6 +15,7 @@ IN_THE_PACKAGE = [
     rules.init_files_only_re_export,
     rules.no_builtin_hash,
     rules.no_print_outside_the_cli,
+    rules.parquet_is_opened_in_one_module,
 ]
 
 
@@ -82,6 +83,10 @@ BAD = [
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import numpy as np\nnp.random.default_rng()"),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from numpy import random"),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.clocks", "import uuid"),
+    (rules.parquet_is_opened_in_one_module, "tidelog.log.x", "import pyarrow.parquet as pq\npq.read_table(f)"),
+    (rules.parquet_is_opened_in_one_module, "tidelog.log.x", "import pyarrow.parquet as pq\nf = pq.ParquetFile(s)"),
+    (rules.parquet_is_opened_in_one_module, "tidelog.log.x", "from pyarrow.parquet import write_table"),
+    (rules.parquet_is_opened_in_one_module, "tidelog.jobs.x", "import pyarrow.dataset as ds\nds.dataset(f)"),
     (rules.init_files_only_re_export, "tidelog.log", '"""Doc."""\nVERSION = 1'),
     (rules.init_files_only_re_export, "tidelog.log", '"""Doc."""\ndef __getattr__(name): ...'),
     (rules.init_files_only_re_export, "tidelog.log", '"""Doc."""\n"""Another."""'),
@@ -113,6 +118,16 @@ GOOD = [
     ),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "clock.time(); self.time.sleep(1); clock.sleep(1)"),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time\ntime.strftime('%Y', t)"),
+    (
+        rules.parquet_is_opened_in_one_module,
+        "tidelog.log.sealed",
+        "import pyarrow.parquet as pq\npq.ParquetFile(s)",
+    ),
+    (
+        rules.parquet_is_opened_in_one_module,
+        "tidelog.log.x",
+        "import pyarrow.parquet as pq\ndef f(file: pq.ParquetFile): pq.ParquetWriter(file)",
+    ),
     (
         rules.init_files_only_re_export,
         "tidelog.log",

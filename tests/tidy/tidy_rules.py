@@ -38,6 +38,11 @@ CLOCKS = (
     "time.time",
     "time.time_ns",
 )
+SEALED_MODULE = "tidelog.log.sealed"
+PARQUET_FILES = (
+    "pyarrow.dataset",
+    *(f"pyarrow.parquet.{name}" for name in ("ParquetDataset", "read_metadata", "read_table", "write_table")),
+)
 CHANCE = ("numpy.random", "os.getrandom", "os.urandom", "pyarrow.compute.random", "random", "secrets", "uuid")
 
 Complaints = Iterator[tuple[int, str]]
@@ -101,6 +106,16 @@ def no_test_has_a_deadline(source: Source) -> Complaints:
             yield call.lineno, f"a deadline or health check of its own: {PROFILE_FILE} decides for all tests"
         if name in ("hypothesis.settings.register_profile", "hypothesis.settings.load_profile"):
             yield call.lineno, f"a profile of its own: {PROFILE_FILE} has the only one"
+
+
+def parquet_is_opened_in_one_module(source: Source) -> Complaints:
+    """Other ways to open a file look at no checksum, and leave none. The types may be named."""
+    if source.module == SEALED_MODULE:
+        return
+    opened = [(line, name) for line, name in used_names(source) if any(_within(name, way) for way in PARQUET_FILES)]
+    opened += [(call.lineno, name) for call, name in calls(source) if name == "pyarrow.parquet.ParquetFile"]
+    for line, name in opened:
+        yield line, f"{name}: only {SEALED_MODULE} opens Parquet files, and checks them"
 
 
 def absolute_imports(source: Source) -> Complaints:

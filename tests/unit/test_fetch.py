@@ -1,14 +1,13 @@
 """Fetch: any range over many segments, and offsets by time, against a list."""
 
-import io
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.logs import START_MS, Calls, add, apply_all, created, end_txn, entry, memory_lake, remove, values
+from support.parquet import sealed_file
 
 from tidelog.log import fetch as fetching
 from tidelog.log import schema
@@ -23,8 +22,8 @@ from tidelog.log.storage import MemoryStorage
 ANY_TIME = TopicConfig.parse({"message.timestamp.after.max.ms": str(2**63 - 1)})
 
 
-def put_segment(storage: MemoryStorage, path: str, rows: list[tuple[int, int]]) -> None:
-    """A file with records at the given (position, timestamp in ms), in this order; the value says both."""
+def put_segment(storage: MemoryStorage, path: str, rows: list[tuple[int, int]]) -> int:
+    """A file with records at the given (position, timestamp in ms), in this order; the value says both. Its size."""
     made = to_records(
         pa.table({"value": [b"%d@%d" % row for row in rows], "timestamp": pa.array([t for _, t in rows], pa.int64())}),
         "t",
@@ -32,9 +31,9 @@ def put_segment(storage: MemoryStorage, path: str, rows: list[tuple[int, int]]) 
         START_MS,
     )
     columns = [pa.array([p for p, _ in rows], pa.int64()), *(made.column(n) for n in schema.SEGMENT.names[1:])]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema.SEGMENT), sink, row_group_size=4, store_schema=False)
-    storage.put(f"t/{path}", sink.getvalue())
+    data = sealed_file(pa.Table.from_arrays(columns, schema=schema.SEGMENT), 4, store_schema=False)
+    storage.put(f"t/{path}", data)
+    return len(data)
 
 
 # A partition: segments of (records as gaps of positions and timestamps); maybe another engine rewrote some.
@@ -58,16 +57,14 @@ class Partition:
             end = base + position + 1
             times = [t for _, t in placed]
             stats = stats_json(len(placed), position, min(times), max(times))
-            own = add(0, base, end, f"f{i}", stats=stats)
-            put_segment(self.storage, own.path, placed)
+            own = add(0, base, end, f"f{i}", stats=stats, size=put_segment(self.storage, f"f{i}", placed))
             entries.append(entry(len(entries), own, end_txn(0, end)))
             if kind == "foreign":
-                put_segment(self.storage, f"f{i}-again", placed[::-1])
-                entries.append(entry(len(entries), remove(own), add(0, base, None, f"f{i}-again"), request=None))
+                again = add(0, base, None, f"f{i}-again", size=put_segment(self.storage, f"f{i}-again", placed[::-1]))
+                entries.append(entry(len(entries), remove(own), again, request=None))
             elif kind == "two files":
-                put_segment(self.storage, f"f{i}-a", placed[::2])
-                put_segment(self.storage, f"f{i}-b", placed[1::2])
-                parts = [add(0, base, None, f"f{i}-{part}") for part in "ab"]
+                sizes = [put_segment(self.storage, f"f{i}-{part}", placed["ab".index(part) :: 2]) for part in "ab"]
+                parts = [add(0, base, None, f"f{i}-{part}", size=n) for part, n in zip("ab", sizes, strict=True)]
                 entries.append(entry(len(entries), remove(own), *parts, request=None))
             self.records += [(base + p, t) for p, t in placed]
             base = end

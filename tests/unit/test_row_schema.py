@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parquet import sealed_file
 
 from tidelog.log.row_schema import Row, RowSchema
 from tidelog.log.schema import TIMESTAMP
@@ -98,9 +99,7 @@ def test_a_file_has_the_columns_that_a_row_has_a_value_of() -> None:
 
 
 def file_of(**columns: list[Any]) -> io.BytesIO:
-    sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink)
-    return io.BytesIO(sink.getvalue())
+    return io.BytesIO(sealed_file(pa.table(columns)))
 
 
 def test_a_column_that_a_file_does_not_have_has_no_values() -> None:

@@ -2,7 +2,10 @@
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import orjson
@@ -13,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import START_MS, quiet
+from support.parquet import sealed_file
 
 from tidelog.log import schema, segment_reading, segments
 from tidelog.log.config import Codec, TopicConfig, UnaskedCodec
@@ -40,12 +44,19 @@ def segment(count: int, base: int = 100, path: str = "s.parquet", **more: Any) -
             "partition": 0,
             "base_offset": base,
             "end": base + count,
-            "size": 1,
+            "size": 0,
             "modification_ms": 0,
             "raw_stats": stats,
             **more,
         }
     )
+
+
+def sized(storage: Storage, of: Segment) -> Segment:
+    """The segment, with its file's size where it was given none."""
+    with suppress(ObjectNotFoundError):
+        return of if of.size else replace(of, size=storage.head(f"t/{unquote(of.path)}").size)
+    return of
 
 
 def stored(table: pa.Table, *, group: int = 1 << 30) -> Storage:
@@ -60,7 +71,7 @@ def stored(table: pa.Table, *, group: int = 1 << 30) -> Storage:
 
 
 def read(storage: Storage, of: Segment, start: int, end: int, **more: Any) -> list[tuple[int, bytes]]:
-    batches = list(read_segment(storage, "t", of, start, end, COLUMNS, **more))
+    batches = list(read_segment(storage, "t", sized(storage, of), start, end, COLUMNS, **more))
     assert all(b.schema.names == ["position", *COLUMNS] for b in batches)
     return [
         (of.base_offset + p, v)
@@ -161,17 +172,16 @@ def test_any_range_of_any_segment(positions: list[int], group: int, batch: int, 
     of = segment(0, end=141, raw_stats=stats_json(len(positions), 40, 0, 0))
     wanted = [(100 + p, b"%d" % p) for p in positions if low <= p < high]
     assert read(storage, of, 100 + low, 100 + high, batch_records=batch) == wanted
-    sizes = [b.num_rows for b in read_segment(storage, "t", of, 100 + low, 100 + high, COLUMNS, batch)]
+    sizes = [b.num_rows for b in read_segment(storage, "t", sized(storage, of), 100 + low, 100 + high, COLUMNS, batch)]
     assert all(0 < n <= batch for n in sizes)
 
 
 def compacted(positions: list[int], group: int) -> Storage:
     table = records(*(b"%d" % p for p in positions))
     columns = [pa.array(positions, pa.int64()), *(table.column(n) for n in schema.SEGMENT.names[1:])]
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema.SEGMENT), sink, row_group_size=group, store_schema=False)
     storage = MemoryStorage("m")
-    storage.put("t/s.parquet", sink.getvalue())
+    file = sealed_file(pa.Table.from_arrays(columns, schema=schema.SEGMENT), group, store_schema=False)
+    storage.put("t/s.parquet", file)
     return storage
 
 
@@ -234,7 +244,7 @@ def test_only_the_row_groups_of_the_range_are_read() -> None:
 def test_batches_hold_few_large_records(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_reading, "BATCH_BYTES", 100_000)
     storage = stored(records(*(np.random.default_rng(i).bytes(10_000) for i in range(100))))
-    sizes = [b.num_rows for b in read_segment(storage, "t", segment(100), 100, 200, ["value"])]
+    sizes = [b.num_rows for b in read_segment(storage, "t", sized(storage, segment(100)), 100, 200, ["value"])]
     assert sum(sizes) == 100
     assert max(sizes) <= 10
 
@@ -245,7 +255,7 @@ def test_memory_is_bounded_by_batches_not_by_the_segment(monkeypatch: pytest.Mon
     storage = stored(records(*[bytes(100_000)] * 400))  # 40 MB, which compress to nothing
     pool = pa.default_memory_pool()
     before, most = pool.bytes_allocated(), 0
-    for batch in read_segment(storage, "t", segment(400), 100, 500, ["value"]):
+    for batch in read_segment(storage, "t", sized(storage, segment(400)), 100, 500, ["value"]):
         del batch
         most = max(most, pool.bytes_allocated() - before)
     assert most < 12_000_000
@@ -288,10 +298,8 @@ def test_another_file_in_its_place_is_told_by_its_count() -> None:
 
 
 def test_a_column_that_is_not_there() -> None:
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"position": pa.array([0], pa.int64()), "value": [b"v"]}), sink)
     storage = MemoryStorage("m")
-    storage.put("t/s.parquet", sink.getvalue())
+    storage.put("t/s.parquet", sealed_file(pa.table({"position": pa.array([0], pa.int64()), "value": [b"v"]})))
     with pytest.raises(CorruptSegmentError, match="it has no column 'key'"):
         read(storage, segment(1), 100, 101)
 
@@ -315,13 +323,16 @@ def test_an_error_of_the_store_is_not_taken_for_damage(error: Exception, size: i
 @pytest.mark.parametrize("ordered", [True, False])
 def test_positions_become_offsets_by_a_base(ordered: bool) -> None:
     storage = stored(records(*(b"%d" % i for i in range(6))), group=3)
-    batches = list(read_segment(storage, "t", segment(6, proven=ordered), 101, 105, ["value"], base=100))
+    batches = list(
+        read_segment(storage, "t", sized(storage, segment(6, proven=ordered)), 101, 105, ["value"], base=100)
+    )
     assert [p for b in batches for p in b.column("position").to_pylist()] == [101, 102, 103, 104]
     assert [v for b in batches for v in b.column("value").to_pylist()] == [b"1", b"2", b"3", b"4"]
 
 
 def test_positions_alone() -> None:
-    batches = read_segment(stored(records(b"a", b"b")), "t", segment(2), 101, 102, [])
+    storage = stored(records(b"a", b"b"))
+    batches = read_segment(storage, "t", sized(storage, segment(2)), 101, 102, [])
     assert [b.to_pydict() for b in batches] == [{"position": [1]}]
 
 
@@ -355,7 +366,7 @@ def test_a_file_of_another_engine_reads_with_a_segments_types(how: str) -> None:
     storage = MemoryStorage("m")
     storage.put("t/s.parquet", sink.getvalue())
     of = segment(3, proven=False)
-    (batch,) = read_segment(storage, "t", of, 100, 103, schema.SEGMENT.names)
+    (batch,) = read_segment(storage, "t", sized(storage, of), 100, 103, schema.SEGMENT.names)
     assert batch.schema.types == schema.SEGMENT.types
     assert batch.column("headers").to_pylist() == headers.to_pylist()
     assert batch.column("timestamp").cast(pa.int64()).to_pylist() == [START_MS * 1000] * 3
