@@ -81,6 +81,15 @@ class DropKeys:
         return None if mask.all() else mask
 
 
+@dataclass(frozen=True)
+class KeepNothing:
+    """Keeps no record, and has none read: for segments that can't be."""
+
+    def __call__(self, _: int, batch: pa.RecordBatch, /) -> Mask:
+        """A mask that lets none stay."""
+        return np.zeros(batch.num_rows, np.bool_)
+
+
 def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) -> Rewritten:
     """Write the unit's records again, those that `keep` lets stay; they keep their offsets and their order.
 
@@ -96,7 +105,7 @@ def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) 
     outputs = _Outputs(storage, unit, ids)
     counted = 0
     try:
-        for base, batch in _batches(storage, unit):
+        for base, batch in () if isinstance(keep, KeepNothing) else _batches(storage, unit):
             counted += batch.num_rows
             mask = None if keep is None else keep(base, batch)
             kept = batch if mask is None else batch.filter(pa.array(mask))

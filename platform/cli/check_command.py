@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,9 @@ from tidelog.cli.terminal import console, print_json, size
 
 if TYPE_CHECKING:
     from tidelog.log.check import OnProgress, Progress
+    from tidelog.log.check_report import Report
+    from tidelog.log.storage import Storage
+    from tidelog.retention.giving_up import GivenUp
 
 
 def check(
@@ -26,6 +30,14 @@ def check(
         bool, typer.Option("--repair", help="Say how to mend what can be mended; changes nothing without --execute.")
     ] = False,
     execute: Annotated[bool, typer.Option("--execute", help="With --repair: do it.")] = False,
+    give_up: Annotated[
+        bool,
+        typer.Option(
+            "--give-up",
+            help="With --repair: give up the records of lost segments, so that readers get past them. With --deep, also"
+            " of segments that are there and can't be read.",
+        ),
+    ] = False,
     tried: Annotated[
         str | None,
         typer.Option("--store", metavar="ADDRESS", help="Try whether a lake can be kept there, instead of a lake."),
@@ -44,7 +56,7 @@ def check(
     """
     call = session(context, lake, output, debug, store)
     if tried is not None:
-        if topics or deep or repair or execute:
+        if topics or deep or repair or execute or give_up:
             raise UsageProblemError(
                 "--store tries an address, not a lake's topics: leave out topics and other options."
             )
@@ -52,7 +64,9 @@ def check(
         return
     if execute and not repair:
         raise UsageProblemError("--execute goes with --repair: a check alone changes nothing.")
-    if deep and repair:
+    if give_up and not repair:
+        raise UsageProblemError("--give-up goes with --repair: a check alone changes nothing.")
+    if deep and repair and not give_up:
         raise UsageProblemError("--repair looks at no records: leave out --deep, and check with --deep afterwards.")
     address = call.named_lake()
     # The log and Arrow: heavy, and not needed for --help.
@@ -63,11 +77,15 @@ def check(
     storage = open_storage(address, call.store)
     if repair:
         mended = mend(storage, topics or None, execute)
-        report = mended.report
+        given_up = _given_up(call, storage, mended.report, deep=deep, execute=execute) if give_up else []
+        told = {(one.topic, one.path) for one in given_up}
+        left = tuple(r for r in mended.refusals if (r.topic, r.where) not in told)
+        report = check_lake(storage, topics or None, deep) if any(one.done for one in given_up) else mended.report
+        mended = replace(mended, refusals=left, report=report)
         if call.as_json:
-            print_json(mended.to_dict())
+            print_json(mended.to_dict() | ({"given_up": [one.to_dict() for one in given_up]} if give_up else {}))
         else:
-            views.print_repair(mended)
+            views.print_repair(mended, given_up)
     else:
         with _progress_bar(deep) as progress:
             report = check_lake(storage, topics or None, deep, progress=progress)
@@ -77,6 +95,26 @@ def check(
             views.print_report(report)
     if report.of(Severity.ERROR):
         raise typer.Exit(CHECK_FOUND_ERRORS)
+
+
+def _given_up(call: Session, storage: "Storage", report: "Report", *, deep: bool, execute: bool) -> list["GivenUp"]:
+    """The lost segments that the report names: given up with `execute`, else as they would be."""
+    # As for the check itself.
+    from tidelog.log.check import check_lake
+    from tidelog.log.check_report import LOST_SEGMENT
+    from tidelog.retention.giving_up import give_up
+
+    if deep:
+        with _progress_bar(deep) as progress:
+            report = check_lake(storage, [summary.topic for summary in report.topics], deep, progress=progress)
+    lost: dict[str, list[str]] = {}
+    for finding in report.findings:
+        if finding.kind in LOST_SEGMENT and not finding.topic.startswith("__"):
+            lost.setdefault(finding.topic, []).append(finding.where)
+    if not lost:
+        return []
+    with call.open_lake() as lake:
+        return [one for topic, paths in lost.items() for one in give_up(lake, topic, paths, execute=execute)]
 
 
 def _try_store(call: Session, address: str) -> None:

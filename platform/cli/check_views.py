@@ -1,6 +1,6 @@
 """What a check found, and what a repair does, as people read it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -10,6 +10,7 @@ from tidelog.cli.views import counted
 
 if TYPE_CHECKING:
     from tidelog.log.check import Finding, Refusal, Repair, Report, Step
+    from tidelog.retention.giving_up import GivenUp
 
 _COLOURS = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
@@ -29,25 +30,27 @@ def print_report(report: "Report") -> None:
     _print_verdict(report)
 
 
-def print_repair(repair: "Repair") -> None:
-    """The steps, what is left alone, and the verdict on the lake afterwards."""
+def print_repair(repair: "Repair", given_up: Sequence["GivenUp"]) -> None:
+    """The steps, the segments that are given up, what is left alone, and the verdict on the lake afterwards."""
     out = console()
     say(Text(repair.uri, "bold"))
     for step in repair.steps:
         _print_step(step, "done" if repair.executed else "would")
     for step in repair.skipped:
         _print_step(step, "skipped")
+    for one in given_up:
+        _print_given_up(one, "done" if one.done else "skipped" if repair.executed else "would")
     for refusal in repair.refusals:
         _print_refusal(refusal)
-    if not repair.steps and not repair.skipped:
+    if not repair.steps and not repair.skipped and not given_up:
         say("Nothing to mend.")
     for finding in repair.report.findings:
         out.print()
         _print_finding(finding)
     out.print()
     _print_verdict(repair.report, "Afterwards: " if repair.executed else "Afterwards it would be: ")
-    if repair.steps and not repair.executed:
-        say("Nothing was changed. Do it with: tidelog check --repair --execute")
+    if (repair.steps or given_up) and not repair.executed:
+        say(f"Nothing was changed. Do it with: tidelog check --repair{' --give-up' if given_up else ''} --execute")
 
 
 def _looked_at(report: "Report") -> object:
@@ -81,6 +84,14 @@ def _print_step(step: "Step", state: str) -> None:
     say(f"  {step.what}")
     if step.risk:
         say(Text.assemble("  ", ("risk: ", "bold yellow"), step.risk))
+
+
+def _print_given_up(one: "GivenUp", state: str) -> None:
+    held = "its records" if one.records is None else counted(one.records, "record")
+    console().print()
+    say(Text.assemble((state, "bold"), f"  {_place(one.topic, one.path)}"))
+    say(f"  Give up offsets {one.base_offset} to {one.end} of partition {one.partition} ({held}). {one.why}")
+    say("  An empty segment takes its place, over which readers pass; no other record goes.")
 
 
 def _print_refusal(refusal: "Refusal") -> None:

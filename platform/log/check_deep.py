@@ -22,7 +22,10 @@ from tidelog.log.storage.port import Storage
 
 _BATCH_RECORDS = 16_384
 _GONE = Kind.SEGMENT_MISSING
-_FROM_A_COPY = "Restore the file from a copy, or give up the offsets: delete_records up to the segment's end."
+_FROM_A_COPY = (
+    "Restore the file from a copy. When it can't be read at all, 'tidelog check --deep --repair --give-up' gives up its"
+    " offsets and no others."
+)
 
 
 @dataclass(slots=True)

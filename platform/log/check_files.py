@@ -9,7 +9,7 @@ from tidelog.log.actions import Remove, decode_entry
 from tidelog.log.check_report import Finding, Kind
 from tidelog.log.errors import CorruptLogError, StorageError, StorageUnavailableError
 from tidelog.log.row_state import RowState
-from tidelog.log.state import Segment, TopicState
+from tidelog.log.state import TopicState
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
 
 # A file that nobody names may belong to a writer that has not committed it yet.
@@ -55,23 +55,23 @@ def check_segments(storage: Storage, topic: str, state: TopicState, files: Topic
             missing.append(segment)
         elif found.size != segment.size:
             what = f"The file has {found.size} bytes, but the log says {segment.size}: it was cut or replaced."
-            yield Finding(Kind.SEGMENT_SIZE_WRONG, topic, segment.path, what, _give_up(state, topic, segment))
+            yield Finding(Kind.SEGMENT_SIZE_WRONG, topic, segment.path, what, _give_up(state))
     gone = [s for s in missing if not is_there(storage, f"{topic}/{unquote(s.path)}")]
     removed = removed_since(storage, topic, state.version) if gone else set()
     for segment in gone:
         if segment.path not in removed:
             lost = f"offsets {segment.base_offset} to {segment.end} of partition {segment.partition}"
             what = f"The file is missing: {lost} are lost."
-            yield Finding(Kind.SEGMENT_MISSING, topic, segment.path, what, _give_up(state, topic, segment))
+            yield Finding(Kind.SEGMENT_MISSING, topic, segment.path, what, _give_up(state))
 
 
-def _give_up(state: TopicState, topic: str, segment: Segment) -> str:
+def _give_up(state: TopicState) -> str:
     if isinstance(state, RowState):
         again = "'tidelog check --repair' writes it again while the entry that added it is kept"
         return f"{again}; else restore it from a copy."
     return (
-        "check can't bring records back: restore the file from a copy, or give up every offset of the partition before"
-        f" {segment.end}: delete_records('{topic}', {{{segment.partition}: {segment.end}}})."
+        "check can't bring records back: restore the file from a copy, or have 'tidelog check --repair --give-up' give"
+        " up these offsets and no others."
     )
 
 

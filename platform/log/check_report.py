@@ -112,6 +112,10 @@ _INFOS = frozenset(
 )
 
 
+# A segment whose records may be lost.
+LOST_SEGMENT = frozenset({Kind.SEGMENT_MISSING, Kind.SEGMENT_SIZE_WRONG, Kind.SEGMENT_UNREADABLE})
+
+
 def severity_of(kind: Kind) -> Severity:
     """How much a finding of this kind matters."""
     if kind in _INFOS:

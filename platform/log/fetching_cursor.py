@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tidelog.log import fetch
-from tidelog.log.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError
+from tidelog.log.errors import CorruptSegmentError, OffsetOutOfRangeError, TidelogError, TopicChangedError
 from tidelog.log.lake import Lake
 from tidelog.log.state import TopicState
 from tidelog.log.topic import Topic
@@ -214,13 +214,17 @@ class Cursor:
         return None
 
     def failed(self, error: TidelogError, now_s: float, first_retry_s: float) -> bool:
-        """Note a failure; True when the session does not know of it yet. It is tried again later, ever less often."""
+        """Note a failure; True when the session is to be told. It is tried again later, ever less often.
+
+        An error is told once for as long as it stays the same, but one of stored records at each try: no waiting ends
+        it, and an application that heard of it once must not take silence for the end of the partition.
+        """
         new = str(error) != self.error_told
         self.error_told = str(error)
         lasts = isinstance(error, OffsetOutOfRangeError | TopicChangedError)  # until it is put somewhere else
         self.retry_pause_s = first_retry_s if new else min(2 * self.retry_pause_s, max(LAST_RETRY_S, first_retry_s))
         self.retry_s = float("inf") if lasts else now_s + self.retry_pause_s
-        return new
+        return new or isinstance(error, CorruptSegmentError)
 
     def succeeded(self) -> None:
         """Note that a read succeeded."""

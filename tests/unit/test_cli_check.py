@@ -118,11 +118,43 @@ def test_what_repair_leaves_alone_is_told(lake):
     assert "Afterwards it would be: 1 error" in result.stdout
 
 
+def test_lost_records_are_given_up_and_no_others(lake):
+    address = str(lake)
+    lost = newest_segment(lake)
+    lost.unlink()
+    done("produce", "orders", "--lake", address, stdin="3\n")
+    would = json.loads(cli("check", "--repair", "--give-up", "--format", "json", "--lake", address).stdout)
+    path = str(lost.relative_to(lake / "orders"))
+    named = {"topic": "orders", "path": path, "partition": 0, "base_offset": 1, "end": 2, "records": 1}
+    assert [{**named, "why": one["why"], "done": False} for one in would["given_up"]] == would["given_up"]
+    assert would["refusals"] == []
+    told = cli("check", "--repair", "--give-up", "--lake", address).stdout
+    assert "Give up offsets 1 to 2 of partition 0 (1 record)." in told
+    assert told.rstrip().endswith("tidelog check --repair --give-up --execute")
+    did = answer("check", "--repair", "--give-up", "--execute", "--lake", address)
+    assert [one["done"] for one in did["given_up"]] == [True]
+    assert done("consume", "orders", "-e", "-f", "%o:%s\n", "--lake", address).stdout == "0:1\n2:3\n"
+    assert answer("check", "--deep", "--lake", address)["green"]
+    assert answer("check", "--repair", "--give-up", "--execute", "--lake", address)["given_up"] == []
+
+
+def test_damaged_records_are_given_up_when_every_record_is_read(lake):
+    segment = newest_segment(lake)
+    data = bytearray(segment.read_bytes())
+    data[-40:-8] = b"\xff" * 32
+    segment.write_bytes(data)
+    where = ["--lake", str(lake)]
+    assert answer("check", "--repair", "--give-up", "--execute", *where)["given_up"] == []
+    assert len(answer("check", "--deep", "--repair", "--give-up", "--execute", *where)["given_up"]) == 1
+    assert done("consume", "orders", "-e", "-f", "%o:%s\n", *where).stdout == "0:1\n"
+
+
 @pytest.mark.parametrize(
     ("code", "args", "why"),
     [
         (1, ["nope"], "Topic 'nope' does not exist"),
         (2, ["--execute"], "--execute goes with --repair"),
+        (2, ["--give-up"], "--give-up goes with --repair"),
         (2, ["--repair", "--deep"], "leave out --deep"),
     ],
 )

@@ -318,6 +318,16 @@ class TestWhatGoesWrong:
         session.put("t", 0, 0)
         assert told(fetch(engine, session)) == [("t", 0, ["new", "newer"])]
 
+    def test_a_segment_that_is_lost_is_told_at_each_try(self, lake: Lake, engine: FetchEngine, tmp_path: Path) -> None:
+        """No waiting ends it: silence would look like the end of the partition."""
+        lake.create_topic("t", partitions=1)
+        fill(lake, "t", "a")
+        (tmp_path / "t" / lake.topic("t").state().live(0)[0].path).unlink()
+        session = engine.session()
+        session.put("t", 0, 0)
+        for _ in range(3):
+            assert told(fetch(engine, session, retry_s=0.01)) == [("t", 0, CorruptSegmentError)]
+
     def test_a_segment_that_is_lost_is_named_and_tried_again(
         self, lake: Lake, engine: FetchEngine, tmp_path: Path
     ) -> None:

@@ -1,0 +1,94 @@
+"""Giving up the records of lost segments: each is replaced by an empty one over the same offsets.
+
+Readers then pass over these offsets as over records that compaction took. Producers go on meanwhile: it is a rewrite
+like any other (docs/format.md, 5.4).
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from tidelog.log import schema
+from tidelog.log.errors import CorruptSegmentError
+from tidelog.log.lake import Lake
+from tidelog.log.segment_reading import read_segment
+from tidelog.log.state import Segment
+from tidelog.log.storage.port import Storage
+from tidelog.retention.carrying import KeepNothing
+from tidelog.retention.executors import LocalExecutor, Task
+from tidelog.retention.rewrites import rewrite_codec, unit_of
+from tidelog.retention.rewriting import rewrite
+
+OPERATION = "GIVE UP"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A lost segment of a topic: its offsets [base_offset, end), how many records the log says it held (None: it does
+    not say), why it can't be read, and whether an empty one has taken its place.
+    """
+
+    topic: str
+    path: str
+    partition: int
+    base_offset: int
+    end: int
+    records: int | None
+    why: str
+    done: bool
+
+    def to_dict(self) -> dict[str, object]:
+        """For JSON."""
+        return {
+            "topic": self.topic,
+            "path": self.path,
+            "partition": self.partition,
+            "base_offset": self.base_offset,
+            "end": self.end,
+            "records": self.records,
+            "why": self.why,
+            "done": self.done,
+        }
+
+
+def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) -> list[GivenUp]:
+    """Give up those of a topic's live segments, by path, that can't be read; one that can be read is left as it is.
+
+    Without `execute` nothing is written. A segment that somebody rewrote or deleted meanwhile is not `done`. Raises
+    `StorageError` when the store does not say whether a segment is there, and as `rewrite` does.
+    """
+    opened = lake.topic(topic)
+    state, config = opened.state(), opened.config()
+    live = [segment for segment in state.all_segments() if segment.path in paths]
+    lost = [(segment, why) for segment in live if (why := _why_lost(lake.storage, topic, segment))]
+    done: set[str] = set()
+    if execute and lost:
+        units = [unit_of(state, topic, [segment], config, rewrite_codec(config)) for segment, _ in lost]
+        tasks = [Task(unit, KeepNothing()) for unit in units]
+        rewriting = rewrite(
+            lake, topic, tasks, LocalExecutor(lake.storage, lake.ids), operation=OPERATION, parameters={}
+        )
+        done = {segment.path for landed in rewriting.landed for segment in landed.unit.inputs}
+    return [_given_up(topic, segment, why, segment.path in done) for segment, why in lost]
+
+
+def _why_lost(storage: Storage, topic: str, segment: Segment) -> str:
+    """Why a segment can't be read; "" when it can."""
+    try:
+        for _ in read_segment(storage, topic, segment, segment.base_offset, segment.end, schema.SEGMENT.names):
+            pass
+    except CorruptSegmentError as e:
+        return str(e)
+    return ""
+
+
+def _given_up(topic: str, segment: Segment, why: str, done: bool) -> GivenUp:
+    return GivenUp(
+        topic,
+        segment.path,
+        segment.partition,
+        segment.base_offset,
+        segment.end,
+        segment.stats.records,
+        why,
+        done,
+    )
