@@ -71,21 +71,11 @@ def check(
     address = call.named_lake()
     # The log and Arrow: heavy, and not needed for --help.
     from tidelog.log.check import Severity, check_lake
-    from tidelog.log.check import repair as mend
     from tidelog.log.storage import open_storage
 
     storage = open_storage(address, call.store)
     if repair:
-        mended = mend(storage, topics or None, execute)
-        given_up = _given_up(call, storage, mended.report, deep=deep, execute=execute) if give_up else []
-        told = {(one.topic, one.path) for one in given_up}
-        left = tuple(r for r in mended.refusals if (r.topic, r.where) not in told)
-        report = check_lake(storage, topics or None, deep) if any(one.done for one in given_up) else mended.report
-        mended = replace(mended, refusals=left, report=report)
-        if call.as_json:
-            print_json(mended.to_dict() | ({"given_up": [one.to_dict() for one in given_up]} if give_up else {}))
-        else:
-            views.print_repair(mended, given_up)
+        report = _repaired(call, storage, topics or None, deep=deep, execute=execute, giving_up=give_up)
     else:
         with _progress_bar(deep) as progress:
             report = check_lake(storage, topics or None, deep, progress=progress)
@@ -95,6 +85,27 @@ def check(
             views.print_report(report)
     if report.of(Severity.ERROR):
         raise typer.Exit(CHECK_FOUND_ERRORS)
+
+
+def _repaired(
+    call: Session, storage: "Storage", topics: list[str] | None, *, deep: bool, execute: bool, giving_up: bool
+) -> "Report":
+    """What the lake is like after a repair, which is told."""
+    # As for the check itself.
+    from tidelog.log.check import check_lake
+    from tidelog.log.check import repair as mend
+
+    mended = mend(storage, topics, execute)
+    given_up = _given_up(call, storage, mended.report, deep=deep, execute=execute) if giving_up else []
+    told = {(one.topic, one.path) for one in given_up}
+    left = tuple(r for r in mended.refusals if (r.topic, r.where) not in told)
+    report = check_lake(storage, topics, deep) if any(one.done for one in given_up) else mended.report
+    mended = replace(mended, refusals=left, report=report)
+    if call.as_json:
+        print_json(mended.to_dict() | ({"given_up": [one.to_dict() for one in given_up]} if giving_up else {}))
+    else:
+        views.print_repair(mended, given_up)
+    return report
 
 
 def _given_up(call: Session, storage: "Storage", report: "Report", *, deep: bool, execute: bool) -> list["GivenUp"]:
