@@ -54,6 +54,7 @@ def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
         topic_id="",
         table_id="",
         now_ms=0,
+        most_partitions=lake.config().topic_max_partitions,
     )
 
 
@@ -70,7 +71,8 @@ def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) ->
         return
     config = lake.topic_config(new.topic)
     properties = table_properties(config, lake.config())
-    decide_alter(state, new.topic, new.new_total_count, config.overrides, properties)
+    most = lake.config().topic_max_partitions
+    decide_alter(state, new.topic, new.new_total_count, config.overrides, properties, most_partitions=most)
 
 
 def describe_topic(lake: Lake, topic: str, operations: list[AclOperation] | None) -> TopicDescription:

@@ -1,5 +1,6 @@
 """`tidelog topic …`: create, list, describe, alter, delete, delete-records."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -63,10 +64,10 @@ def list_topics(
     """List topics. A pipe gets their names only, one a line."""
     call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
-        found = [opened.describe_topic(name) for name in opened.topics(internal=internal)]
+        found = [opened.summarize_topic(name) for name in opened.topics(internal=internal)]
     out = console()
     if call.as_json:
-        print_json([views.summary_json(topic) for topic in found])
+        print_json([asdict(topic) for topic in found])
     elif not out.is_terminal:
         for topic in found:
             say(topic.name)

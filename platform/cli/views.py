@@ -10,7 +10,7 @@ from tidelog.cli.terminal import in_words, number, size, table
 
 if TYPE_CHECKING:
     from tidelog.log.config import Row
-    from tidelog.log.lake import TopicDescription
+    from tidelog.log.lake import TopicDescription, TopicSummary
 
 
 def topic_json(topic: "TopicDescription") -> dict[str, Any]:
@@ -26,26 +26,11 @@ def topic_json(topic: "TopicDescription") -> dict[str, Any]:
     }
 
 
-def summary_json(topic: "TopicDescription") -> dict[str, Any]:
-    """One topic in a list of topics; `offsets` is how many lie between start and end, over all partitions."""
-    return {
-        "name": topic.name,
-        "partitions": len(topic.partitions),
-        "offsets": _offsets(topic),
-        "segments": sum(p.segments for p in topic.partitions),
-        "bytes": sum(p.bytes for p in topic.partitions),
-    }
-
-
-def summaries(topics: Iterable["TopicDescription"]) -> Table:
+def summaries(topics: Iterable["TopicSummary"]) -> Table:
     """A table with a row for each topic."""
-    rows = [summary_json(topic) for topic in topics]
     return table(
         ["topic", ">partitions", ">offsets", ">segments", ">size"],
-        [
-            (row["name"], *(number(row[c]) for c in ("partitions", "offsets", "segments")), size(row["bytes"]))
-            for row in rows
-        ],
+        [(t.name, number(t.partitions), number(t.offsets), number(t.segments), size(t.bytes)) for t in topics],
     )
 
 

@@ -289,7 +289,12 @@ class LakeConfig(Settings):
         int_of(1),
         "How long a group's offsets stay after its last member has left, or after their commit when it never had any.",
     )
-
+    topic_max_partitions = Key(
+        "topic.max.partitions",
+        10_000,
+        int_of(1),
+        "tidelog's own: partitions that a topic may be created with or grow to. A topic that has more keeps them.",
+    )
     transaction_max_timeout_ms = Key(
         "transaction.max.timeout.ms", 900_000, int_of(1), "The longest transaction.timeout.ms that a producer may have."
     )
@@ -315,6 +320,12 @@ class LakeConfig(Settings):
         return {key.name: self.own[key.lake_name] for key in TopicConfig.KEYS.values() if key.lake_name in self.own}
 
     def _consistent(self) -> Self:
+        if self.num_partitions > self.topic_max_partitions:
+            raise InvalidConfigError(
+                f"conflict lake config setting num.partitions ({self.num_partitions}) > topic.max.partitions"
+                f" ({self.topic_max_partitions}): no topic could be created without a number of partitions. Raise"
+                " topic.max.partitions or lower num.partitions."
+            )
         TopicConfig.parse({}, defaults=self)
         return self
 

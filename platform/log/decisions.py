@@ -75,11 +75,17 @@ def _is_whole(number: object) -> bool:
     return type(number) is int or (hasattr(number, "__index__") and not isinstance(number, bool))
 
 
-def _check_count(partitions: int) -> None:
+def _check_count(partitions: int, limit: int) -> None:
     if isinstance(partitions, bool) or not isinstance(partitions, int) or not 0 < partitions <= MOST_PARTITIONS:
         raise InvalidPartitionsError(
             f"Number of partitions must be larger than 0, not {partitions!r}: a topic has at least one, and a"
-            f" partition's number is an INT. Give a whole number from 1 to {MOST_PARTITIONS}."
+            f" partition's number is an INT. Give a whole number from 1 to {limit}."
+        )
+    if partitions > limit:
+        raise InvalidPartitionsError(
+            f"Number of partitions {partitions} is above the lake's topic.max.partitions, {limit}: every process that"
+            f" uses a topic keeps something for each of its partitions. Give a number from 1 to {limit}, or raise"
+            f" topic.max.partitions ('tidelog lake alter --config topic.max.partitions={partitions}')."
         )
 
 
@@ -94,17 +100,18 @@ def decide_create(
     table_id: str,
     now_ms: int,
     shape: TableShape = TOPIC,
+    most_partitions: int = MOST_PARTITIONS,
 ) -> Outcome[str]:
     """Create the topic, or create it again after a delete; the response is its id.
 
-    `shape` of its table. `properties`: Delta's, and further facts about the table.
+    `shape` of its table. `properties`: Delta's, and further facts about the table. `most_partitions`: the lake's limit.
     """
     if state.exists:
         raise TopicExistsError(
             f"Topic '{topic}' already exists. Use it, change it (lake.alter_topic, 'tidelog topic alter'), or choose "
             "another name."
         )
-    _check_count(partitions)
+    _check_count(partitions, most_partitions)
     configuration = {
         **properties,
         FORMAT: str(FORMAT_VERSION),
@@ -144,9 +151,12 @@ def decide_alter(
     partitions: int | None,
     overrides: Mapping[str, str],
     properties: Mapping[str, str],
+    *,
+    most_partitions: int = MOST_PARTITIONS,
 ) -> Outcome[None]:
     """Set the topic's whole configuration, and its number of partitions unless that is None.
 
+    A topic that has more partitions than `most_partitions`, the lake's limit, keeps them and gets no further ones.
     Table properties that somebody else set stay.
     """
     require_topic(state, topic)
@@ -154,7 +164,7 @@ def decide_alter(
     if metadata is None:
         raise UnknownTopicError(f"Topic '{topic}' does not exist.")
     if partitions is not None:
-        _check_count(partitions)
+        _check_count(partitions, MOST_PARTITIONS if partitions == state.partitions else most_partitions)
     if partitions is not None and partitions < state.partitions:
         raise InvalidPartitionsError(
             f"Topic '{topic}' currently has {state.partitions} partitions, which is higher than the requested"

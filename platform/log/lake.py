@@ -70,6 +70,17 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicSummary:
+    """A topic in a list of topics; `offsets` is how many lie between start and end, over all partitions."""
+
+    name: str
+    partitions: int
+    offsets: int
+    segments: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class OpenLog:
     """A topic's log, opened: its door, its upkeep, and what slows its writers down."""
 
@@ -212,6 +223,7 @@ class Lake:
                 topic_id=topic_id,
                 table_id=table_id,
                 now_ms=now_ms,
+                most_partitions=lake.topic_max_partitions,
             ),
         )
         return self.describe_topic(name)
@@ -241,6 +253,16 @@ class Lake:
             rows.append(PartitionDescription(p, state.start(p), state.end(p), len(live), sum(s.size for s in live)))
         return TopicDescription(name, state.topic_id, tuple(rows), state.overrides)
 
+    def summarize_topic(self, name: str) -> TopicSummary:
+        """What the topic holds in all, at a cost that partitions without records add nothing to.
+
+        Raises `UnknownTopicError`.
+        """
+        state = self._state(name)
+        sizes = [segment.size for segment in state.all_segments()]
+        offsets = sum(end - state.start(p) for p, end in state.ends.items())
+        return TopicSummary(name, state.partitions, offsets, len(sizes), sum(sizes))
+
     def alter_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str | None] | None = None
     ) -> TopicDescription:
@@ -260,7 +282,14 @@ class Lake:
             strange = {k for k in changes if changes[k] is None and k in state.overrides and k not in TopicConfig.KEYS}
             wanted = {k: v for k, v in changes.items() if k not in strange}
             parsed = stored_config(name, kept, lake).merged(wanted)
-            return decide_alter(state, name, partitions, parsed.overrides, table_properties(parsed, lake))
+            return decide_alter(
+                state,
+                name,
+                partitions,
+                parsed.overrides,
+                table_properties(parsed, lake),
+                most_partitions=lake.topic_max_partitions,
+            )
 
         self.commit(name, decide)
         return self.describe_topic(name)

@@ -62,8 +62,14 @@ default under its name in the last column above.
 
 Running programs go by a change without being started again: by a topic's from their next commit on, since it is an
 entry of the topic's log; by the lake's, its topics' defaults among it, within 10 s, which is how often a program looks;
-a Spark task by what held when its batch began. Two keys are not live: `num.partitions` counts for topics that are
-created later, and `offsets.topic.num.partitions` is fixed once a group has committed.
+a Spark task by what held when its batch began. Three keys are not live: `num.partitions` and `topic.max.partitions`
+count for topics that are created, or grow, later, and `offsets.topic.num.partitions` is fixed once a group has
+committed.
+
+`topic.max.partitions` may be raised. A topic of 100,000 partitions with one record in it, measured once on 2 cores:
+creating it takes 0.3 s and 12 MB, listing topics nothing to speak of, describing it 0.4 s and 12 MB, a producer's first
+record 1 s and 51 MB, `AdminClient.list_topics` 1.2 s and 36 MB, and a group's first member 9 s and 143 MB until its
+first record. Records cost more than partitions: each append writes a file for each partition that it touches.
 
 {lake}
 

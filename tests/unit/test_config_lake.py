@@ -80,6 +80,7 @@ def test_defaults() -> None:
         ("auto.create.topics.enable", "False", "auto_create_topics_enable", False),
         ("auto.create.topics.enable", "TRUE", "auto_create_topics_enable", True),
         ("offsets.topic.num.partitions", "50", "offsets_topic_num_partitions", 50),
+        ("topic.max.partitions", "20", "topic_max_partitions", 20),
     ],
 )
 def test_the_lakes_own_keys(key: str, text: str, attribute: str, value: Any) -> None:
@@ -93,6 +94,7 @@ def test_the_lakes_own_keys(key: str, text: str, attribute: str, value: Any) -> 
     [
         ("num.partitions", "0", "Value must be at least 1"),
         ("offsets.topic.num.partitions", "0", "Value must be at least 1"),
+        ("topic.max.partitions", "0", "Value must be at least 1"),
         ("auto.create.topics.enable", "yes", "Expected value to be either true or false"),
         ("log.retention.ms", "-2", "Value must be at least -1"),
         ("message.max.bytes", "x", "Not a number of type INT"),
