@@ -27,8 +27,9 @@ def address() -> str:
 
 
 def by_admin(address: str, ask: Callable[[AdminClient], dict]) -> str:
-    with AdminClient({"lake": address}) as admin, pytest.raises(KafkaException) as caught:
-        for future in ask(admin).values():
+    with AdminClient({"lake": address}) as admin:
+        (future,) = ask(admin).values()
+        with pytest.raises(KafkaException) as caught:
             future.result()
     assert caught.value.args[0].code() == KafkaError.INVALID_PARTITIONS
     return str(caught.value)
@@ -89,7 +90,7 @@ def test_topics_that_are_created_on_their_own_keep_to_it():
     for config in ({"num.partitions": "10001"}, {"topic.max.partitions": "4", "num.partitions": "5"}):
         with pytest.raises(InvalidConfigError, match=r"num\.partitions \(\d+\) > topic\.max\.partitions"):
             LakeConfig.parse(config)
-    with pytest.raises(InvalidConfigError, match="Raise topic.max.partitions or lower num.partitions"):
+    with pytest.raises(InvalidConfigError, match="or lower num"):
         LakeConfig.parse({"num.partitions": "5"}).merged({"topic.max.partitions": "4"})
 
 
