@@ -104,7 +104,7 @@ def _repaired(
     if call.as_json:
         print_json(mended.to_dict() | ({"given_up": [one.to_dict() for one in given_up]} if giving_up else {}))
     else:
-        views.print_repair(mended, given_up)
+        views.print_repair(mended, given_up, deep=deep)
     return report
 
 

@@ -30,7 +30,7 @@ def print_report(report: "Report") -> None:
     _print_verdict(report)
 
 
-def print_repair(repair: "Repair", given_up: Sequence["GivenUp"]) -> None:
+def print_repair(repair: "Repair", given_up: Sequence["GivenUp"], *, deep: bool) -> None:
     """The steps, the segments that are given up, what is left alone, and the verdict on the lake afterwards."""
     out = console()
     say(Text(repair.uri, "bold"))
@@ -50,7 +50,8 @@ def print_repair(repair: "Repair", given_up: Sequence["GivenUp"]) -> None:
     out.print()
     _print_verdict(repair.report, "Afterwards: " if repair.executed else "Afterwards it would be: ")
     if (repair.steps or given_up) and not repair.executed:
-        say(f"Nothing was changed. Do it with: tidelog check --repair{' --give-up' if given_up else ''} --execute")
+        asked = " ".join(["--repair", *["--give-up"] * bool(given_up), *["--deep"] * deep])
+        say(f"Nothing was changed. Do it with: tidelog check {asked} --execute")
 
 
 def _looked_at(report: "Report") -> object:

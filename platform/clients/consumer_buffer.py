@@ -66,10 +66,13 @@ class Buffer:
         self.records += batch.num_rows
 
     def notice(self, owned: Owned | None, error: KafkaError, offset: int | None = None) -> None:
-        """Append an error."""
+        """Append an error, unless the same one of the partition waits already."""
+        cursor = None if owned is None else owned.cursor
+        for waiting in self._entries:
+            if isinstance(waiting, Notice) and waiting.cursor is cursor and _is_same(waiting.message, error, offset):
+                return
         topic, partition = (None, None) if owned is None else owned.place
-        message = Message(topic, partition, offset, error=error)
-        self._entries.append(Notice(owned, None if owned is None else owned.cursor, message))
+        self._entries.append(Notice(owned, cursor, Message(topic, partition, offset, error=error)))
 
     def by_partition(self) -> dict[Place, tuple[int, int]]:
         """What waits, {place: (records, bytes)}."""
@@ -156,6 +159,11 @@ class Buffer:
         if entry.taken >= entry.batch.num_rows:
             self._entries.popleft()
             self.bytes -= entry.nbytes
+
+
+def _is_same(told: Message, error: KafkaError, offset: int | None) -> bool:
+    before = told.error()
+    return before is not None and before.str() == error.str() and told.offset() == offset
 
 
 @contextmanager

@@ -193,6 +193,7 @@ def _cut(batch: pa.RecordBatch, low: int, high: int, *, ordered: bool) -> pa.Rec
 def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:
     return CorruptSegmentError(
         f"Segment {folder}/{segment.path} (partition {segment.partition}, offsets {segment.base_offset} to"
-        f" {segment.end}) {what}. Its records can't be served: restore the file from a copy, or give them up with"
-        f" delete_records before offset {segment.end}. 'tidelog check --deep' finds every such file.",
+        f" {segment.end}) {what}. Its records can't be served: restore the file from a copy, or give them up, and no"
+        " others, by 'tidelog check --repair --give-up' (with --deep where the file is there). 'tidelog check --deep'"
+        " finds every such file.",
     )

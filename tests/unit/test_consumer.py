@@ -17,6 +17,7 @@ from support.consumers import (
     places,
     poll_some,
     poll_texts,
+    poll_until,
     raised,
 )
 from support.faults import FaultyStorage
@@ -30,11 +31,15 @@ from tidelog.clients.constants import (
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_LOG_APPEND_TIME,
 )
+from tidelog.clients.consumer_assignment import Owned
+from tidelog.clients.consumer_buffer import Buffer
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.log import tailing
+from tidelog.log.fetching_cursor import Cursor
 from tidelog.log.lake import Lake
 from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
 from tidelog.log.storage import LocalStorage
+from tidelog.retention.giving_up import give_up
 
 
 @pytest.fixture
@@ -340,3 +345,36 @@ def test_waiting_without_a_watcher_looks_seldom(tmp_path: Path, monkeypatch: pyt
         calls.clear()
         reader.poll(1.0)
         assert len(calls) < 60
+
+
+def test_a_lost_segment_is_told_at_each_retry_and_passed_once_it_is_given_up(tmp_path: Path) -> None:
+    with Lake(str(tmp_path)) as lake:
+        lake.create_topic("t", 1)
+        for value in ("before", "lost", "after"):
+            fill(lake, "t", value)
+        lost = lake.topic("t").state().live(0)[1].path
+        (tmp_path / "t" / lost).unlink()
+        with consumer(lake, fetch_error_backoff_ms=10) as reader:
+            reader.assign([at(0)])
+            first, *errors = poll_some(reader, 4)
+            assert first.value() == b"before"
+            assert [(m.error().name(), m.offset()) for m in errors] == [("INVALID_MSG", 1)] * 3
+            assert all("and no others, by 'tidelog check --repair --give-up'" in m.error().str() for m in errors)
+            assert [place.offset for place in reader.position([at()])] == [1]
+            assert [given.done for given in give_up(lake, "t", [lost], execute=True)] == [True]
+            poll_until(lambda: reader.position([at()])[0].offset == 3, reader)
+
+
+def test_an_error_that_nobody_has_taken_yet_waits_once() -> None:
+    """A partition that stands still is retried for as long as the application is busy, and fills no memory."""
+    buffer, one, other = Buffer(store=False), Owned("t", 0, 0), Owned("t", 1, 0)
+    one.cursor, other.cursor = Cursor("t", 0, 0), Cursor("t", 1, 0)
+    for _ in range(100):
+        for owned in (one, other):
+            buffer.notice(owned, KafkaError(KafkaError._FAIL, "lost"), 7)
+    buffer.notice(one, KafkaError(KafkaError._FAIL, "lost"), 8)
+    buffer.notice(one, KafkaError(KafkaError._FAIL, "gone"), 7)
+    told = [(m.partition(), m.offset(), m.error().str()) for m in iter(buffer.take, None)]
+    assert told == [(0, 7, "lost"), (1, 7, "lost"), (0, 8, "lost"), (0, 7, "gone")]
+    buffer.notice(one, KafkaError(KafkaError._FAIL, "lost"), 7)
+    assert buffer.take() is not None

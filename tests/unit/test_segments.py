@@ -288,7 +288,10 @@ def test_a_damaged_segment_is_named(damage: Callable[[bytes], bytes]) -> None:
 
 
 def test_a_missing_segment_is_named_with_what_to_do() -> None:
-    with pytest.raises(CorruptSegmentError, match=r"is missing\. .*restore the file.*delete_records before offset 150"):
+    with pytest.raises(
+        CorruptSegmentError,
+        match=r"is missing\. .*restore the file.*and no others, by .tidelog check --repair --give-up",
+    ):
         read(MemoryStorage("m"), segment(50), 100, 150)
 
 
