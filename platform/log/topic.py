@@ -25,12 +25,12 @@ from tidelog.log.decisions import Outcome, require_partition, require_topic
 from tidelog.log.door import Door
 from tidelog.log.errors import (
     InvalidConfigError,
-    InvalidRecordError,
     OutcomeUnknownError,
     SegmentTooOldError,
     TidelogError,
     UnknownPartitionError,
 )
+from tidelog.log.frames import as_table
 from tidelog.log.machine import Committed
 from tidelog.log.records import check_columns
 from tidelog.log.request_history import Answer, find_answer
@@ -43,6 +43,7 @@ from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic_log import stored_config
+from tidelog.log.topic_tables import TopicTables
 from tidelog.log.upkeep import Upkeep
 
 logger = logging.getLogger("tidelog.log")
@@ -82,7 +83,7 @@ class Surroundings(Protocol):
         ...
 
 
-class Topic:
+class Topic(TopicTables):
     """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
 
     def __init__(
@@ -146,7 +147,7 @@ class Topic:
 
     def append(
         self,
-        table: pa.Table | pa.RecordBatch,
+        table: Any,
         acks: int | str = "all",
         *,
         partitioner: str | partitioners.Partitioner = "murmur2",
@@ -155,19 +156,17 @@ class Topic:
     ) -> Ranges:
         """Append records; returns {partition: (first offset, end offset)} of what was appended.
 
-        `table`: columns `value` (binary or string, required), `key`, `headers`, `partition` (int; null: by
-        key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once, unless
-        `QUIET_APPENDS` of them wait, and reports nothing; 1 returns when the records are committed, "all" (-1)
+        `table`: an Arrow Table or RecordBatch, a pandas or Polars DataFrame, or a list of dicts (see `as_table`).
+        Columns: `value` (binary or string, required), `key`, `headers`, `partition` (int; null: by key), `timestamp`
+        (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once, unless `QUIET_APPENDS` of them wait,
+        and reports nothing; 1 returns when the records are committed, "all" (-1)
         when they survive a power loss. No records change nothing. Creates the topic when it is missing and the
         lake's `auto.create.topics.enable` allows it.
         Raises `InvalidRecordError`, `RecordTooLargeError`, `InvalidTimestampError`, `UnknownPartitionError`,
         `UnknownTopicError`, `TopicChangedError`, `StorageError`, `OutcomeUnknownError`.
         """
         level = parse_acks(acks)
-        if isinstance(table, pa.RecordBatch):
-            table = pa.Table.from_batches([table])
-        if not isinstance(table, pa.Table):
-            raise InvalidRecordError(f"append takes a pyarrow Table or RecordBatch, not {type(table).__name__}.")
+        table = as_table(table, self._name)
         if not table.num_rows and marker is None:
             check_columns(table.schema, self._name)
             return {}

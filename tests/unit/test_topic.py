@@ -43,7 +43,7 @@ def test_a_record_batch_is_a_table() -> None:
 
 @pytest.mark.parametrize("wrong", [[b"a"], {"value": [b"a"]}, None, pa.array([b"a"])])
 def test_anything_else_is_refused(wrong: Any) -> None:
-    with pytest.raises(InvalidRecordError, match="append takes a pyarrow Table or RecordBatch, not"):
+    with pytest.raises(InvalidRecordError, match=r"append takes a pyarrow Table or RecordBatch, .* not"):
         lake_with().topic("t").append(wrong)
 
 

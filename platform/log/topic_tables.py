@@ -1,0 +1,87 @@
+"""A topic's records as one table: Arrow's, pandas' or Polars'."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from tidelog.log import frames
+from tidelog.log.errors import InvalidConfigError
+from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
+from tidelog.log.state import TopicState
+
+
+class TopicTables:
+    """Reads a topic whole: all partitions one after another, or a part of one, into memory."""
+
+    _name: str
+
+    def state(self) -> TopicState:
+        """The topic's state at the head of its log."""
+        raise NotImplementedError
+
+    def read(
+        self, partition: int, start: int | None = None, end: int | None = None, *, include_headers: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of a partition."""
+        raise NotImplementedError
+
+    def to_arrow(
+        self,
+        partition: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        include_headers: bool = False,
+        key_as: str = "bytes",
+        value_as: str = "bytes",
+    ) -> pa.Table:
+        """The topic's records as an Arrow table, by partition and offset; columns as `read` gives them.
+
+        `partition`: only that one, from `start` on and below `end` (None: all that there is). `key_as`, `value_as`:
+        "bytes" as stored, "text" as UTF-8, "json" as the structs, lists and numbers that JSON says; null stays null.
+        Raises as `read` does, `InvalidConfigError` for a range without a partition, and `InvalidRecordError` for a
+        record that is no text or no JSON.
+        """
+        frames.check_forms(key_as=key_as, value_as=value_as)
+        return frames.shown(self._whole(partition, start, end, include_headers), key_as, value_as)
+
+    def to_pandas(
+        self,
+        partition: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        include_headers: bool = False,
+        key_as: str = "bytes",
+        value_as: str = "bytes",
+    ) -> Any:
+        """The same as a pandas DataFrame; JSON as Python's objects, of whatever kinds. Needs pandas.
+
+        Raises as `to_arrow` does, and `MissingPackageError`.
+        """
+        frames.check_forms(key_as=key_as, value_as=value_as)
+        return frames.as_pandas(self._whole(partition, start, end, include_headers), key_as, value_as)
+
+    def to_polars(
+        self,
+        partition: int | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        include_headers: bool = False,
+        key_as: str = "bytes",
+        value_as: str = "bytes",
+    ) -> Any:
+        """The same as a Polars DataFrame. Needs Polars. Raises as `to_arrow` does, and `MissingPackageError`."""
+        frames.check_forms(key_as=key_as, value_as=value_as)
+        return frames.as_polars(frames.shown(self._whole(partition, start, end, include_headers), key_as, value_as))
+
+    def _whole(self, partition: int | None, start: int | None, end: int | None, include_headers: bool) -> pa.Table:
+        if partition is None and not start is end is None:
+            raise InvalidConfigError("start and end are offsets of one partition: give its number as partition, too.")
+        numbers = range(self.state().partitions) if partition is None else [partition]
+        batches = [
+            batch for number in numbers for batch in self.read(number, start, end, include_headers=include_headers)
+        ]
+        return pa.Table.from_batches(batches, RECORDS_WITH_HEADERS if include_headers else RECORDS)
