@@ -1,7 +1,7 @@
 """tidelog.spark: a session that is set up for tidelog, and topics as native DataFrames."""
 
 from tidelog.spark import installed as _installed  # first: says what is missing  # noqa: F401
-from tidelog.spark.native import create_view, read_topic, stream_topic
+from tidelog.spark.native import create_view, decoded, read_topic, stream_topic
 from tidelog.spark.session import configure, session
 
-__all__ = ["configure", "create_view", "read_topic", "session", "stream_topic"]
+__all__ = ["configure", "create_view", "decoded", "read_topic", "session", "stream_topic"]

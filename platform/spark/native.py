@@ -12,9 +12,11 @@ from typing import TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.functions import expr
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidelog.log.errors import InvalidOptionError, LogTrimmedError
+from tidelog.log.frames import check_forms
 from tidelog.log.lake import Lake
 from tidelog.log.state import TopicState
 from tidelog.spark.s3a import hadoop_address, s3a_settings
@@ -80,14 +82,36 @@ def stream_topic(
         return _as_records(reader.load(f"{hadoop_address(opened.uri)}/{topic}"), topic, state)
 
 
-def create_view(spark: SparkSession, lake: str | PathLike[str] | Lake, topic: str, name: str | None = None) -> str:
+def decoded(records: DataFrame, *, key_as: str = "text", value_as: str = "text") -> DataFrame:
+    """Records with keys and values as text or JSON in place of bytes: of `read_topic`, or of `format("tidelog")`.
+
+    "bytes": as they are; "text": as UTF-8, what is none with U+FFFD in its place; "json": as VARIANT, whose fields SQL
+    names as `value:item::string`, null where it is no JSON. Raises `InvalidConfigError`.
+    """
+    check_forms(key_as=key_as, value_as=value_as)
+    forms = {"text": "string({0})", "json": "try_parse_json(string({0}))"}
+    shown = {name: forms[form].format(name) for name, form in (("key", key_as), ("value", value_as)) if form in forms}
+    return records.withColumns({name: expr(text) for name, text in shown.items()}) if shown else records
+
+
+def create_view(
+    spark: SparkSession,
+    lake: str | PathLike[str] | Lake,
+    topic: str,
+    name: str | None = None,
+    *,
+    key_as: str = "bytes",
+    value_as: str = "bytes",
+) -> str:
     """Make the topic a temporary view for SQL, named `name` or as the topic with `_` for `.` and `-`.
 
+    `key_as`, `value_as`: what it shows of them, see `decoded`.
     The view is live: each query sees what is there by then. What `delete_records` cuts off inside a segment
     afterwards shows until the segment is rewritten or the view is made again. Returns the view's name.
     """
     view = name or topic.replace(".", "_").replace("-", "_")
-    read_topic(spark, lake, topic).createOrReplaceTempView(view)
+    records = read_topic(spark, lake, topic)
+    decoded(records, key_as=key_as, value_as=value_as).createOrReplaceTempView(view)
     return view
 
 

@@ -19,9 +19,9 @@ from support.spark_queries import (
     texts,
 )
 
-from tidelog.log.errors import InvalidOptionError, LogTrimmedError, UnknownTopicError
+from tidelog.log.errors import InvalidConfigError, InvalidOptionError, LogTrimmedError, UnknownTopicError
 from tidelog.log.lake import Lake
-from tidelog.spark import create_view, read_topic, stream_topic
+from tidelog.spark import create_view, decoded, read_topic, stream_topic
 from tidelog.spark.session import VERIFY_PAGES
 
 
@@ -123,6 +123,23 @@ def test_a_session_of_the_callers_own_is_had_to_verify_pages_unless_it_says_othe
                 NATIVE_READS[read](own, lake)
     else:
         assert texts(read_topic(own, lake, "t")) == ["a valud"]
+
+
+def test_keys_and_values_are_shown_as_text_and_json(spark: SparkSession, lake: Lake) -> None:
+    lake.create_topic("j", partitions=1)
+    append(lake, "j", '{"item": "tea", "n": 2}', "no JSON", key=["ann", None])
+    native = read_topic(spark, lake, "j").orderBy("offset")
+    assert [tuple(row) for row in decoded(native, value_as="text").select("key", "value").collect()] == [
+        ("ann", '{"item": "tea", "n": 2}'),
+        (None, "no JSON"),
+    ]
+    create_view(spark, lake, "j", key_as="text", value_as="json")
+    found = spark.sql("SELECT key, value:item::string AS item, value:n::int AS n FROM j ORDER BY offset").collect()
+    assert [tuple(row) for row in found] == [("ann", "tea", 2), (None, None, None)]
+    records = source(spark, lake, subscribe="j")
+    assert decoded(records, key_as="bytes", value_as="bytes").schema == records.schema
+    with pytest.raises(InvalidConfigError, match="give one of bytes, text, json"):
+        decoded(records, value_as="avro")
 
 
 def test_time_travel_by_version_and_timestamp(spark: SparkSession, topic: Lake) -> None:
