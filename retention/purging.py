@@ -22,8 +22,8 @@ from tidelog.log.errors import (
     LogTrimmedError,
     NotATopicError,
     ObjectNotFoundError,
+    TidelogError,
     UnknownTopicError,
-    UnsupportedFormatError,
 )
 from tidelog.log.holds import Hold, Holder, held_version, read_holds
 from tidelog.log.lake import Lake
@@ -134,8 +134,10 @@ def purgeable(lake: Lake) -> list[str]:
                 found.append(name)
         except NotATopicError:
             continue
-        except (CorruptLogError, UnsupportedFormatError):  # it must not hide the others, and is named when it is tried
-            found.append(name)
+        except TidelogError as e:
+            if e.retriable:  # the store is away, say
+                raise
+            found.append(name)  # it must not hide the others, and is named when it is tried
     return found
 
 

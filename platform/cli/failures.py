@@ -111,6 +111,16 @@ def message_of(error: Exception) -> str:
     )
 
 
+def error_json(error: Exception) -> dict[str, Any]:
+    """An error as programs read it: its class, Kafka's code for it (-1: none), whether a repeat may help, the words."""
+    return {
+        "type": type(error).__name__,
+        "kafka_code": getattr(error, "kafka_code", -1),
+        "retriable": getattr(error, "retriable", False),
+        "message": message_of(error),
+    }
+
+
 def complain(message: str, *, debug: bool = False) -> None:
     """Print an error to stderr; with `debug`, where the one being handled happened, too."""
     if debug:

@@ -1,12 +1,12 @@
 """`tidelog topic …`: create, list, describe, alter, delete, delete-records."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidelog.cli import views
+from tidelog.cli.broken_topics import each_topic, tell_broken
 from tidelog.cli.failures import UsageProblemError
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, pairs, remember, session
 from tidelog.cli.record_deletion import offsets_from_file, offsets_from_options
@@ -61,20 +61,24 @@ def list_topics(
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """List topics. A pipe gets their names only, one a line."""
+    """List topics. A pipe gets their names only, one a line.
+
+    One that can't be opened is marked and told on stderr, and the exit code is 1.
+    """
     call = session(context, lake, output, debug, store)
     with call.open_lake() as opened:
-        found = [opened.summarize_topic(name) for name in opened.topics(internal=internal)]
+        found = each_topic(opened.topics(internal=internal), opened.summarize_topic)
     out = console()
     if call.as_json:
-        print_json([asdict(topic) for topic in found])
+        print_json([views.summary_json(name, topic) for name, topic in found.items()])
     elif not out.is_terminal:
-        for topic in found:
-            say(topic.name)
+        for name in found:
+            say(name)
     elif found:
         out.print(views.summaries(found))
     else:
         say("No topics yet. Create one: tidelog topic create NAME --partitions 8")
+    tell_broken(found)
 
 
 @topics.command("describe", epilog="Example: tidelog topic describe orders --all")

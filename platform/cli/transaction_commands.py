@@ -1,9 +1,11 @@
 """`tidelog transaction …`: list, describe, abort; `tidelog producer list`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from tidelog.cli.broken_topics import each_topic, tell_broken
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
 from tidelog.cli.terminal import console, print_json, say
 
@@ -104,12 +106,17 @@ def list_producers(
     output: FormatOption = None,
     debug: DebugOption = False,
 ) -> None:
-    """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed."""
+    """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed.
+
+    Of topics that can't be opened there are none to list; they are told on stderr, and the exit code is 1.
+    """
     call = session(context, lake, output, debug, store)
     from tidelog.cli import transaction_reading, transaction_views
 
     with call.open_lake() as opened:
-        found = transaction_reading.producers(opened, topic or [])
+        look = partial(transaction_reading.producers, opened)
+        by_topic = {name: look(name) for name in topic} if topic else each_topic(opened.topics(), look)
+    found = [(name, one) for name, known in by_topic.items() if isinstance(known, list) for one in known]
     out = console()
     if call.as_json:
         print_json(transaction_views.producers_json(found))
@@ -117,3 +124,4 @@ def list_producers(
         out.print(transaction_views.producers_table(found))
     else:
         say("No producers. One is remembered from its first record on, for transactional.id.expiration.ms.")
+    tell_broken(by_topic)

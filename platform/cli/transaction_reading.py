@@ -56,8 +56,7 @@ def transaction(lake: Lake, transactional_id: str) -> Shown:
     )
 
 
-def producers(lake: Lake, topics: list[str]) -> list[tuple[str, KnownProducer]]:
-    """(topic, idempotent producer) of these topics, or of all; by topic, partition and id."""
+def producers(lake: Lake, topic: str) -> list[KnownProducer]:
+    """The idempotent producers of a topic, by partition and id."""
     since_ms = lake.clock.now_ms() - lake.config().transactional_id_expiration_ms
-    states = {topic: lake.topic(topic).state() for topic in topics or lake.topics()}
-    return [(topic, one) for topic, state in states.items() for one in known_producers(state, since_ms)]
+    return list(known_producers(lake.topic(topic).state(), since_ms))

@@ -1,15 +1,18 @@
 """How topics, lakes and their configurations are shown: as JSON documents, and as tables for people."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
+from tidelog.cli.failures import error_json
 from tidelog.cli.terminal import in_words, number, size, table
 
 if TYPE_CHECKING:
     from tidelog.log.config import Row
+    from tidelog.log.errors import TidelogError
     from tidelog.log.lake import TopicDescription, TopicSummary
 
 
@@ -26,12 +29,21 @@ def topic_json(topic: "TopicDescription") -> dict[str, Any]:
     }
 
 
-def summaries(topics: Iterable["TopicSummary"]) -> Table:
-    """A table with a row for each topic."""
-    return table(
-        ["topic", ">partitions", ">offsets", ">segments", ">size"],
-        [(t.name, number(t.partitions), number(t.offsets), number(t.segments), size(t.bytes)) for t in topics],
-    )
+def summary_json(name: str, topic: "TopicSummary | TidelogError") -> dict[str, Any]:
+    """One topic in a list of topics; `offsets` is how many lie between start and end, over all partitions."""
+    return {"name": name, "error": error_json(topic)} if isinstance(topic, Exception) else asdict(topic)
+
+
+def summaries(topics: Mapping[str, "TopicSummary | TidelogError"]) -> Table:
+    """A table with a row for each topic; one that can't be opened is marked."""
+    rows: list[Sequence[str | Text]] = []
+    for name, topic in topics.items():
+        if isinstance(topic, Exception):
+            rows.append((name, Text("broken", "bold red"), "", "", ""))
+        else:
+            counts = (number(count) for count in (topic.partitions, topic.offsets, topic.segments))
+            rows.append((name, *counts, size(topic.bytes)))
+    return table(["topic", ">partitions", ">offsets", ">segments", ">size"], rows)
 
 
 def headline(topic: "TopicDescription") -> Text:

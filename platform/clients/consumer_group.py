@@ -41,6 +41,12 @@ class Trouble:
     deliver: bool
 
 
+def _not_available(topic: str, error: KafkaError) -> Trouble:
+    """That a topic of the subscription can't be read, in librdkafka's words and ours."""
+    text = f"Subscribed topic not available: {topic}: {error.str()}"
+    return Trouble(KafkaError(error.code(), text, retriable=error.retriable()), deliver=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """What is told next was assigned to this consumer as such a member."""
@@ -276,11 +282,12 @@ class GroupSide:
             return
         now_s = self._now_s()
         if not topics.due_s(now_s):
-            missing = topics.missing
+            missing, broken = topics.missing, topics.broken
             membership.subscribe(topics.look(now_s))
             for name in sorted(topics.missing - missing):
-                text = f"Subscribed topic not available: {name}: Broker: Unknown topic or partition"
-                self._tell(Trouble(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, text), deliver=True))
+                self._tell(_not_available(name, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            for name in sorted(topics.broken.keys() - broken.keys()):
+                self._tell(_not_available(name, kafka_error(topics.broken[name])))
         if self._polled or self.is_polling:
             self._polled = False
             membership.polled()

@@ -1,11 +1,15 @@
 """What a consumer subscribes to: names and patterns, the topics they stand for, and how many partitions those have."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tidelog.clients.errors import KafkaError, KafkaException
+from tidelog.log.errors import TidelogError
 from tidelog.log.lake import Lake
+
+R = TypeVar("R")
 
 # Between looks for a topic that was named and is not there.
 _MISSING_S = 1.0
@@ -46,7 +50,7 @@ def _refusal(reason: str) -> KafkaException:
 class Topics:
     """The topics of a subscription, looked up again every `interval_s` (below 0: never). Not for several threads.
 
-    `missing`: names that are not there.
+    `missing`: names that are not there. `broken`: topics that can't be opened, and why; the others are read.
     """
 
     lake: Lake
@@ -55,6 +59,7 @@ class Topics:
     create_missing: bool
     found: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
+    broken: dict[str, TidelogError] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
     _due_s: float = 0.0
 
@@ -63,16 +68,17 @@ class Topics:
         return max(0.0, self._due_s - now_s)
 
     def look(self, now_s: float) -> frozenset[str]:
-        """Look the topics up; internal ones count only by name. Raises tidelog's errors."""
+        """Look the topics up; internal ones count only by name. Raises errors that go away by themselves."""
         names = self.subscription.names
+        self.broken = {}
         if self.create_missing and self.lake.config().auto_create_topics_enable:
             for name in sorted(names):
-                self.lake.ensure_topic(name)
+                self._ask(name, self.lake.ensure_topic)
         listed = self.lake.topics() if self.subscription.patterns else []
         self.found = names | self.subscription.matches(listed)
         self._counts = self._count(self.found)
-        self.missing = names - self._counts.keys()
-        waits = [_MISSING_S] if self.missing else []
+        self.missing = names - self._counts.keys() - self.broken.keys()
+        waits = [_MISSING_S] if self.missing or self.broken else []
         waits += [self.interval_s] if self.interval_s >= 0 else []
         self._due_s = now_s + min(waits, default=float("inf"))
         return self.found
@@ -80,9 +86,19 @@ class Topics:
     def counts(self, topics: Iterable[str]) -> dict[str, int]:
         """How many partitions topics have, as of the last look; other members' topics are looked up then."""
         wanted = set(topics)
-        self._counts.update(self._count(wanted - self._counts.keys() - self.missing))
+        self._counts.update(self._count(wanted - self._counts.keys() - self.missing - self.broken.keys()))
         return {topic: self._counts[topic] for topic in wanted & self._counts.keys()}
 
     def _count(self, topics: Iterable[str]) -> dict[str, int]:
-        states = {topic: self.lake.peek(topic) for topic in topics}
+        states = {topic: self._ask(topic, self.lake.peek) for topic in topics}
         return {topic: state.partitions for topic, state in states.items() if state is not None}
+
+    def _ask(self, topic: str, ask: Callable[[str], R]) -> R | None:
+        """What the lake says of a topic; None for a broken one, which must not keep its reader from the others."""
+        try:
+            return ask(topic)
+        except TidelogError as e:
+            if e.retriable:
+                raise
+            self.broken[topic] = e
+            return None

@@ -28,7 +28,7 @@ from tidelog.log.check_report import (
 )
 from tidelog.log.check_topic import TopicOptions, check_topic
 from tidelog.log.clock import Clock, SystemClock
-from tidelog.log.errors import LakeNotFoundError, UnknownTopicError
+from tidelog.log.errors import LakeNotFoundError, StorageError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
 
@@ -90,10 +90,21 @@ def _check(storage: Storage, chosen: Sequence[str], deep: bool, progress: OnProg
     findings.extend(check_temporary_files("", unfinished_in(storage, ""), now_ms))
     summaries = []
     for topic in chosen:
-        summary, found = check_topic(storage, topic, TopicOptions(config, deep, progress, now_ms))
+        try:
+            summary, found = check_topic(storage, topic, TopicOptions(config, deep, progress, now_ms))
+        except StorageError as e:
+            if e.retriable:
+                raise
+            findings.append(_unreadable(topic, e))
+            continue
         summaries.append(summary)
         findings.extend(most_severe_first(found))
     return Report(storage.uri, deep, tuple(summaries), tuple(findings))
+
+
+def _unreadable(topic: str, error: StorageError) -> Finding:
+    todo = "Give the process the right to list and read the folder; what else is wrong there can't be said before."
+    return Finding(Kind.TOPIC_UNREADABLE, topic, "folder", f"The store refuses to list or read it: {error}", todo)
 
 
 def _storage_of(lake_or_storage: Lake | Storage) -> Storage:
@@ -118,9 +129,17 @@ def _topics_of(storage: Storage, topics: Sequence[str] | None) -> list[str]:
 
 
 def _tables(storage: Storage) -> list[str]:
-    return [
-        n for n in storage.list_folders("") if layout.LOG_FOLDER in storage.list_folders(n) or _has_data(storage, n)
-    ]
+    return [name for name in storage.list_folders("") if _is_table(storage, name)]
+
+
+def _is_table(storage: Storage, folder: str) -> bool:
+    """Whether a folder holds a table, or may hold one: it can't be listed."""
+    try:
+        return layout.LOG_FOLDER in storage.list_folders(folder) or _has_data(storage, folder)
+    except StorageError as e:
+        if e.retriable:
+            raise
+        return True
 
 
 def _has_data(storage: Storage, folder: str) -> bool:

@@ -10,7 +10,7 @@ from tidelog.log.check_overlay import Overlay
 from tidelog.log.check_repair import Operation, Plan, Refusal, Scene, Step, plan_topic
 from tidelog.log.check_report import Report
 from tidelog.log.check_topic import read_log
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.errors import ObjectNotFoundError, StorageError
 from tidelog.log.lake_file import lake_file
 from tidelog.log.storage.port import LeavesUnfinished, Storage
 
@@ -67,7 +67,12 @@ def mend(
 
 def _plan(storage: Storage, topic: str, now_ms: int) -> Plan:
     if topic:
-        return plan_topic(Scene(storage, topic, *read_log(storage, topic), now_ms))
+        try:
+            return plan_topic(Scene(storage, topic, *read_log(storage, topic), now_ms))
+        except StorageError as e:
+            if e.retriable:
+                raise
+            return [Refusal(topic, "folder", f"The store refuses to list or read it: {e}")]
     return [*_lake_file(storage), *_left_in_the_root(storage, now_ms)]
 
 

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     TOPIC_NAMES_COLLIDE = "topic-names-collide"
     NOT_A_TOPIC = "not-a-topic"
     LOG_MISSING = "log-missing"
+    TOPIC_UNREADABLE = "topic-unreadable"
     # the log's entries
     LOG_START_MISSING = "log-start-missing"
     FLOOR_WITHOUT_CHECKPOINT = "floor-without-checkpoint"

@@ -1,6 +1,6 @@
 """Checkpoints: finding the one to start from, and reading it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,15 +64,19 @@ def whole_checkpoints(listing: Iterable[ObjectInfo]) -> list[Checkpoint]:
     return whole
 
 
-def checkpoints_from(storage: Storage, folder: str, at_least: int) -> Iterator[Checkpoint]:
+def checkpoints_from(
+    storage: Storage, folder: str, at_least: int, listing: Callable[[], Iterable[ObjectInfo]] | None = None
+) -> Iterator[Checkpoint]:
     """The checkpoints to start from, of version `at_least` or newer: what `_last_checkpoint` names, then by listing.
 
-    Newest first. One that `_last_checkpoint` names may be gone. The listing is asked only when it comes to that.
+    Newest first. One that `_last_checkpoint` names may be gone. The `listing` of the log folder is asked only when it
+    comes to that.
     """
     hint = _hint(storage, folder)
     if hint is not None and hint.version >= at_least:
         yield hint
-    for found in reversed(whole_checkpoints(storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))):
+    listed = storage.list_after(f"{folder}/{layout.LOG_FOLDER}") if listing is None else listing()
+    for found in reversed(whole_checkpoints(listed)):
         if found.version >= at_least and found != hint:
             yield found
 

@@ -23,13 +23,12 @@ from tidelog.log.decisions import (
 )
 from tidelog.log.door import Door
 from tidelog.log.errors import (
-    CorruptLogError,
     InvalidConfigError,
     NotATopicError,
     PolicyViolationError,
+    TidelogError,
     TopicExistsError,
     UnknownTopicError,
-    UnsupportedFormatError,
 )
 from tidelog.log.lake_file import LakeFile
 from tidelog.log.machine import Committed
@@ -177,7 +176,10 @@ class Lake:
     # --- topics --------------------------------------------------------------------------------------------
 
     def topics(self, *, internal: bool = False) -> list[str]:
-        """The names of the lake's topics, sorted; internal ones (`__...`) where asked for."""
+        """The names of the lake's topics, sorted; internal ones (`__...`) where asked for.
+
+        A topic that can't be opened is among them: whatever looks at it says why.
+        """
         self.require_lake()
         return [
             n
@@ -191,7 +193,9 @@ class Lake:
             return self._log(name).door.refresh().exists
         except NotATopicError:
             return False
-        except (CorruptLogError, UnsupportedFormatError):
+        except TidelogError as e:
+            if e.retriable:  # the store is away, say
+                raise
             return True
 
     def _is_table(self, folder: str) -> bool:

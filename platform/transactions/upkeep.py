@@ -1,7 +1,6 @@
 """What maintenance does for transactions: finishes what dead producers left, forgets, tells a purge what to leave."""
 
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 
 from tidelog.log import names
@@ -61,8 +60,12 @@ class TransactionUpkeep:
         done, now_ms = self._log.done_so_far(), self._lake.clock.now_ms()
         retired = 0
         for topic in self._lake.topics():
-            with suppress(CorruptLogError, UnsupportedFormatError):  # its markers wait until it can be opened
+            try:
                 retired += self._lake.commit(topic, lambda state: decide_retire(state, done, now_ms)).response
+            except TidelogError as e:
+                if e.retriable:
+                    raise
+                # Its markers wait until it can be opened.
         return retired
 
     def settle(self, topic: str) -> None:

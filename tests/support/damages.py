@@ -222,6 +222,18 @@ def an_entry_without_permission() -> Patient:
     return patient
 
 
+@damage(Kind.TOPIC_UNREADABLE, "folder")
+def a_topic_without_permission() -> Patient:
+    patient = Patient()
+
+    def deny(_: str, path: str, __: str) -> None:
+        if path == "orders" or path.startswith("orders/"):
+            raise StoragePermissionError(f"{path}: permission denied.")
+
+    patient.storage.hook = deny
+    return patient
+
+
 @damage(Kind.FORMAT_UNSUPPORTED, "entry 3")
 def protocol_upgraded() -> Patient:
     features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
