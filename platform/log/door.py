@@ -234,7 +234,7 @@ class Door(Generic[S]):
                         lookup.require(outcome.actions)
                     if durable:
                         self._sync(() if outcome.synced else outcome.actions)
-                    require_proof(self.storage, self.path(layout.PROBE_FILE))
+                    require_proof(self.storage, self.folder, self._ids)
                     pending = self._prepare(request, outcome, durable)
                 ahead = False
                 if self._attempt(request, pending, again, deadline):

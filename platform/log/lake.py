@@ -118,7 +118,7 @@ class Lake:
         self._row_logs: dict[str, RowLog[Any]] = {}
         self._lock = threading.Lock()
         self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
-        self._file = LakeFile(self.storage, self.clock, create)
+        self._file = LakeFile(self.storage, self.clock, self.ids, create)
 
     @property
     def uri(self) -> str:

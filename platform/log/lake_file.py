@@ -7,7 +7,7 @@ from typing import Final
 import orjson
 
 from tidelog.log import layout
-from tidelog.log.clock import Clock
+from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig
 from tidelog.log.errors import (
     InvalidConfigError,
@@ -39,9 +39,10 @@ class LakeFile:
     `parse_lake_file` does.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, create: bool | None) -> None:
+    def __init__(self, storage: Storage, clock: Clock, ids: Ids, create: bool | None) -> None:
         self._storage = storage
         self._clock = clock
+        self._ids = ids
         self._config = LakeConfig.parse({})
         self._data: bytes | None = None
         self._looked_s = float("-inf")
@@ -89,7 +90,7 @@ class LakeFile:
     def ensure(self) -> None:
         """Create the lake unless it is there: whatever writes the first thing into a lake calls this before."""
         if self._data is None and not self._look():
-            create_first(self._storage, layout.LAKE_FILE, lake_file({}))
+            create_first(self._storage, layout.LAKE_FILE, lake_file({}), self._ids)
             self.reload()
 
     def replace(self, config: LakeConfig) -> None:

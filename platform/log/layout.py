@@ -5,7 +5,9 @@ FLOOR_FOLDER = "_tidelog/floor"
 # What running jobs hold.
 HOLDS_FOLDER = "_tidelog/holds"
 # Created by a writer that tries whether its store honours put-if-absent.
-PROBE_FILE = "_tidelog/probe"
+PROBES_FOLDER = "_tidelog/probes"
+# Of folders directly below a lake's root, in which the store is tried before there is a lake.
+PROOF_PREFIX = "__tidelog-proof-"
 # What `tidelog check --repair` took out of the log.
 ASIDE_FOLDER = "_tidelog/torn"
 # Of a table of rows: its files.

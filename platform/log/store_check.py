@@ -5,21 +5,19 @@ Everything is tried in a folder of its own, which is removed at the end. Each de
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
-from threading import Barrier, Lock
+from threading import Lock
 from typing import Any, Final
 
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.errors import ObjectNotFoundError, StorageError
 from tidelog.log.storage.port import Storage, TakenOnTrust
+from tidelog.log.storage.proving import RACERS, RACES, ways_to, winners
 
 OBJECTS: Final = 12
-RACERS: Final = 8
-RACES: Final = 10
 LARGE_BYTES: Final = 11 * 1024 * 1024
 # Ages are told by the store's clock alone, so one that is off does no harm; but people would wonder.
 CLOCK_OFF_MS: Final = 60_000
@@ -129,13 +127,10 @@ class _Bench:
         with self._timed("put-if-absent", name):
             return self.storage.put_if_absent(self.path(name), data)
 
-    def race(self, name: str, data: bytes) -> bool | None:
-        """None: the store left it open whether this call won."""
+    def race(self, ways: list[Storage], start: int, name: str) -> list[bool | None]:
+        """Writers at once, each with its own number as bytes: whether each won, None where the store left it open."""
         self._remember(name)
-        try:
-            return self.storage.put_if_absent(self.path(name), data)
-        except StorageError:
-            return None
+        return winners(ways, start, self.path(name), [b"%d" % racer for racer in range(RACERS)])
 
     def get(self, name: str) -> bytes | None:
         with self._timed("get"):
@@ -229,27 +224,21 @@ def _refuse_what_is_there(bench: _Bench) -> str:
 
 def _one_winner(bench: _Bench) -> str:
     unanswered = 0
-    with ThreadPoolExecutor(RACERS) as racers:
-        for i in range(RACES):
-            start = Barrier(RACERS)
-
-            def run(racer: int, name: str = f"race/{i:03}", start: Barrier = start) -> bool | None:
-                start.wait()
-                return bench.race(name, b"%d" % racer)
-
-            answers = list(racers.map(run, range(RACERS)))
-            winners = [racer for racer, won in enumerate(answers) if won]
-            unanswered += answers.count(None)
-            there = bench.get(f"race/{i:03}")
-            if len(winners) > 1:
-                raise _FailedError(
-                    f"{len(winners)} of {RACERS} writers at once were told that they had created one object:"
-                    " acknowledged records would be lost."
-                )
-            if winners and there != b"%d" % winners[0]:
-                raise _FailedError("A writer was told that it had created an object, and another's bytes were there.")
-            if not winners and (there is None or answers[int(there)] is False):
-                raise _FailedError(f"None of {RACERS} writers at once created the object that all of them wanted.")
+    ways = ways_to(bench.storage)
+    for i in range(RACES):
+        answers = bench.race(ways, i * RACERS, f"race/{i:03}")
+        won = [racer for racer, one in enumerate(answers) if one]
+        unanswered += answers.count(None)
+        there = bench.get(f"race/{i:03}")
+        if len(won) > 1:
+            raise _FailedError(
+                f"{len(won)} of {RACERS} writers at once were told that they had created one object:"
+                " acknowledged records would be lost."
+            )
+        if won and there != b"%d" % won[0]:
+            raise _FailedError("A writer was told that it had created an object, and another's bytes were there.")
+        if not won and (there is None or answers[int(there)] is False):
+            raise _FailedError(f"None of {RACERS} writers at once created the object that all of them wanted.")
     seen = f"{RACES} objects, each wanted by {RACERS} writers at once, were created by one of them."
     return seen + (f" The store left {unanswered} of {RACES * RACERS} calls without a clear answer." * bool(unanswered))
 

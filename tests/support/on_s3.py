@@ -70,6 +70,9 @@ class DistantFaultyStorage(FaultyStorage):
     def proven(self, seen: bool) -> None:
         self.inner.proven = seen
 
+    def by_address(self) -> list[ObjectStorage]:
+        return self.inner.by_address()
+
     def helpers(self) -> Helpers:
         return self.inner.helpers()
 

@@ -74,18 +74,18 @@ class SmallS3:
 
 
 @contextmanager
-def small_s3(**wrong: object) -> Iterator[SmallS3]:
-    """A running server; it is told what to do wrong as `SmallS3` has it."""
+def small_s3(at: tuple[str, int] = ("127.0.0.1", 0), **wrong: object) -> Iterator[SmallS3]:
+    """A running server at an address and a port, 0 for a free one; it is told what to do wrong as `SmallS3` has it."""
     small = SmallS3(**wrong)  # type: ignore[arg-type]
 
     class Handler(_Handler):
         s3 = small
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(at, Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    small.url = f"http://127.0.0.1:{server.server_port}"
+    small.url = f"http://{at[0]}:{server.server_port}"
     try:
         yield small
     finally:

@@ -1,23 +1,30 @@
 """A store that does not honour put-if-absent is refused before a lake in it comes to harm."""
 
+import re
+import socket
+import threading
+from collections import Counter
+from typing import Any
+
 import pytest
 from obstore.store import MemoryStore
 from support.faults import FaultyStorage
 from support.logs import values
 from support.small_s3 import SmallS3, small_s3
 
+from tidelog.log.clock import SystemIds
 from tidelog.log.errors import StorageError, UnsafeStoreError
 from tidelog.log.lake import Lake
-from tidelog.log.layout import PROBE_FILE
+from tidelog.log.layout import PROBES_FOLDER, PROOF_PREFIX
 from tidelog.log.storage import MemoryStorage, ObjectStorage, Storage, open_storage
 from tidelog.log.storage.port import TakenOnTrust
-from tidelog.log.storage.proving import create_first
+from tidelog.log.storage.proving import RACERS, RACES, create_first
 from tidelog.log.storage.requests import RequestKind, Requests
 
 URI = "s3://bucket/lake"
 REFUSAL = (
-    rf"The store of {URI} \(http://127\.0\.0\.1:\d+\) does not honour put-if-absent: it created \S+ again"
-    rf" .*If-None-Match.*Nothing was changed\. .*tidelog check --store {URI}"
+    rf"The store of {URI} \(http://127\.0\.0\.1:\d+\) does not honour put-if-absent: .*If-None-Match"
+    rf".*Nothing was changed\. .*tidelog check --store {URI}"
 )
 
 
@@ -47,7 +54,7 @@ def test_a_lake_that_is_there_is_read_and_not_written():
             assert log_of(s3) == {path: data for path, data in before.items() if "_delta_log" in path}
             with pytest.raises(UnsafeStoreError):
                 lake.create_topic("u")
-        assert PROBE_FILE not in "".join(s3.objects)
+        assert set(s3.objects) == set(before)
 
 
 def log_of(s3: SmallS3) -> dict[str, bytes]:
@@ -55,30 +62,115 @@ def log_of(s3: SmallS3) -> dict[str, bytes]:
 
 
 def test_a_process_tries_a_store_once():
-    made: list[str] = []
-    requests = Requests(lambda kind, path: made.append(path) if kind is RequestKind.CONDITIONAL_PUT else None)
+    """Its requests are those that docs/object-stores.md states."""
+    made: Counter[str] = Counter()
+    requests = Requests(lambda kind, path: made.update([told(kind, path)]))
     storage = objects(requests)
+    proof = {f"conditional_put {PROOF_PREFIX}": 160, f"delete {PROOF_PREFIX}": 20}
     with Lake(URI, storage=storage) as lake:
-        assert made == ["__lake.json", "__lake.json"]
+        # Of the gets, two look whether there is a lake, and one at the lake that was made. A store in memory refuses
+        # without S3's number for it, and is asked once more by HEAD each time.
+        assert {what: n for what, n in made.items() if not what.startswith("head")} == {
+            **proof,
+            "conditional_put __lake.json": 2,
+            "get __lake.json": 3,
+            "list": 1,
+        }
         for text in "abc":
             lake.topic("t").append(values(text))
     assert storage.proven
-    assert not any(path.endswith(PROBE_FILE) for path in made)
+    assert probes(made) == proof
 
     made.clear()
     other = ObjectStorage(URI, store=storage._store, requests=requests)
     with Lake(URI, storage=other) as lake:
         list(lake.topic("t").read(0))
-        assert made == []
+        assert probes(made) == {}
         lake.topic("t").append(values("d"))
         lake.topic("t").append(values("e"))
         lake.topic("u").append(values("f"))
-    # The object that is tried stays: from then on a process asks for it once.
-    assert [path for path in made if "_delta_log" not in path] == [f"t/{PROBE_FILE}"] * 2
+    # A folder's first writer that has no proof yet races, and marks that; from then on a process asks for the mark.
+    assert probes(made) == {"get t probe": 1, "conditional_put t probe": 160 + 2}
     made.clear()
     with Lake(URI, storage=ObjectStorage(URI, store=storage._store, requests=requests)) as lake:
         lake.topic("t").append(values("g"))
-    assert [path for path in made if "_delta_log" not in path] == [f"t/{PROBE_FILE}"]
+    assert probes(made) == {"get t probe": 1, "conditional_put t probe": 1}
+
+
+def told(kind: RequestKind, path: str) -> str:
+    if kind is RequestKind.LIST:
+        return "list"
+    folder, _, rest = path.partition("/")
+    if folder.startswith(PROOF_PREFIX):
+        return f"{kind.value} {PROOF_PREFIX}"
+    return f"{kind.value} {folder} probe" if rest.startswith(PROBES_FOLDER) else f"{kind.value} {path}"
+
+
+def probes(made: Counter[str]) -> dict[str, int]:
+    return {what: n for what, n in made.items() if what.endswith(("probe", PROOF_PREFIX)) and "head" not in what}
+
+
+# --- stores that refuse what is there, and let two create one name at once ------------------------------------
+
+
+def racing() -> dict[str, Any]:
+    """A server that looks whether a name is there for all writers at once, and then stores for all."""
+    return {"looks_early": re.compile(r"-[^/]+/\d\d$"), "at_once": threading.Barrier(RACERS)}
+
+
+RACED = rf"{RACERS} of {RACERS} writers at once .*Nothing was changed\. .*tidelog check --store {URI}"
+
+
+def test_a_lake_is_not_created_where_two_win_a_race():
+    with small_s3(**racing()) as s3:
+        with pytest.raises(UnsafeStoreError, match=RACED):
+            Lake(URI, options=s3.options)
+        assert s3.objects == {}
+
+
+def test_a_lake_is_not_written_where_two_win_a_race():
+    """It came from another store, whose marks say nothing of this one."""
+    with small_s3() as good:
+        for _ in range(2):
+            with Lake(URI, options=good.options) as lake:
+                lake.topic("t").append(values("a"))
+        assert any(PROBES_FOLDER in path for path in good.objects)
+        with small_s3(objects=dict(good.objects), **racing()) as s3:
+            with Lake(URI, options=s3.options) as lake:
+                for _ in range(2):
+                    with pytest.raises(UnsafeStoreError, match=RACED):
+                        lake.topic("t").append(values("b"))
+            assert log_of(s3) == log_of(good)
+            assert {p for p in s3.objects if "_tidelog" in p} == {p for p in good.objects if "_tidelog" in p}
+
+
+def test_a_store_is_tried_at_each_address_of_its_name(monkeypatch: pytest.MonkeyPatch):
+    """Two gateways, of which each decides races by itself: a name is created at both."""
+    with small_s3() as one:
+        port = int(one.url.rpartition(":")[2])
+        with small_s3(at=("127.0.0.2", port)) as two:
+            options = {**one.options, "lake.s3.endpoint": f"http://localhost:{port}"}
+            resolves_to(monkeypatch, port, "127.0.0.1", "127.0.0.2")
+            with pytest.raises(UnsafeStoreError, match=f"2 of {RACERS} writers at once"):
+                Lake(URI, options=options)
+            assert not any("__lake.json" in path for path in [*one.objects, *two.objects])
+            two.objects = one.objects  # from now on they are gateways of one store
+            two.lock = one.lock
+            Lake(URI, options=options).close()
+            assert sum("PUT" in line for line in two.seen) >= RACES
+
+
+def test_an_address_that_does_not_answer_is_passed_over(monkeypatch: pytest.MonkeyPatch):
+    with small_s3() as s3:
+        port = int(s3.url.rpartition(":")[2])
+        resolves_to(monkeypatch, port, "127.0.0.1", "127.0.0.2")
+        with Lake(URI, options={**s3.options, "lake.s3.endpoint": f"http://localhost:{port}"}) as lake:
+            lake.topic("t").append(values("a"))
+
+
+def resolves_to(monkeypatch: pytest.MonkeyPatch, port: int, *hosts: str) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port)) for host in hosts]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_named: found)
 
 
 def test_an_object_deleted_meanwhile_is_no_proof_against_the_store():
@@ -87,13 +179,14 @@ def test_an_object_deleted_meanwhile_is_no_proof_against_the_store():
     calls: list[str] = []
 
     def deleted_once(path: str, data: bytes) -> bool:
-        calls.append(path)
-        if len(calls) == 2:
-            storage.delete(path)
+        if path == "a":
+            calls.append(path)
+            if len(calls) == 2:
+                storage.delete(path)
         return real(path, data)
 
     storage.put_if_absent = deleted_once  # type: ignore[method-assign]
-    assert create_first(storage, "a", b"1") is True
+    assert create_first(storage, "a", b"1", SystemIds()) is True
     assert (storage.proven, len(calls)) == (True, 3)
 
 
@@ -105,10 +198,10 @@ def test_no_answer_proves_nothing():
 
     real, storage.put_if_absent = storage.put_if_absent, silent  # type: ignore[method-assign]
     with pytest.raises(StorageError, match="no"):
-        create_first(storage, "a", b"1")
+        create_first(storage, "a", b"1", SystemIds())
     assert not storage.proven
     storage.put_if_absent = real  # type: ignore[method-assign]
-    assert create_first(storage, "a", b"1") is True
+    assert create_first(storage, "a", b"1", SystemIds()) is True
     assert storage.proven
 
 

@@ -72,7 +72,7 @@ def test_a_server_that_ignores_conditions():
 
 
 def test_a_server_that_looks_before_the_object_comes():
-    """It refuses what is there, and yet lets two create one object at once, which the start-up probe can't see."""
+    """It refuses what is there, and yet lets two create one object at once."""
     with small_s3(looks_early=re.compile("/race/"), at_once=threading.Barrier(RACERS)) as s3:
         found = failed(tried(open_storage(URI, s3.options)))
         assert list(found) == [DEMANDS[2]]
@@ -104,7 +104,7 @@ def test_races_without_clear_answers_are_no_failure():
     report = tried(FaultyStorage(MemoryStorage("m"), lost_answers))
     assert report.fit
     (race,) = [trial.seen for trial in report.trials if trial.demand == DEMANDS[2]]
-    assert "left 80 of 80 calls without a clear answer" in race
+    assert "left 160 of 160 calls without a clear answer" in race
 
 
 def test_what_can_not_be_removed_is_told():

@@ -66,6 +66,7 @@ class ObjectStorage:
             connected = Connected(store, Secrets(), type(store).__name__)
         self._store, self._secrets = connected.store, connected.secrets
         self._place = connected.place
+        self._by_address = connected.by_address
         self.proven = False
 
     def __repr__(self) -> str:
@@ -80,6 +81,13 @@ class ObjectStorage:
     def place(self) -> str:
         """The server's address, or whose service it is."""
         return self._place
+
+    def by_address(self) -> list["ObjectStorage"]:
+        """The store by each address of its server's name, where this has several (`objects_connecting`)."""
+        found = [ObjectStorage(self._uri, store=store, requests=self.requests) for store in self._by_address()]
+        for way in found:
+            way._secrets, way._place = self._secrets, self._place
+        return found
 
     # --- reading -------------------------------------------------------------------------------------------
 

@@ -1,16 +1,19 @@
 """From an object store's address and options to obstore's store."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 from obstore.store import ObjectStore, from_url
 
 from tidelog.log.errors import InvalidConfigError
 from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
-from tidelog.log.storage.options import Secrets, connection
+from tidelog.log.storage.options import Connection, Secrets, connection, endpoint_keys
 
 # How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. Who
 # calls the store may go on after that, by time; so what all repeats together make is bounded by time, and not by a
@@ -38,11 +41,15 @@ def retries(told: Mapping[str, int]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """obstore's store; the secrets that its messages must not hold; the server, for messages."""
+    """obstore's store; the secrets that its messages must not hold; the server, for messages.
+
+    `by_address()`: a store for each address that the server's name has, none where it has one; see `_by_address`.
+    """
 
     store: ObjectStore
     secrets: Secrets
     place: str
+    by_address: Callable[[], list[ObjectStore]] = list
 
 
 def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Connected:
@@ -51,9 +58,13 @@ def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
     Raises `InvalidConfigError`, whose message holds no secret either.
     """
     told = connection(uri.partition(":")[0].lower(), options, environment, lambda name: read_profile(name, environment))
+    return Connected(_open(uri, told), told.secrets, told.place, partial(_by_address, uri, told))
+
+
+def _open(uri: str, told: Connection) -> ObjectStore:
     keys = told.keys
     try:
-        store = from_url(
+        return from_url(
             uri,
             config=cast(Any, dict(told.config)),
             client_options=cast(Any, dict(told.client)),
@@ -65,4 +76,32 @@ def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
             f"The store {uri} can't be opened as configured: {describe(error, told.secrets)}. Correct the store's"
             " options, or the address."
         ) from None
-    return Connected(store, told.secrets, told.place)
+
+
+def _by_address(uri: str, told: Connection) -> list[ObjectStore]:
+    """The store by each address of the endpoint's name, which takes the name's place; requests are not repeated.
+
+    None where that would reach another thing: a certificate is for the name (TLS), a proxy resolves it, a bucket is
+    told by it. There each of a client's connections takes an address of the name's by chance, one for each request that
+    is under way.
+    """
+    keys = endpoint_keys(told.config)
+    if not keys or "proxy_url" in told.client or told.config.get("virtual_hosted_style_request") == "true":
+        return []
+    return [
+        _open(uri, replace(told, config={**told.config, **dict.fromkeys(keys, endpoint)}, retry={"max_retries": 0}))
+        for endpoint in _addressed(told.config[keys[0]])
+    ]
+
+
+def _addressed(endpoint: str) -> list[str]:
+    parts = urlsplit(endpoint)
+    if parts.scheme.lower() != "http" or not parts.hostname:
+        return []
+    port = parts.port or 80
+    try:
+        found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
+    except OSError:
+        return []
+    hosts = dict.fromkeys(f"[{at[0]}]" if family == socket.AF_INET6 else at[0] for family, _, _, _, at in found)
+    return [parts._replace(netloc=f"{host}:{port}").geturl() for host in hosts] if len(hosts) > 1 else []

@@ -172,7 +172,7 @@ def connection(
             raise InvalidConfigError(f"Option {name!r} is given twice, the other time as {option.key!r}. Give it once.")
         if not there:
             (client if option.part == "client" else config)[option.key] = _parsed(option, value)
-    endpoint = next((v for k, v in config.items() if _plain(k) in _ENDPOINTS), "")
+    endpoint = next((config[name] for name in endpoint_keys(config)), "")
     _allow_http(endpoint, client)
     secrets = [value for name, value in {**options, **given}.items() if is_secret(name)]
     hidden = Secrets(s for s in secrets if len(s) >= _SECRET_LENGTH)
@@ -256,6 +256,11 @@ def _parsed(option: Option, value: str) -> str:
             raise InvalidConfigError(f"Option {option.name!r} is {value!r}. Set it to a whole number of {what}.")
         return f"{int(value)}ms"
     return value
+
+
+def endpoint_keys(config: Mapping[str, str]) -> list[str]:
+    """The names under which a store's configuration holds its server's address."""
+    return [name for name in config if _plain(name) in _ENDPOINTS]
 
 
 def _allow_http(endpoint: str, client: dict[str, str]) -> None:

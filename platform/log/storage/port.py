@@ -15,7 +15,7 @@ Contracts that hold for every adapter, and that the contract suite checks:
   `head`, `open`, `sync` and `delete` nothing is there. On a local disk a folder stays when its last object goes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -117,7 +117,7 @@ class Storage(Protocol):
 class TakenOnTrust(Protocol):
     """A store whose put-if-absent is a server's, which may not honour it: `proving` tries before anything changes.
 
-    `proven`: whether it was seen to refuse what is there. `place`: the server, for messages.
+    `proven`: whether it was seen to honour it. `place`: the server, for messages.
     """
 
     proven: bool
@@ -125,6 +125,13 @@ class TakenOnTrust(Protocol):
     @property
     def place(self) -> str:
         """The server's address, as the store is told it."""
+        ...
+
+    def by_address(self) -> Sequence[Storage]:
+        """The store by each address that the server's name has, by requests that are not repeated.
+
+        None where the name has one address, or where which one is taken can't be chosen.
+        """
         ...
 
 
