@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.log.lake import Lake
+
 PROGRAMS = Path(__file__).with_name("confluent")
 
 Run = Callable[..., list[str]]
@@ -18,7 +20,8 @@ Run = Callable[..., list[str]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Run a program on a lake of the test's own; returns the lines that it prints."""
+    """Run a program on a lake of the test's own, there before it as a broker would be; returns the lines it prints."""
+    Lake(str(tmp_path / "lake")).close()
 
     def run(program: str, *arguments: str, stdin: str = "") -> list[str]:
         text = (PROGRAMS / program).read_text(encoding="utf-8")

@@ -220,6 +220,8 @@ def test_with_asyncio_it_may_be_a_coroutine_function_and_comes_while_nothing_els
         await asyncio.sleep(0)
         kinds.add(json.loads(text)["type"])
 
+    Lake(str(tmp_path)).close()
+
     async def main() -> None:
         conf = {"lake": str(tmp_path), "group.id": "g", "stats_cb": tell, **QUICK}
         async with AIOProducer(conf), AIOConsumer(conf) as reader:
