@@ -223,3 +223,17 @@ def test_parts_of_a_checkpoint_count_when_all_are_there() -> None:
     objects = [ObjectInfo(name, 1, 0) for name in names]
     assert whole_checkpoints(objects) == [Checkpoint(5, tuple(n.rpartition("/")[2] for n in names))]
     assert whole_checkpoints(objects[:2]) == []
+
+
+def test_a_topic_with_a_day_of_time_travel_keeps_its_entries_beside_one_without() -> None:
+    lake, _, clock = memory_lake()
+    lake.alter_config({"log.checkpoint.interval": "10"})
+    lake.create_topic("plain")
+    lake.create_topic("day", config={"log.min.age.ms": "86400000"})
+    for _ in range(40):
+        clock.pass_s(60)
+        for topic in ("plain", "day"):
+            lake.topic(topic).append(values("a"))
+    lake.close()
+    assert lake.oldest_version("day") == 0
+    assert lake.oldest_version("plain") > 10
