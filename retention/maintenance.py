@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tidelog.log.config import TopicConfig
 from tidelog.log.decisions import Outcome
 from tidelog.log.errors import InvalidConfigError, TidelogError, TopicChangedError, UnknownTopicError
-from tidelog.log.holds import Holder
+from tidelog.log.holds import Holder, Onlooker
 from tidelog.log.lake import Lake
 from tidelog.log.positions import GroupUpkeep
 from tidelog.log.row_log import RowLog
@@ -57,7 +57,7 @@ def maintain(
     """Do the parts `only` of maintenance on the topics named, on those whose whole name `pattern` matches, or on all.
 
     `now_ms` is the time that the plans see (ms since the epoch), by default the lake's clock's. `dry_run` plans, each
-    part on what is there now, and changes nothing but the run's own holds. `groups` are looked after when no topics
+    part on what is there now, and writes nothing. `groups` are looked after when no topics
     are chosen. `needed` tells a purge which files undone transactions name. What fails is named in the report, and the
     rest goes on.
     Raises `re.error` for a pattern that is none, `StorageError` or `InvalidConfigError` when the lake can't be listed
@@ -67,7 +67,8 @@ def maintain(
     run_id = lake.ids.new()
     at_ms = lake.clock.now_ms() if now_ms is None else now_ms
     report = Report(run_id, lake.uri, at_ms, dry_run)
-    with Holder(lake.storage, lake.clock, lake.ids, f"maintenance run {run_id}") as holder:
+    holds = Onlooker if dry_run else Holder
+    with holds(lake.storage, lake.clock, lake.ids, f"maintenance run {run_id}") as holder:
         run = _Run(
             lake,
             run_id,

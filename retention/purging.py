@@ -177,7 +177,7 @@ class Purger:
         """Let go of what a topic, which may be deleted, needs no more.
 
         `now_ms` moves what counts for now (ms since the epoch); files and entries of the last 10 s stay whatever it
-        is. Nothing of the partitions in `spare` goes. `dry_run` changes nothing but the job's hold.
+        is. Nothing of the partitions in `spare` goes. `dry_run` changes nothing.
         Raises `StorageError`, `CorruptLogError`, `InvalidConfigError`.
         """
         log = self.lake.log(topic)

@@ -1,5 +1,6 @@
 """How a command fails: one message on stderr, and an exit code that scripts can rely on."""
 
+import io
 import logging
 import os
 import sys
@@ -12,7 +13,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
-from tidelog.cli.terminal import say
+from tidelog.cli.terminal import say, shows_unicode
 from tidelog.log.errors import TidelogError
 
 FAILED = 1
@@ -57,11 +58,13 @@ class LoneCommand(TyperCommand):
 def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> int:
     """Carry out a command line (the process's own unless `arguments` are given); its exit code (`EXIT_CODES`)."""
     code: object = 0
+    prepare_streams()
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         app(args=given, prog_name=name)
     except SystemExit as e:
-        code = e.code
+        # Help that is printed to a closed pipe ends the process by an error's code.
+        code = 0 if isinstance(e.__context__, BrokenPipeError) else e.code
     except Exception as e:
         complain(message_of(e), debug="--debug" in given)
         code = FAILED
@@ -75,6 +78,16 @@ def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | 
             complain(message_of(e))
             code = FAILED
     return code if isinstance(code, int) else FAILED if code else 0
+
+
+def prepare_streams() -> None:
+    """Give a process the streams that it was started without, and let none fail at a character that it can't show."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the process
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper) and not shows_unicode(stream):
+            stream.reconfigure(errors="replace")
 
 
 @contextmanager

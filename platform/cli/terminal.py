@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Sequence
 from inspect import cleandoc
-from typing import Any
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console
@@ -51,7 +51,12 @@ def say(text: str | Text, *, stderr: bool = False) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document to stdout."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=not shows_unicode(sys.stdout), indent=2) + "\n")
+
+
+def shows_unicode(stream: TextIO) -> bool:
+    """Whether a stream takes every character: one of a C locale does not."""
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:

@@ -157,8 +157,9 @@ def _unknown(name: Any, own: Iterable[str]) -> str:
     known = [*own, *IGNORED, *REFUSED, NESTED]
     # A client's own keys first: what differs by case or by - and _ alone, then what is nearest
     plain = {_plain(candidate): candidate for candidate in reversed(known)}
-    near = plain.get(_plain(str(name))) or get_close_matches(str(name), known, n=1, cutoff=0.0)[0]
-    return f'No such configuration property: "{name}". The nearest known one is "{near}".'
+    near = plain.get(_plain(str(name))) or next(iter(get_close_matches(str(name), known, n=1)), None)
+    advice = f'The nearest known one is "{near}".' if near else "docs/clients.md has all of them."
+    return f'No such configuration property: "{name}". {advice}'
 
 
 def _plain(name: str) -> str:

@@ -73,10 +73,10 @@ class Settings:
                 f"Configuration {name} is no key of a {cls.LEVEL}, so it would do nothing. {cls.ELSEWHERE[name]}"
             )
         known = [*cls.KEYS, *cls.ALIASES, *cls.REFUSED]
-        near = get_close_matches(str(name), known, n=1, cutoff=0.0)
+        near = get_close_matches(str(name), known, n=1)
+        advice = f"The nearest known key is {near[0]!r}." if near else "docs/configuration.md has all keys."
         raise InvalidConfigError(
-            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nobody reads would do nothing. The nearest "
-            f"known key is {near[0]!r}."
+            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nobody reads would do nothing. {advice}"
         )
 
     @classmethod

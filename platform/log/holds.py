@@ -191,3 +191,18 @@ class Holder:
                 self.renew()
             except StorageError:
                 continue  # the next one comes soon, and `stands` tells
+
+
+class Onlooker(Holder):
+    """A dry run's holder, which holds nothing and so needs no right to write: what it looks at may go meanwhile."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def hold(self, folder: str, look: Callable[[], int]) -> int:  # noqa: ARG002 - no log is held
+        """The head's version."""
+        return look()
+
+    def store_ms(self, folder: str) -> int | None:  # noqa: ARG002 - this machine's clock stands for the store's
+        """The time by this machine's clock (ms since the epoch)."""
+        return self.clock.now_ms()

@@ -7,14 +7,17 @@ from support.logs import FakeClock, memory_lake, open_lake, read_offsets, values
 
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset
+from tidelog.groups.pending_offsets import LoggedOffsets
+from tidelog.groups.upkeep import GroupsAndTransactions
 from tidelog.log.actions import decode_entry
 from tidelog.log.check import Severity, check_lake
-from tidelog.log.errors import StorageUnavailableError
+from tidelog.log.errors import StoragePermissionError, StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.layout import entry_path
 from tidelog.log.storage import Storage
 from tidelog.retention.clocks import clock_problem
 from tidelog.retention.maintenance import maintain
+from tidelog.transactions.upkeep import TransactionUpkeep
 
 DAY_MS = 86_400_000
 
@@ -131,6 +134,27 @@ def test_a_dry_run_says_the_same_and_changes_nothing() -> None:
     assert (report.topics[0].merge.before.files, report.topics[0].merge.after.files) == (5, 2)
     assert report.to_json()["dry_run"] is True
     assert list(storage.list_after("t/_tidelog/holds")) == []
+
+
+def test_a_dry_run_needs_no_right_to_write() -> None:
+    _, storage, clock = fed(retention_ms="3500", log_min_age_ms="10000")
+    clock.pass_s(120)
+    asked: list[str] = []
+
+    def deny(method: str, path: str, phase: str) -> None:
+        if method in ("put", "put_if_absent", "create", "delete", "sync"):
+            asked.append(f"{method} {path}")
+            raise StoragePermissionError(f"{path}: permission denied")
+
+    storage.hook = deny
+    reader = open_lake(storage, clock)
+    groups = GroupLog(reader)
+    upkeep = TransactionUpkeep(reader, LoggedOffsets(groups))
+    both = GroupsAndTransactions(groups, upkeep)
+    report = maintain(reader, dry_run=True, groups=both, needed=upkeep.needed_files)
+    assert report.failures() == []
+    assert asked == []
+    assert report.topics[0].purge is not None
 
 
 def test_everything_at_once_on_a_compacted_topic() -> None:

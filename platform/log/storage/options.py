@@ -139,8 +139,9 @@ def store_options(options: Mapping[str, Any]) -> StoreOptions:
 def known_option(name: str) -> Option:
     """The option of that name. Raises `InvalidConfigError` with the nearest one's."""
     if name not in BY_NAME:
-        near = get_close_matches(name, BY_NAME, n=1, cutoff=0.0)[0]
-        raise InvalidConfigError(f"There is no option {name!r} of a store. The nearest one is {near!r}.")
+        near = get_close_matches(name, BY_NAME, n=1)
+        advice = f"The nearest one is {near[0]!r}." if near else "docs/configuration.md has all of them."
+        raise InvalidConfigError(f"There is no option {name!r} of a store. {advice}")
     return BY_NAME[name]
 
 
