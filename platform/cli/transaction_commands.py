@@ -123,5 +123,5 @@ def list_producers(
     elif found or not out.is_terminal:
         out.print(transaction_views.producers_table(found))
     else:
-        say("No producers. One is remembered from its first record on, for transactional.id.expiration.ms.")
+        say("No producers. One is remembered from its first record on, for producer.id.expiration.ms.")
     tell_broken(by_topic)

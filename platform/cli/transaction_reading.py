@@ -58,5 +58,4 @@ def transaction(lake: Lake, transactional_id: str) -> Shown:
 
 def producers(lake: Lake, topic: str) -> list[KnownProducer]:
     """The idempotent producers of a topic, by partition and id."""
-    since_ms = lake.clock.now_ms() - lake.config().transactional_id_expiration_ms
-    return list(known_producers(lake.topic(topic).state(), since_ms))
+    return known_producers(lake.topic(topic).state())

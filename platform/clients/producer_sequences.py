@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from tidelog.log.clock import Ids
-from tidelog.log.sequences import MAX_EPOCH, MAX_PRODUCER_ID, ProducerBatch, step
+from tidelog.log.producer_memory import MAX_PRODUCER_ID
+from tidelog.log.sequences import MAX_EPOCH, ProducerBatch, step
 
 
 class Numbering:

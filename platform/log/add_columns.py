@@ -1,4 +1,4 @@
-"""The `add` rows of a checkpoint as columns: what a checkpoint of a large topic is read into."""
+"""The rows of a checkpoint as columns, most of all its `add`s: what a checkpoint of a large topic is read into."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.actions import Action, Add
+from tidelog.log.producer_memory import ProducerColumns
 
 I64 = npt.NDArray[np.int64]
 
@@ -48,14 +49,17 @@ class AddColumns:
 
 
 class CheckpointActions(Sequence[Action]):
-    """A checkpoint's actions. Its `add` rows stay columns, where they can, until somebody goes over them."""
+    """A checkpoint's actions. `add` rows and producers stay columns, where they can, until somebody goes over them."""
 
-    def __init__(self, others: Sequence[Action], adds: AddColumns | None) -> None:
-        self.others = others
+    def __init__(
+        self, others: Sequence[Action], adds: AddColumns | None = None, producers: ProducerColumns | None = None
+    ) -> None:
+        self._others = others
         self.adds = adds
+        self.producers = producers
 
     def __len__(self) -> int:
-        return len(self.others) + (0 if self.adds is None else len(self.adds))
+        return sum(len(part) for part in (self._others, self.adds, self.producers) if part is not None)
 
     @overload
     def __getitem__(self, at: int) -> Action: ...
@@ -65,6 +69,12 @@ class CheckpointActions(Sequence[Action]):
         return list(self)[at]
 
     def __iter__(self) -> Iterator[Action]:
-        yield from self.others
-        if self.adds is not None:
+        return self.values(adds=True, producers=True)
+
+    def values(self, *, adds: bool, producers: bool) -> Iterator[Action]:
+        """The actions as values; those that are columns only where asked for."""
+        yield from self._others
+        if adds and self.adds is not None:
             yield from self.adds.adds()
+        if producers and self.producers is not None:
+            yield from self.producers.txns()

@@ -70,7 +70,6 @@ def decide_append(
     log_append_time: bool = False,
     marker: Marker | None = None,
     producers: Sequence[ProducerBatch] = (),
-    producers_since_ms: int = 0,
     new_until: int | None = None,
 ) -> Outcome[Ranges]:
     """Append staged segments in their order; the response is {partition: (first offset, end offset)}.
@@ -78,8 +77,8 @@ def decide_append(
     Segments that the topic holds already, all of them, are a repeat: no actions, and the response that they got first.
     A repeat of `marker`, or of all that `producers` say of the records, has no actions and an empty response.
     `producers` come in the order in which their records were staged; one producer may come several times.
-    Those that sent nothing since `producers_since_ms` are expired. `new_until`: the request may be a repeat, and no
-    entry up to this one is its first; None where the caller knows that it is new. Raises `UnsettledRequestError`.
+    `new_until`: the request may be a repeat, and no entry up to this one is its first; None where the caller knows that
+    it is new. Raises `UnsettledRequestError`.
     """
     for topic_id in sorted({s.topic_id for s in staged}) or [""]:
         require_topic(state, topic, topic_id)
@@ -88,7 +87,7 @@ def decide_append(
         return Outcome((), first, "WRITE")
     if marker is not None and _is_repeat(state, topic, marker):
         return Outcome((), {}, "WRITE")
-    sequences = Sequences(state, topic, producers_since_ms)
+    sequences = Sequences(state, topic)
     repeats = [(len(sequences.take(batch)), len(batch.sequences)) for batch in producers]
     if any(repeated for repeated, _ in repeats):
         if all(repeated == of for repeated, of in repeats):

@@ -86,9 +86,13 @@ def differences(held: TopicState, replayed: TopicState) -> list[str]:
             for p in sorted(mine.keys() | theirs.keys())
             if mine.get(p, 0) != theirs.get(p, 0)
         )
-    found.extend(_txn_differences(held.txns, replayed.txns))
+    found.extend(_txn_differences(_txns(held), _txns(replayed)))
     found.extend(_segment_differences(held, replayed))
     return found
+
+
+def _txns(state: TopicState) -> dict[str, Txn]:
+    return state.txns | {txn.app_id: txn for txn in state.producer_txns()}
 
 
 def _txn_differences(held: Mapping[str, Txn], replayed: Mapping[str, Txn]) -> Iterator[str]:

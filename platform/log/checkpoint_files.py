@@ -10,29 +10,25 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelog.log import layout
 from tidelog.log.actions import entry_lines
-from tidelog.log.checkpoint_rows import RowWriter, read_rows, rows_of, without, younger
+from tidelog.log.checkpoint_rows import RowWriter, newest, read_rows, rows_of, since, without
 from tidelog.log.checkpoints import Checkpoint, checkpoints_from
 from tidelog.log.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage.port import Storage
+from tidelog.log.txn_expiry import interval_ms, txn_expiry
 
 # Writes the checkpoint of a version of the log in a folder. The third is the wall clock, ms since the epoch.
 Checkpointer = Callable[[str, int, int], None]
 
 _GROUP_ROWS = 32_768
+# What a base that is gone, torn or another engine's makes its reading raise.
+_UNREADABLE = (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError, TypeError)
 # What tells a row of a kind from the others of its kind.
 _KEYS = {"add": "path", "remove": "path", "txn": "appId"}
 _DEFAULT_TOMBSTONES = "interval 1 week"
-_UNITS = {  # in ms
-    "millisecond": 1,
-    "second": 1_000,
-    "minute": 60_000,
-    "hour": 3_600_000,
-    "day": 86_400_000,
-    "week": 7 * 86_400_000,
-}
 
 
 @dataclass(slots=True)
@@ -64,9 +60,8 @@ class _Tail:
 def write_checkpoint(storage: Storage, folder: str, version: int, now_ms: int) -> None:
     """Write the checkpoint of `version` of the log in `folder`, and name it in `_last_checkpoint`.
 
-    It survives a power loss before it is named. `now_ms`, the wall clock, tells which removed files and
-    transaction ids are so old that they are forgotten (`delta.deletedFileRetentionDuration`,
-    `delta.setTransactionRetentionDuration`).
+    It survives a power loss before it is named. `now_ms`, the wall clock, tells which removed files are so old that
+    they are forgotten (`delta.deletedFileRetentionDuration`). Transaction ids go by the newest time that one has.
     Raises `LogTrimmedError` when the log was trimmed past where it began, `CorruptLogError`, `StorageError`.
     """
     for base in _bases(storage, folder, version):
@@ -116,7 +111,7 @@ def _write(
 ) -> dict[str, int]:
     """Write the checkpoint's file and return what `_last_checkpoint` says of it. Raises `_BadBaseError`."""
     singles = _singles(storage, folder, base, tail)
-    keep = _expiry(singles["metaData"], now_ms)
+    keep = _expiry(singles["metaData"], now_ms, _newest_txn_ms(storage, folder, base, tail))
     path = f"{folder}/{layout.checkpoint_path(version)}"
     touched = {
         "add": pa.array(tail.files.keys(), pa.string()),
@@ -162,34 +157,37 @@ def _base_rows(
         try:
             with storage.open(f"{folder}/{layout.LOG_FOLDER}/{name}") as source:
                 yield from read_rows(source, kinds, _GROUP_ROWS)
-        except (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
+        except _UNREADABLE as e:
             raise _BadBaseError(base) from e
 
 
-def _expiry(metadata: pa.StructArray, now_ms: int) -> Callable[[str, pa.StructArray], pa.StructArray]:
+def _newest_txn_ms(storage: Storage, folder: str, base: Checkpoint | None, tail: _Tail) -> int:
+    """The newest time of a transaction id, which is the time by which they expire; 0 when none has any."""
+    times = [int(body["lastUpdated"]) for body in tail.txns.values() if body.get("lastUpdated") is not None]
+    for name in () if base is None else base.files:
+        try:
+            with storage.open(f"{folder}/{layout.LOG_FOLDER}/{name}") as source:
+                times.append(newest(source, "txn", "lastUpdated"))
+        except _UNREADABLE as e:
+            raise _BadBaseError(base) from e
+    return max(times, default=0)
+
+
+def _expiry(
+    metadata: pa.StructArray, now_ms: int, newest_txn_ms: int
+) -> Callable[[str, pa.StructArray], pa.StructArray]:
     """What takes the rows of a kind that are too old out."""
     configuration = dict(metadata.field("configuration").to_pylist()[0] or ())
-    tombstones = _interval_ms(configuration.get("delta.deletedFileRetentionDuration", _DEFAULT_TOMBSTONES))
-    txns = _interval_ms(configuration.get("delta.setTransactionRetentionDuration"))
+    tombstones = interval_ms(configuration.get("delta.deletedFileRetentionDuration", _DEFAULT_TOMBSTONES))
+    expiry = txn_expiry(configuration)
+    producers_ms, others_ms = expiry.producers_since_ms(newest_txn_ms), expiry.others_since_ms(newest_txn_ms)
 
     def keep(kind: str, rows: pa.StructArray) -> pa.StructArray:
         if kind == "remove" and tombstones is not None:
-            return younger(rows, "deletionTimestamp", now_ms - tombstones, keep_null=False)
-        if kind == "txn" and txns is not None:
-            return younger(rows, "lastUpdated", now_ms - txns, keep_null=True)
+            return since(rows, "deletionTimestamp", now_ms - tombstones + 1, keep_null=False)
+        if kind == "txn":
+            of_producers = pc.starts_with(rows.field("appId"), layout.PRODUCER_PREFIX)
+            return since(rows, "lastUpdated", pc.if_else(of_producers, producers_ms, others_ms), keep_null=True)
         return rows
 
     return keep
-
-
-def _interval_ms(text: str | None) -> int | None:
-    """Delta's duration, as "interval 14 days" or "2 weeks 3 hours", in ms; None, for ever, when it is none.
-
-    >>> _interval_ms("interval 14 days"), _interval_ms("2 WEEKS 1 hour"), _interval_ms("interval a while")
-    (1209600000, 1213200000, None)
-    """
-    words = (text or "").lower().removeprefix("interval").split()
-    counts, units = words[::2], [unit.removesuffix("s") for unit in words[1::2]]
-    if not words or len(counts) != len(units) or not all(c.isdigit() for c in counts) or not set(units) <= set(_UNITS):
-        return None
-    return sum(int(count) * _UNITS[unit] for count, unit in zip(counts, units, strict=True))

@@ -103,9 +103,16 @@ def without(rows: pa.StructArray, field: str, gone: pa.Array) -> pa.StructArray:
     return rows.filter(pc.invert(pc.is_in(rows.field(field), gone))) if len(gone) else rows
 
 
-def younger(rows: pa.StructArray, field: str, than_ms: int, *, keep_null: bool) -> pa.StructArray:
-    """The rows whose time `field` is after `than_ms`; `keep_null`: and those without a time."""
-    return rows.filter(pc.fill_null(pc.greater(rows.field(field), than_ms), keep_null))
+def since(rows: pa.StructArray, field: str, since_ms: Any, *, keep_null: bool) -> pa.StructArray:
+    """The rows whose time `field` is `since_ms` or later, one for all or for each; `keep_null`: and those without."""
+    return rows.filter(pc.fill_null(pc.greater_equal(rows.field(field), since_ms), keep_null))
+
+
+def newest(source: Any, kind: str, field: str) -> int:
+    """The largest number in a field of a checkpoint's rows of a kind; 0 when there is none."""
+    with pq.ParquetFile(source) as file:
+        rows = file.read(columns=[f"{kind}.{field}"])
+        return max((pc.max(chunk.field(field)).as_py() or 0 for chunk in rows[kind].chunks), default=0)
 
 
 class RowWriter:

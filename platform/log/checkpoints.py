@@ -12,6 +12,7 @@ from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol, partition_value
 from tidelog.log.add_columns import AddColumns, CheckpointActions
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.producer_memory import ProducerColumns, producer_columns
 from tidelog.log.sealed import open_parquet
 from tidelog.log.storage.port import ObjectInfo, Storage
 
@@ -99,7 +100,7 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
                 " 'tidelog check' says whether anything rests on it.",
                 version=checkpoint.version,
             ) from e
-    return parts[0] if len(parts) == 1 else CheckpointActions([a for part in parts for a in part], None)
+    return parts[0] if len(parts) == 1 else CheckpointActions([a for part in parts for a in part])
 
 
 def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iterator[tuple[str, int]]:
@@ -126,12 +127,28 @@ def _actions(table: pa.Table) -> CheckpointActions:
         parse_metadata({**body, "configuration": dict(body["configuration"] or [])})
         for body in _rows(table, "metaData").to_pylist()
     )
-    txns = _rows(table, "txn")
+    producers, txns = _split_txns(_rows(table, "txn"))
     for app_id, version, updated in _columns(txns, "appId", "version", "lastUpdated"):
         others.append(Txn(app_id, version, updated))
     rows = _rows(table, "add")
-    columns = _add_columns(rows)
-    return CheckpointActions(others, columns) if columns else CheckpointActions([*others, *_adds(rows)], None)
+    columns = _add_columns(rows) or None
+    if columns is None:
+        others.extend(_adds(rows))
+    return CheckpointActions(others, columns, producers)
+
+
+def _split_txns(rows: pa.StructArray) -> tuple[ProducerColumns | None, pa.StructArray]:
+    """The producers as columns, and the other rows."""
+    if not {"appId", "version", "lastUpdated"} <= {field.name for field in rows.type}:
+        return None, rows
+    timed = pc.is_valid(rows.field("lastUpdated"))
+    of_producers = pc.and_(pc.starts_with(rows.field("appId"), layout.PRODUCER_PREFIX), timed)
+    if not pc.any(of_producers, min_count=0).as_py():
+        return None, rows
+    found = rows.filter(of_producers)
+    return producer_columns(*(found.field(name) for name in ("appId", "version", "lastUpdated"))), rows.filter(
+        pc.invert(of_producers)
+    )
 
 
 def _columns(rows: pa.StructArray, *names: str) -> Any:

@@ -302,7 +302,14 @@ class LakeConfig(Settings):
         "transactional.id.expiration.ms",
         7 * _DAY_MS,
         int_of(1),
-        "How long a transactional id, or an idempotent producer, that does nothing is remembered.",
+        "How long a transactional id that does nothing is remembered.",
+    )
+    producer_id_expiration_ms = Key(
+        "producer.id.expiration.ms",
+        _DAY_MS,
+        int_of(1),
+        "How long a topic remembers an idempotent producer that appends nothing there, by the times of those that do. A"
+        " topic takes it over when it is made or altered.",
     )
 
     @classmethod

@@ -139,8 +139,8 @@ def decide_create(
     # What writers noted in an earlier life says nothing about this one: a batch of the same number is not here.
     actions.extend(
         replace(txn, version=-1)
-        for app_id, txn in sorted(state.txns.items())
-        if txn.version >= 0 and app_id != layout.PURGE_TXN
+        for txn in sorted((*state.txns.values(), *state.producer_txns()), key=lambda txn: txn.app_id)
+        if txn.version >= 0 and txn.app_id != layout.PURGE_TXN
     )
     return Outcome(tuple(actions), topic_id, "CREATE TABLE", parameters={"partitions": str(partitions)})
 

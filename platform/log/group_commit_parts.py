@@ -212,7 +212,7 @@ def _accepted(
     members: Sequence[Waiting], topic: Topic, state: TopicState, config: TopicConfig, now_ms: int
 ) -> list[tuple[Waiting, pa.Table]]:
     """The members that can be appended now, with their records; the others are answered."""
-    sequences = Sequences(state, topic.name, topic.producers_since_ms())
+    sequences = Sequences(state, topic.name)
     accepted = []
     for member, records in zip(members, _checked(members, topic.name, config, now_ms), strict=True):
         try:

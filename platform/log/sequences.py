@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidelog.log import layout
 from tidelog.log.actions import Txn
 from tidelog.log.errors import InvalidProducerEpochError, InvalidRecordError, OutOfOrderSequenceError
+from tidelog.log.producer_memory import MAX_PRODUCER_ID, app_id, parse_app_id
 from tidelog.log.state import TopicState
 
 MAX_SEQUENCE: Final = 2**31 - 1
 MAX_EPOCH: Final = 2**15 - 1
-MAX_PRODUCER_ID: Final = 2**63 - 1
 
 _EPOCH: Final = 2**32
 
@@ -24,16 +23,6 @@ _EPOCH: Final = 2**32
 def step(sequence: int, count: int) -> int:
     """The sequence `count` records after `sequence`; `step(MAX_SEQUENCE, 1)` is 0."""
     return (sequence + count) & MAX_SEQUENCE
-
-
-def app_id(producer_id: int, partition: int) -> str:
-    """The transaction id under which a partition remembers a producer."""
-    return f"{layout.PRODUCER_PREFIX}{producer_id}/{partition}"
-
-
-def is_expired(txn: Txn, since_ms: int) -> bool:
-    """Whether what a partition remembers of a producer is older than `since_ms` (ms since the epoch)."""
-    return txn.last_updated_ms is not None and txn.last_updated_ms < since_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +36,14 @@ class KnownProducer:
     updated_ms: int | None
 
 
-def known_producers(state: TopicState, since_ms: int = 0) -> list[KnownProducer]:
+def known_producers(state: TopicState) -> list[KnownProducer]:
     """The producers that a topic remembers and that have not expired, by partition and id."""
     found = []
-    for name, txn in state.txns.items():
-        if name.startswith(layout.PRODUCER_PREFIX) and txn.version >= 0 and not is_expired(txn, since_ms):
-            producer_id, _, partition = name.removeprefix(layout.PRODUCER_PREFIX).partition("/")
+    for txn in state.producer_txns():
+        producer = parse_app_id(txn.app_id)
+        if producer is not None and txn.version >= 0:
             epoch, last = divmod(txn.version, _EPOCH)
-            found.append(KnownProducer(int(partition), int(producer_id), epoch, last, txn.last_updated_ms))
+            found.append(KnownProducer(producer[1], producer[0], epoch, last, txn.last_updated_ms))
     return sorted(found, key=lambda one: (one.partition, one.producer_id))
 
 
@@ -71,13 +60,13 @@ class ProducerBatch:
 class Sequences:
     """Judges the batches of one append one after another, each as if those before it had landed.
 
-    `since_ms`: producers that sent nothing since then (ms since the epoch) are expired, and known no more.
+    Producers that sent nothing for long, while others did, are expired, and known no more (`tidelog.log.txn_expiry`).
     """
 
     state: TopicState
     topic: str
-    since_ms: int = 0
-    _landed: dict[str, tuple[int, int]] = field(default_factory=dict)
+    # (producer id, partition) -> (epoch, last sequence)
+    _landed: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     def take(self, batch: ProducerBatch) -> frozenset[int]:
         """Take a batch in; the result is the partitions where all its records are already there.
@@ -90,29 +79,33 @@ class Sequences:
         repeated = set()
         landed = {}
         for partition, (first, count) in batch.sequences.items():
-            name = app_id(batch.producer_id, partition)
-            if self._is_repeat(name, partition, batch, first, count):
+            if self._is_repeat(partition, batch, first, count):
                 repeated.add(partition)
             else:
-                landed[name] = (batch.epoch, step(first, count - 1))
+                landed[batch.producer_id, partition] = (batch.epoch, step(first, count - 1))
         self._landed.update(landed)
         return frozenset(repeated)
 
     def txns(self, now_ms: int) -> list[Txn]:
-        """What the entry that appends the batches must say of their producers."""
-        return [Txn(name, epoch * _EPOCH + last, now_ms) for name, (epoch, last) in sorted(self._landed.items())]
+        """What the entry that appends the batches must say of their producers.
 
-    def _seen(self, name: str) -> tuple[int, int] | None:
+        Their time never falls: by it they expire, so that a writer whose clock is behind would be forgotten at once.
+        """
+        updated_ms = max(now_ms, self.state.updated_ms)
+        return [
+            Txn(app_id(*producer), epoch * _EPOCH + last, updated_ms)
+            for producer, (epoch, last) in sorted(self._landed.items())
+        ]
+
+    def _seen(self, producer_id: int, partition: int) -> tuple[int, int] | None:
         """The epoch and the last sequence of a producer in a partition."""
-        if name in self._landed:
-            return self._landed[name]
-        found = self.state.txns.get(name)
-        if found is None or found.version < 0 or is_expired(found, self.since_ms):
-            return None
-        return divmod(found.version, _EPOCH)
+        if (producer_id, partition) in self._landed:
+            return self._landed[producer_id, partition]
+        found = self.state.producer(producer_id, partition)
+        return None if found is None else divmod(found, _EPOCH)
 
-    def _is_repeat(self, name: str, partition: int, batch: ProducerBatch, first: int, count: int) -> bool:
-        seen = self._seen(name)
+    def _is_repeat(self, partition: int, batch: ProducerBatch, first: int, count: int) -> bool:
+        seen = self._seen(batch.producer_id, partition)
         if seen is None:
             return False
         epoch, last = seen

@@ -14,7 +14,9 @@ from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Metadata, Protocol, Remove, Txn
 from tidelog.log.add_columns import AddColumns, CheckpointActions
 from tidelog.log.lazy_list import LazyList
+from tidelog.log.producer_memory import ProducerColumns, ProducerMemory, parse_app_id
 from tidelog.log.timestamps import parse_utc_ms
+from tidelog.log.txn_expiry import PRODUCER_EXPIRATION, TxnExpiry, txn_expiry
 
 CONFIG_PREFIX = "tidelog."
 # Table properties under CONFIG_PREFIX that are facts about the topic, not keys a user may set.
@@ -25,7 +27,9 @@ DELETED = "tidelog.deleted"
 # Of a table of rows: their kind, and how many tables share the keys.
 ROWS = "tidelog.rows"
 TABLES = "tidelog.tables"
-FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED, ROWS, TABLES})
+FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED, ROWS, TABLES, PRODUCER_EXPIRATION})
+
+_NEVER_MS = 2**63
 
 
 class SegmentStats(NamedTuple):
@@ -86,8 +90,15 @@ class TopicState:
     ends: dict[int, int] = field(default_factory=dict)
     starts: dict[int, int] = field(default_factory=dict)
     cleans: dict[int, int] = field(default_factory=dict)
+    # Transaction ids but for offsets' and producers'.
     txns: dict[str, Txn] = field(default_factory=dict)
+    producers: ProducerMemory = field(default_factory=ProducerMemory, compare=False, repr=False)
+    # The newest time of a transaction id, by which they expire; ms since the epoch.
+    updated_ms: int = 0
     last_modification_ms: int = 0
+    _expiry: TxnExpiry = field(default=TxnExpiry(), init=False, compare=False, repr=False)
+    # No id in `txns` that expires is older.
+    _oldest_ms: int = field(default=_NEVER_MS, init=False, compare=False, repr=False)
     # The newest entry that took segments out, as far as is known: at most the checkpoint that this was restored from.
     removed_at: int = field(default=-1, compare=False, repr=False)
 
@@ -131,6 +142,14 @@ class TopicState:
         """The newest version of an application id, None when there is none in this life of the topic."""
         found = self.txns.get(app_id)
         return None if found is None or found.version < 0 else found.version
+
+    def producer(self, producer_id: int, partition: int) -> int | None:
+        """epoch · 2^32 + last sequence of an idempotent producer in a partition, None where it is not known."""
+        return self.producers.find(producer_id, partition, self._expiry.producers_since_ms(self.updated_ms))
+
+    def producer_txns(self) -> list[Txn]:
+        """The producers that are known, as transaction ids."""
+        return list(self.producers.txns(self._expiry.producers_since_ms(self.updated_ms)))
 
     def live(self, partition: int) -> Sequence[Segment]:
         """The partition's segments by offset. Not to be changed."""
@@ -184,6 +203,7 @@ class TopicState:
             self._change(partition, new, removed.keys() if left & {partition, -1} else ())
         for action in entry.actions:
             self._apply_other(action)
+        self._forget_expired()
         if removed:
             self.last_modification_ms = max((s.modification_ms for s in self.all_segments()), default=0)
             self.removed_at = entry.version
@@ -191,9 +211,10 @@ class TopicState:
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become what a checkpoint of `version` says. Its rows come in no order."""
-        columns = actions.adds if isinstance(actions, CheckpointActions) else None
-        if isinstance(actions, CheckpointActions) and columns is not None and self._take_columns(columns, version):
-            actions = actions.others
+        producers: ProducerColumns | None = None
+        if isinstance(actions, CheckpointActions):
+            taken = actions.adds is not None and self._take_columns(actions.adds, version)
+            producers, actions = actions.producers, actions.values(adds=not taken, producers=False)
         adds: dict[int, list[Segment]] = {}
         for action in actions:
             if isinstance(action, Add):
@@ -202,6 +223,10 @@ class TopicState:
                 self._apply_other(action)
         for partition, segments in adds.items():
             self.segments[partition] = _in_order(segments, self.end(partition))
+        if producers is not None:
+            self.updated_ms = max(self.updated_ms, producers.newest_ms)
+            self.producers.restore(producers, self._expiry.producers_since_ms(self.updated_ms))
+        self._forget_expired()
         self.version = self.removed_at = version
 
     def _take_columns(self, adds: AddColumns, version: int) -> bool:
@@ -221,6 +246,7 @@ class TopicState:
             self._apply_txn(action)
         elif isinstance(action, Metadata):
             self.metadata = action
+            self._expiry = txn_expiry(action.configuration)
         elif isinstance(action, Protocol):
             self.protocol = action
 
@@ -233,7 +259,23 @@ class TopicState:
             if txn.app_id.startswith(prefix):
                 offsets[int(txn.app_id[len(prefix) :])] = txn.version
                 return
+        if txn.last_updated_ms is not None:
+            self.updated_ms = max(self.updated_ms, txn.last_updated_ms)
+            producer = parse_app_id(txn.app_id) if txn.app_id.startswith(layout.PRODUCER_PREFIX) else None
+            if producer is not None:
+                self.producers.note(*producer, txn.version, txn.last_updated_ms)
+                return
+            self._oldest_ms = min(self._oldest_ms, txn.last_updated_ms)
         self.txns[txn.app_id] = txn
+
+    def _forget_expired(self) -> None:
+        """What checkpoints forget leaves a process that goes on, too. `txns` is replaced, for threads that read it."""
+        self.producers.forget(self._expiry.producers_since_ms(self.updated_ms))
+        since_ms = self._expiry.others_since_ms(self.updated_ms)
+        if self._oldest_ms < since_ms:
+            kept = [t for t in self.txns.values() if t.last_updated_ms is None or t.last_updated_ms >= since_ms]
+            self.txns = {txn.app_id: txn for txn in kept}
+            self._oldest_ms = min((t.last_updated_ms for t in kept if t.last_updated_ms is not None), default=_NEVER_MS)
 
     def _change(self, partition: int, new: list[Segment], removed: Container[str]) -> None:
         live = self.segments.setdefault(partition, [])

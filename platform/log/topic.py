@@ -139,10 +139,6 @@ class Topic(TopicTables):
             known = self._configured = (metadata, defaults, config)
         return known[2]
 
-    def producers_since_ms(self) -> int:
-        """From when on (ms since the epoch) a producer must have sent something, else it is expired."""
-        return self._lake.clock.now_ms() - self._lake.config().transactional_id_expiration_ms
-
     # --- append --------------------------------------------------------------------------------------------
 
     def append(
@@ -337,7 +333,7 @@ class Topic(TopicTables):
         if wait_s:
             clock.sleep(wait_s)
         by_committer = self.config().timestamp_type == LOG_APPEND_TIME
-        now_ms, since_ms = clock.now_ms(), self.producers_since_ms()
+        now_ms = clock.now_ms()
 
         def decide(state: TopicState) -> Outcome[Ranges]:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
@@ -351,7 +347,6 @@ class Topic(TopicTables):
                 log_append_time=by_committer,
                 marker=marker,
                 producers=producers,
-                producers_since_ms=since_ms,
                 new_until=new_until,
             )
             return replace(outcome, elsewhere=elsewhere)

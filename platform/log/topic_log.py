@@ -15,6 +15,7 @@ from tidelog.log.state import FORMAT, ROWS, TopicState
 from tidelog.log.storage.port import Distant, Storage
 from tidelog.log.table_schema import TOPIC, TableShape
 from tidelog.log.turns import Turns
+from tidelog.log.txn_expiry import PRODUCER_EXPIRATION, TXN_RETENTION
 from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
 
 _HOUR_MS = 3_600_000
@@ -118,16 +119,18 @@ def table_properties(config: TopicConfig, lake: LakeConfig) -> dict[str, str]:
     """Delta's properties of a topic's table.
 
     A checkpoint keeps every removed file until `deletedFileRetentionDuration`, so that is hours, and never less
-    than files stay after removal. It keeps producers twice as long as they are remembered.
+    than files stay after removal. Another engine's checkpoints, which go by a clock and know one time for all
+    transaction ids, keep them twice as long as any is remembered.
     """
-    producers_days = -(-2 * lake.transactional_id_expiration_ms // _DAY_MS)
+    ids_days = -(-2 * max(lake.transactional_id_expiration_ms, lake.producer_id_expiration_ms) // _DAY_MS)
     kept_ms = max(config.file_delete_delay_ms, config.log_min_age_ms)
     return {
         "delta.enableExpiredLogCleanup": "false",
         # Another engine that deletes rows must not write checkpoints: it would not sync segments first.
         "delta.checkpointInterval": "1000000000",
         "delta.deletedFileRetentionDuration": f"interval {max(1, -(-kept_ms // _HOUR_MS))} hours",
-        "delta.setTransactionRetentionDuration": f"interval {producers_days} days",
+        TXN_RETENTION: f"interval {ids_days} days",
+        PRODUCER_EXPIRATION: str(lake.producer_id_expiration_ms),
     }
 
 

@@ -12,6 +12,7 @@ import orjson
 from tidelog.log import layout
 from tidelog.log.actions import Add, Entry, Metadata, Protocol, Remove, Txn
 from tidelog.log.errors import CorruptLogError, UnsupportedFormatError
+from tidelog.log.producer_memory import parse_app_id
 from tidelog.log.state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, Segment, TopicState
 from tidelog.log.table_schema import TOPIC, TableShape, schema_problems
 
@@ -124,7 +125,7 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
     yield from fact_problems(metadata, topic) if changes else ()
     yield from _repeated(adds, txns)
     yield from _live(state, adds, removes)
-    yield from _offset_ids(txns)
+    yield from _own_ids(txns)
     ends = _offsets(txns, layout.END_PREFIX)
     starts = _offsets(txns, layout.START_PREFIX)
     cleans = _offsets(txns, layout.CLEAN_PREFIX)
@@ -153,8 +154,13 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
             yield f"it says that partition {partition} is compacted up to {clean}, past its end"
 
 
-def _offset_ids(txns: list[Txn]) -> Iterator[str]:
+def _own_ids(txns: list[Txn]) -> Iterator[str]:
     for txn in txns:
+        if txn.app_id.startswith(layout.PRODUCER_PREFIX) and (
+            parse_app_id(txn.app_id) is None or txn.last_updated_ms is None
+        ):
+            yield f"its transaction id {txn.app_id} names no producer and partition, or has no time"
+            return
         for prefix in _OFFSET_PREFIXES:
             name = txn.app_id.removeprefix(prefix)
             if name != txn.app_id and not (_is_number(name) and str(int(name)) == name and txn.version >= 0):

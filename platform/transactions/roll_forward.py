@@ -141,7 +141,7 @@ def decide_retire(state: TopicState, done: Done, now_ms: int, most: int = 1_000)
         if not app_id.startswith(layout.TRANSACTION_PREFIX) or txn.last_updated_ms is not None or txn.version < 0:
             continue
         if txn.version <= done.up_to(app_id.removeprefix(layout.TRANSACTION_PREFIX)) and len(retired) < most:
-            retired.append(Txn(app_id, txn.version, now_ms))
+            retired.append(Txn(app_id, txn.version, max(now_ms, state.updated_ms)))
     if not (retired and state.exists):
         return Outcome((), 0)
     floor = Txn(layout.TRANSACTION_FLOOR, max(done.sequence, state.txn(layout.TRANSACTION_FLOOR) or 0))

@@ -6,9 +6,9 @@ from typing import TypeVar
 from tidelog.log import layout
 from tidelog.log.errors import CorruptLogError, InvalidTransactionTimeoutError, UnsupportedFormatError
 from tidelog.log.lake import Lake
+from tidelog.log.producer_memory import MAX_PRODUCER_ID
 from tidelog.log.row_log import RowLog
 from tidelog.log.row_rules import RowOutcome
-from tidelog.log.sequences import MAX_PRODUCER_ID
 from tidelog.log.state import ROWS
 from tidelog.transactions import rules
 from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict

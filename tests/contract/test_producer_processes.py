@@ -13,6 +13,7 @@ import pyarrow as pa
 from tidelog.clients.producer import Producer
 from tidelog.log.check import check_lake
 from tidelog.log.lake import Lake
+from tidelog.log.sequences import known_producers
 
 PARTITIONS = 4
 ROUNDS = 3
@@ -96,13 +97,12 @@ def test_two_processes_and_a_checkpoint_between_know_the_same_producers(tmp_path
             for number in range(40):
                 producer.produce("t", str(number), key=str(number))
                 producer.flush()
-        live = {name: txn for name, txn in lake.topic("t").state().txns.items() if "producer" in name}
+        live = known_producers(lake.topic("t").state())
     with Lake(uri) as fresh:
-        state = fresh.topic("t").state()
-        restored = {name: txn for name, txn in state.txns.items() if "producer" in name}
+        restored = known_producers(fresh.topic("t").state())
         checkpoints = list((tmp_path / "lake" / "t" / "_delta_log").glob("*.checkpoint.parquet"))
     assert checkpoints
     assert len(live) == PARTITIONS
     assert restored == live
-    assert sum(txn.version + 1 for txn in live.values()) == 40
-    assert all(txn.last_updated_ms for txn in live.values())
+    assert sum(one.last_sequence + 1 for one in live) == 40
+    assert all(one.updated_ms for one in live)

@@ -162,6 +162,7 @@ def _content(disk: Disk, path: str) -> bytes | None:
 def same_state(truth: Truth, judge: Lake) -> Iterator[str]:
     """A checkpoint and the entries after it say what the whole history says."""
     state = judge._log(TOPIC).door.refresh()
+    txns = [*state.txns.values(), *state.producer_txns()]
     found = {
         "version": state.version,
         "topic_id": state.topic_id,
@@ -171,7 +172,7 @@ def same_state(truth: Truth, judge: Lake) -> Iterator[str]:
         "starts": {p: o for p, o in sorted(state.starts.items()) if o},
         "ends": {p: o for p, o in sorted(state.ends.items()) if o},
         "segments": sorted((s.partition, s.base_offset, s.end, s.path) for s in state.all_segments()),
-        "markers": {a: t.version for a, t in sorted(state.txns.items()) if t.version >= 0},
+        "markers": {t.app_id: t.version for t in sorted(txns, key=lambda t: t.app_id) if t.version >= 0},
     }
     for what, value in truth.final.summary().items():
         if found[what] != value:

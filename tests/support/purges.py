@@ -89,7 +89,7 @@ def _copy(state: TopicState) -> TopicState:
         dict(state.starts),
         dict(state.cleans),
         dict(state.txns),
-        state.last_modification_ms,
+        last_modification_ms=state.last_modification_ms,
     )
 
 

@@ -155,24 +155,40 @@ def test_a_file_that_comes_back_is_there_and_not_removed() -> None:
         assert (len(bodies(storage, version, "add")), len(bodies(storage, version, "remove"))) == (there, not there)
 
 
-IDS: dict[str, tuple[str, int | None, bool]] = {
-    "fresh": ("interval 14 days", START_MS - 14 * DAY_MS + 1, True),
-    "of long ago": ("interval 14 days", START_MS - 14 * DAY_MS, False),
-    "without a time": ("interval 14 days", None, True),
-    "of long ago, kept for ever": ("", 1, True),
+# A time and an id: whether a checkpoint keeps it, where another id was written at START_MS.
+IDS: dict[str, tuple[str, str, int | None, bool]] = {
+    "fresh": ("old", "interval 14 days", START_MS - 14 * DAY_MS, True),
+    "of long ago": ("old", "interval 14 days", START_MS - 14 * DAY_MS - 1, False),
+    "without a time": ("old", "interval 14 days", None, True),
+    "of long ago, kept for ever": ("old", "", 1, True),
+    "a producer": ("tidelog/producer/1/0", "interval 14 days", START_MS - DAY_MS, True),
+    "a producer of long ago": ("tidelog/producer/1/0", "interval 14 days", START_MS - DAY_MS - 1, False),
 }
 
 
-@pytest.mark.parametrize(("retention", "updated_ms", "kept"), IDS.values(), ids=IDS)
-def test_transaction_ids_of_long_ago_are_forgotten(retention: str, updated_ms: int | None, kept: bool) -> None:
+@pytest.mark.parametrize(("name", "retention", "updated_ms", "kept"), IDS.values(), ids=IDS)
+def test_transaction_ids_of_long_ago_are_forgotten(
+    name: str, retention: str, updated_ms: int | None, kept: bool
+) -> None:
+    """By the newest time of an id, in the checkpoint's base or behind it; never by the clock of whoever writes."""
     storage = MemoryStorage("m")
     properties = {"delta_setTransactionRetentionDuration": retention} if retention else {}
-    stored(storage, [Protocol(1, 2), metadata(**properties)], [Txn("old", 5, updated_ms)], [Txn("other", 6)])
-    for version in (1, 2):
-        write_checkpoint(storage, "t", version, START_MS)
+    stored(storage, [Protocol(1, 2), metadata(**properties)], [Txn(name, 5, updated_ms)], [Txn("other", 6, START_MS)])
+    for version, clock_ms in ((1, START_MS + 400 * DAY_MS), (2, START_MS), (2, START_MS + 400 * DAY_MS)):
+        write_checkpoint(storage, "t", version, clock_ms)
         ids = {body["appId"]: body["version"] for body in bodies(storage, version, "txn")}
-        assert ids.pop("old", None) == (5 if kept else None)
+        assert ids.pop(name, None) == (5 if kept or version == 1 else None)
         assert ids == ({"other": 6} if version == 2 else {})
+
+
+@pytest.mark.parametrize("kept_ms", [1_000, 2 * DAY_MS])
+def test_producers_go_by_the_topics_own_time(kept_ms: int) -> None:
+    storage = MemoryStorage("m")
+    made = metadata(tidelog_producer_id_expiration_ms=str(kept_ms))
+    ids = [Txn(f"tidelog/producer/{n}/0", n, START_MS - n) for n in (0, kept_ms, kept_ms + 1)]
+    stored(storage, [Protocol(1, 2), made], list(ids))
+    write_checkpoint(storage, "t", 1, START_MS)
+    assert [body["version"] for body in bodies(storage, 1, "txn")] == [0, kept_ms]
 
 
 def test_what_other_engines_say_of_a_file_is_kept() -> None:

@@ -81,8 +81,14 @@ class History:
         if self.number(0, 3) == 0:
             actions.append(Txn("tidelog/sink/q", len(self.entries)))
         if self.number(0, 3) == 0:
-            # Delta forgets a producer after `delta.setTransactionRetentionDuration`; a fresh one stays.
-            actions.append(Txn("tidelog/producer/7/0", len(self.entries), 9_999_999_999_999))
+            # Producers come and go: of three that append now and then one may be silent for more than a day.
+            self.now_ms += self.number(0, 1) * self.number(0, DAY_MS)
+            name = f"tidelog/producer/{self.number(0, 2)}/{self.number(0, 1)}"
+            actions.append(Txn(name, len(self.entries), self.now_ms))
+        if self.number(0, 5) == 0:
+            # A transactional id's mark, retired, and kept for two weeks.
+            self.now_ms += self.number(0, 1) * self.number(0, 8 * DAY_MS)
+            actions.append(Txn(f"tidelog/transaction/{self.number(0, 2)}", len(self.entries), self.now_ms))
         self.put(*actions)
 
     def some(self) -> tuple[int, list[Segment]]:
@@ -157,7 +163,8 @@ def histories(draw: st.DrawFn, most: int = 14) -> list[Entry]:
 
 
 def says(state: TopicState) -> dict[str, Any]:
-    return {f.name: getattr(state, f.name) for f in fields(state) if f.compare}
+    producers = sorted(state.producer_txns(), key=lambda txn: txn.app_id)
+    return {f.name: getattr(state, f.name) for f in fields(state) if f.compare} | {"producers": producers}
 
 
 def store(storage: Storage, entries: list[Entry]) -> None:
@@ -233,7 +240,8 @@ def test_a_checkpoint_forgets_producers_of_long_ago_and_nothing_else(tmp_path: P
     store(storage, entries)
     write_checkpoint(storage, "t", 2, START_MS)
     state = from_checkpoint(storage, entries, 2)
-    assert sorted(state.txns) == ["tidelog/producer/2/0", "tidelog/purge", "tidelog/sink/q"]
+    assert sorted(state.txns) == ["tidelog/purge", "tidelog/sink/q"]
+    assert [txn.app_id for txn in state.producer_txns()] == ["tidelog/producer/2/0"]
     assert (state.ends, state.starts, state.cleans) == ({0: 4}, {0: 2}, {0: 3})
 
 

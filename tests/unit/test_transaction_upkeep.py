@@ -104,8 +104,10 @@ def test_ids_are_forgotten_and_their_markers_expire_without_a_repeat_ever_landin
     report = upkeep(town.process()).run()
     assert (report.forgotten, report.retired) == (("x",), 0)  # retired by the run before
     town.clock.pass_s(30 * DAY_S)
-    lake = open_lake(town.storage, town.clock)
+    lake, seen = open_lake(town.storage, town.clock), Txn("tidelog/producer/1/0", 0, town.clock.now_ms())
     for topic in ("a", "b"):
+        assert marked(town, topic) is not None  # time goes on by the ids that come, and none has
+        lake.commit(topic, lambda _: Outcome((seen,), None))
         version = lake.topic(topic).state().version
         put_checkpoint(town.storage, topic, version, town.clock.now_ms())
         assert marked(town, topic) is None

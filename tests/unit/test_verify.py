@@ -141,6 +141,8 @@ REFUSED: dict[str, tuple[tuple[Action, ...], str]] = {
     "compacted past the end": ((Txn("tidelog/clean/0", 9),), "compacted up to 9, past its end"),
     "an end of no partition": ((Txn("tidelog/end/x", 9),), "tidelog/end/x (9) names no partition"),
     "an end of a partition in two spellings": ((Txn("tidelog/end/01", 3),), "tidelog/end/01 (3) names no partition"),
+    "a producer of no partition": ((Txn("tidelog/producer/7", 1, 5),), "tidelog/producer/7 names no producer"),
+    "a producer without a time": ((Txn("tidelog/producer/7/0", 1),), "names no producer and partition, or has no time"),
     "a negative end": ((Txn("tidelog/end/0", -1),), "names no partition, or no offset"),
     "metaData twice": ((metadata(), metadata(partitions=3)), "two metaData"),
     "metaData without an id": ((metadata(topic_id=""),), "no tidelog.topic.id"),
