@@ -42,6 +42,20 @@ class AddColumns:
             strict=True,
         )
 
+    def take(self, rows: I64) -> "AddColumns":
+        """Some of the rows, and nothing of the others."""
+        taken = pa.array(rows)
+        return AddColumns(
+            self.path.take(taken),
+            self.partition[rows],
+            self.base_offset[rows],
+            self.end[rows],
+            self.size[rows],
+            self.modification_ms[rows],
+            self.data_change.take(taken),
+            self.stats.take(taken),
+        )
+
     def adds(self) -> Iterator[Add]:
         """Every row as a value."""
         for path, partition, base, end, size, modified, change, stats in self.values(np.arange(len(self))):

@@ -31,6 +31,17 @@ class LazyList(Sequence[T], Generic[T]):
         return self._make
 
     @property
+    def rows(self) -> I64:
+        """The table's rows that the list begins with."""
+        return self._rows
+
+    def moved(self, rows: I64, make: Callable[[I64], list[T]]) -> "LazyList[T]":
+        """The same values, where the list's rows are those of another table."""
+        other = LazyList(rows, make)
+        other.extend(self._newer)
+        return other
+
+    @property
     def newer(self) -> Sequence[T]:
         """What was appended. Not to be changed."""
         return self._newer

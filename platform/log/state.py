@@ -205,6 +205,7 @@ class TopicState:
             self._apply_other(action)
         self._forget_expired()
         if removed:
+            self._shrink_columns()
             self.last_modification_ms = max((s.modification_ms for s in self.all_segments()), default=0)
             self.removed_at = entry.version
         self.version = entry.version
@@ -240,6 +241,19 @@ class TopicState:
             self.segments[int(adds.partition[rows[0]])] = LazyList(rows, restored)
         self.last_modification_ms = max(self.last_modification_ms, int(adds.modification_ms.max()))
         return True
+
+    def _shrink_columns(self) -> None:
+        """Let go of a checkpoint's columns when most of their segments have left, as by a merge of some partitions."""
+        lists = {p: live for p, live in self.segments.items() if isinstance(live, LazyList) and len(live.rows)}
+        rows = np.concatenate([live.rows for live in lists.values()]) if lists else np.empty(0, np.int64)
+        restored = next((live.make for live in lists.values()), None)
+        if not isinstance(restored, _Restored) or len(rows) > len(restored.adds) // 2:
+            return
+        kept = _Restored(restored.adds.take(rows), restored.since)
+        at = 0
+        for partition, live in lists.items():
+            self.segments[partition] = live.moved(np.arange(at, at + len(live.rows)), kept)
+            at += len(live.rows)
 
     def _apply_other(self, action: Action) -> None:
         if isinstance(action, Txn):

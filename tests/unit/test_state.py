@@ -18,6 +18,7 @@ from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.checkpoints import checkpoints_from, read_checkpoint
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.decisions import decide_create, decide_delete
+from tidelog.log.lazy_list import LazyList
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
 from tidelog.log.topic_log import table_properties, verify_restored
@@ -217,6 +218,26 @@ def test_a_live_file_is_found_and_no_other(entries: list[Entry], data: st.DataOb
                 again = layout.written_again(one.path, layout.segment_name(one.path)[0] + 1, "u")
                 assert state.find(one.partition, again) == live.get(one.path)
             assert state.find(one.partition + 1, one.path) is None
+
+
+def test_columns_of_a_checkpoint_go_when_most_of_their_segments_have_left() -> None:
+    """One partition was merged, the other is at rest: it keeps its own rows, and none of the others'."""
+    files = [add(0, n, n + 1) for n in range(100)] + [add(1, n, n + 1) for n in range(5)]
+    entries = [created(), entry(1, *files, end_txn(0, 100), end_txn(1, 5)), entry(2, add(1, 5, 6), end_txn(1, 6))]
+    storage = MemoryStorage("m")
+    store(storage, entries)
+    write_checkpoint(storage, "t", 1, START_MS)
+    state = from_checkpoint(storage, entries, 1)
+    before = state.live(1)
+    merged = add(0, 0, 100, "partition=0/2-merged.parquet", data_change=False)
+    state.apply(entry(3, *map(remove, files[:100]), merged))
+    held = state.live(1)
+    assert isinstance(held, LazyList)
+    assert len(held.make.adds) == 5  # type: ignore[attr-defined]
+    assert list(held) == list(before) == apply_all(TopicState(), entries).live(1)
+    assert state.find(1, files[102].path) == held[2]
+    state.apply(entry(4, remove(files[100]), start_txn(1, 1)))
+    assert [s.base_offset for s in state.live(1)] == [1, 2, 3, 4, 5]
 
 
 def test_a_checkpoint_forgets_producers_of_long_ago_and_nothing_else(tmp_path: Path) -> None:
