@@ -110,7 +110,7 @@ def since(rows: pa.StructArray, field: str, since_ms: Any, *, keep_null: bool) -
 
 def newest(source: Any, kind: str, field: str) -> int:
     """The largest number in a field of a checkpoint's rows of a kind; 0 when there is none."""
-    with pq.ParquetFile(source) as file:
+    with open_parquet(source, size=None, sealed=False) as file:
         rows = file.read(columns=[f"{kind}.{field}"])
         return max((pc.max(chunk.field(field)).as_py() or 0 for chunk in rows[kind].chunks), default=0)
 

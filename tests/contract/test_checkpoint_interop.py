@@ -16,6 +16,7 @@ from tidelog.log import layout
 from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.clock import SystemClock
 from tidelog.log.lake import Lake
+from tidelog.log.storage import LocalStorage
 
 ROWS = 10
 
@@ -45,9 +46,8 @@ def head(table: Path) -> int:
 def checkpointed(eventful: Path, to: Path, *versions: int) -> Path:
     """A copy with our checkpoints of some versions, without the entries up to the last of them."""
     table = shutil.copytree(eventful, to / "t")
-    with Lake(str(to)) as lake:
-        for version in versions:
-            write_checkpoint(lake.storage, "t", version, lake.clock.now_ms())
+    for version in versions:
+        write_checkpoint(LocalStorage(to), "t", version, SystemClock().now_ms())
     for entry in (table / layout.LOG_FOLDER).glob("*.json"):
         if int(entry.name[:20]) <= versions[-1]:
             entry.unlink()
@@ -110,15 +110,15 @@ def test_it_is_made_of_deltalakes_checkpoint_as_of_its_own(eventful: Path, tmp_p
     version = head(eventful)
     for name, middle in (("theirs", "deltalake"), ("ours", "tidelog"), ("none", None)):
         table = shutil.copytree(eventful, tmp_path / name / "t")
-        with Lake(str(tmp_path / name)) as lake:
-            if middle == "deltalake":
-                DeltaTable(str(table), version=version - 2).create_checkpoint()
-            elif middle:
-                write_checkpoint(lake.storage, "t", version - 2, lake.clock.now_ms())
-            if middle:  # so that it can't be passed over
-                for entry in range(version - 1):
-                    (table / layout.entry_path(entry)).unlink()
-            write_checkpoint(lake.storage, "t", version, lake.clock.now_ms())
+        storage, now_ms = LocalStorage(tmp_path / name), SystemClock().now_ms()
+        if middle == "deltalake":
+            DeltaTable(str(table), version=version - 2).create_checkpoint()
+        elif middle:
+            write_checkpoint(storage, "t", version - 2, now_ms)
+        if middle:  # so that it can't be passed over
+            for entry in range(version - 1):
+                (table / layout.entry_path(entry)).unlink()
+        write_checkpoint(storage, "t", version, now_ms)
     whole = rows(tmp_path / "none" / "t", version)
     assert rows(tmp_path / "ours" / "t", version) == whole
     assert rows(tmp_path / "theirs" / "t", version) == whole
