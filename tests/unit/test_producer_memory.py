@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log.actions import Txn
@@ -29,7 +29,6 @@ RESTORED = st.dictionaries(KEYS, st.tuples(st.integers(-1, 5), st.integers(1, 10
 NOTED = st.lists(st.tuples(KEYS, st.integers(-1, 5), st.integers(0, 3)), max_size=12)
 
 
-@settings(deadline=None)
 @given(RESTORED, NOTED, st.integers(0, 6))
 def test_it_knows_what_a_dict_knows(
     restored: dict[tuple[int, int], tuple[int, int]], noted: list[tuple[tuple[int, int], int, int]], kept: int
