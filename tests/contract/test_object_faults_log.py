@@ -13,6 +13,7 @@ from support.producers import Delivered, producer
 
 from tidelog.clients.errors import KafkaError, KafkaException
 from tidelog.log.errors import OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.storage.proving import RACERS, RACES
 
 PARTITIONS = 2
 
@@ -75,7 +76,7 @@ def test_two_writers_in_bad_weather(store: FaultyStore):
     for writer in writers:
         writer.join()
     assert failed == []
-    assert_bounded(store.proxy, 24 * 12)
+    assert_bounded(store.proxy, 2 * RACERS * RACES + 24 * 12)  # each proves the store first
     store.proxy.plan = well
     with store.well() as lake:
         assert records(lake, "t") == given
@@ -93,7 +94,7 @@ def test_a_producer_in_bad_weather(store: FaultyStore, seed: int):
             for i in range(20):
                 p.produce("t", f"{n}-{i}", partition=i % PARTITIONS)
             assert p.flush(30) == 0
-        assert_bounded(store.proxy, 60)
+        assert_bounded(store.proxy, RACERS * RACES + 60)  # the proof of the store, then appends
         store.proxy.plan = well
     assert set(told.codes) == {None}
     with store.well() as lake:

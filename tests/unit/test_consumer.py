@@ -353,7 +353,7 @@ def test_a_lost_segment_is_told_at_each_retry_and_passed_once_it_is_given_up(tmp
         for value in ("before", "lost", "after"):
             fill(lake, "t", value)
         lost = lake.topic("t").state().live(0)[1].path
-        (tmp_path / "t" / lost).unlink()
+        lake.storage.delete(f"t/{lost}")
         with consumer(lake, fetch_error_backoff_ms=10) as reader:
             reader.assign([at(0)])
             first, *errors = poll_some(reader, 4)
