@@ -29,10 +29,10 @@ def each_topic(names: Iterable[str], look: Callable[[str], R]) -> dict[str, R | 
     return found
 
 
-def tell_broken(found: Mapping[str, object]) -> None:
+def tell_broken(found: Mapping[str, object], *, as_json: bool) -> None:
     """Say which topics could not be opened and why. Raises `typer.Exit` with the code of a failure if any."""
     broken = {name: e for name, e in found.items() if isinstance(e, TidelogError)}
     for name, error in broken.items():
-        complain(f"Topic '{name}' can't be opened. {error}")
+        complain(error, about=f"Topic '{name}' can't be opened. ", as_json=as_json)
     if broken:
         raise typer.Exit(FAILED)

@@ -1,12 +1,14 @@
 """How a command fails: one message on stderr, and an exit code that scripts can rely on."""
 
 import io
+import json
 import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -37,7 +39,29 @@ class JobFailedError(Exception):
     """Spark did not carry a job out; the message says why, and what to do."""
 
 
-class CommandGroup(TyperGroup):
+class _Programs:
+    """How a program begins: what is wrong with its command line is JSON where JSON is asked for."""
+
+    def main(self, args: Sequence[str] | None = None, **more: Any) -> Any:
+        """Carry out a command line (the process's own without `args`), and end the process, as `TyperGroup.main`."""
+        given = sys.argv[1:] if args is None else list(args)
+        run: Callable[..., Any] = super().main  # type: ignore[misc]
+        if not asks_for_json(given) or not more.pop("standalone_mode", True):
+            return run(args, **more)
+        try:
+            code = run(args, standalone_mode=False, **more)
+        except typer.Abort:
+            sys.exit(FAILED)
+        except Exception as e:
+            words = getattr(e, "format_message", None)  # typer's own errors of a command line have no public base
+            if words is None:
+                raise
+            complain(UsageProblemError(words()), as_json=True)
+            sys.exit(WRONG_USAGE)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+class CommandGroup(_Programs, TyperGroup):
     """The group of all commands: turns errors into messages and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -46,7 +70,7 @@ class CommandGroup(TyperGroup):
             return super().invoke(ctx)
 
 
-class LoneCommand(TyperCommand):
+class LoneCommand(_Programs, TyperCommand):
     """A command that is a program of its own, as a job is: turns errors into messages and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -66,7 +90,7 @@ def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | 
         # Help that is printed to a closed pipe ends the process by an error's code.
         code = 0 if isinstance(e.__context__, BrokenPipeError) else e.code
     except Exception as e:
-        complain(message_of(e), debug="--debug" in given)
+        complain(e, debug="--debug" in given, as_json=asks_for_json(given))
         code = FAILED
     try:
         sys.stdout.flush()
@@ -75,7 +99,7 @@ def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | 
     except OSError as e:
         silence_stdout()
         if code == 0:
-            complain(message_of(e))
+            complain(e, as_json=asks_for_json(given))
             code = FAILED
     return code if isinstance(code, int) else FAILED if code else 0
 
@@ -102,7 +126,7 @@ def _failures_told(ctx: Any) -> Iterator[None]:
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except (UsageProblemError, JobFailedError, TidelogError, OSError) as e:
-            complain(message_of(e), debug=_debug(ctx))
+            complain(e, debug=_debug(ctx), as_json=bool(getattr(ctx.obj, "as_json", False)))
             code = WRONG_USAGE if isinstance(e, UsageProblemError) else FAILED
             raise typer.Exit(code) from e
 
@@ -134,11 +158,26 @@ def error_json(error: Exception) -> dict[str, Any]:
     }
 
 
-def complain(message: str, *, debug: bool = False) -> None:
-    """Print an error to stderr; with `debug`, where the one being handled happened, too."""
+def complain(error: Exception, *, about: str = "", debug: bool = False, as_json: bool = False) -> None:
+    """Print an error to stderr, `as_json` as a document in one line: {"error": {"type", "message", ...}}.
+
+    `about`: what it is about, before the error's own words. With `debug`, where the one being handled happened, too.
+    """
     if debug:
         traceback.print_exc()
-    say(Text.assemble(("error: ", "bold red"), message), stderr=True)
+    if as_json:
+        told = error_json(error)
+        document = {"error": {**told, "message": f"{about}{told['message']}"}}
+        sys.stderr.write(json.dumps(document, ensure_ascii=not shows_unicode(sys.stderr)) + "\n")
+    else:
+        say(Text.assemble(("error: ", "bold red"), f"{about}{message_of(error)}"), stderr=True)
+
+
+def asks_for_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line says `--format json`, the last word on it."""
+    words = [*arguments, ""]
+    said = [b if a == "--format" else a.partition("=")[2] for a, b in pairwise(words) if a.split("=")[0] == "--format"]
+    return said[-1:] == ["json"]
 
 
 def silence_stdout() -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tidelog.cli.failures import FAILED, complain, message_of
+from tidelog.cli.failures import FAILED, complain
 from tidelog.cli.maintain_options import Wanted
 from tidelog.cli.options import Session
 from tidelog.cli.terminal import console, print_json, say, table
@@ -60,7 +60,7 @@ def carry_out(
         try:
             once()
         except TidelogError as e:  # the store is away, say: the next run comes
-            complain(message_of(e), debug=call.debug)
+            complain(e, debug=call.debug, as_json=call.as_json)
 
     if wanted.every_s is not None:
         run_every(wanted.every_s, again)

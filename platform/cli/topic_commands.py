@@ -78,7 +78,7 @@ def list_topics(
         out.print(views.summaries(found))
     else:
         say("No topics yet. Create one: tidelog topic create NAME --partitions 8")
-    tell_broken(found)
+    tell_broken(found, as_json=call.as_json)
 
 
 @topics.command("describe", epilog="Example: tidelog topic describe orders --all")

@@ -124,4 +124,4 @@ def list_producers(
         out.print(transaction_views.producers_table(found))
     else:
         say("No producers. One is remembered from its first record on, for producer.id.expiration.ms.")
-    tell_broken(by_topic)
+    tell_broken(by_topic, as_json=call.as_json)

@@ -246,3 +246,28 @@ def test_a_folder_that_is_a_table_is_no_topic(tmp_path):
     for command in (["topic", "describe", "plain"], ["consume", "plain", "-e"], ["produce", "plain"]):
         assert "is a Delta table but not a topic" in refused(1, *command, "--lake", str(tmp_path))
     assert answer("topic", "list", "--lake", str(tmp_path)) == []
+
+
+@by_name
+def test_with_json_an_error_is_json_too(command):
+    if command[:2] == ["topic", "create"]:
+        command = [*command, "--partitions", "0"]
+    for args in places(command, "--format", "json"):
+        result = cli(*args, "--lake", lake_address())
+        assert (result.exit_code, result.stdout) == (1, "")
+        (line,) = result.stderr.splitlines()
+        error = json.loads(line)["error"]
+        assert error["type"] in ("LakeNotFoundError", "InvalidPartitionsError")
+        assert error["message"].endswith((".", "'."))
+        assert error["retriable"] is False
+
+
+@pytest.mark.parametrize(
+    "args", [["topik"], ["topic", "liszt"], ["topic", "create"], ["topic", "list", "--frmat"], ["topic", "list"]]
+)
+@pytest.mark.parametrize("option", [["--format", "json"], ["--format=json"]])
+def test_with_json_wrong_usage_is_json_too(option, args):
+    result = cli(*option, *args)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert json.loads(line)["error"]["message"]
