@@ -151,6 +151,11 @@ class Slow:
         finally:
             time.sleep(self._half_s)
 
+    @property
+    def is_shared(self) -> bool:
+        """True, as of an object store."""
+        return True
+
     def helpers(self) -> Executor:
         """Threads to call it from."""
         return self._helpers

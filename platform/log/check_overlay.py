@@ -25,6 +25,11 @@ class Overlay:
         """The address of the store below."""
         return self._below.uri
 
+    @property
+    def is_shared(self) -> bool:
+        """False: what is written here is seen here only."""
+        return False
+
     def get(self, path: str) -> bytes:
         """The object's bytes, the change's if there is one."""
         if path not in self._changed:

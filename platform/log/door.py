@@ -8,6 +8,7 @@ log's entries are the only truth: state changes only by `apply`, live and at sta
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -31,12 +32,16 @@ from tidelog.log.reading_ahead import ReadingAhead
 from tidelog.log.restoring import newest_state
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.proving import require_proof
+from tidelog.log.store_time import NEVER, StoreTime
 from tidelog.log.turns import Turns
 from tidelog.log.unanswered import Unanswered
 
 # The smallest `log.min.age.ms`. A writer or reader that has not seen the head for half of it looks at the
 # floors first: every trimmer keeps entries at least this long, whatever the topic's configuration becomes.
 SMALLEST_MIN_AGE_S = 10.0
+_LATE_S = SMALLEST_MIN_AGE_S / 2
+# How often the floors are looked at where other machines write, by whoever follows a log, late or not.
+FLOORS_EVERY_S = 60.0
 # Past this many unsynced segments a durable commit first asks how far the checkpointer has synced.
 MANY_UNSYNCED = 512
 # How long after a look at the head a commit goes ahead without another one: so early that its put is rarely late.
@@ -59,6 +64,7 @@ class Door(Generic[S]):
         ids: Ids,
         patience: Patience | None = None,
         turns: Turns | None = None,
+        time: StoreTime | None = None,
     ) -> None:
         self.storage = storage
         self.folder = folder
@@ -68,14 +74,16 @@ class Door(Generic[S]):
         self._ids = ids
         self._patience = patience or Patience()
         self._turns = turns or Turns(pause_s=0)
-        self._reading = ReadingAhead(storage, lambda version: self.path(layout.entry_path(version)), clock)
+        self._time = time or StoreTime(clock)
+        self._reading = ReadingAhead(storage, lambda version: self.path(layout.entry_path(version)), self._time)
         self._state = machine.empty()
         self._floor = -1
         self._opened = False
         # Entries up to this version came from a checkpoint, not one by one.
         self._read_from = -1
         # When the head was last seen, and its version: what came up to then is no stray, and nothing was skipped.
-        self._head_seen_s = float("-inf")
+        self._head_seen = NEVER
+        self._floors_seen = NEVER
         self._head = -1
         # Whether the last look, or commit, met no entry of anybody else.
         self._alone = False
@@ -121,12 +129,12 @@ class Door(Generic[S]):
             except CorruptLogError as e:
                 broken = e
             # A floor counts only when it is looked at after the entries: it is published before one is deleted.
-            if self._is_late() and self._look_at_floors() > self._head:
+            if (self._is_late() or self._may_be_late(broken)) and self._look_at_floors() > self._head:
                 self._restart()
             elif broken is not None:
                 raise broken
             else:
-                self._head, self._head_seen_s = self._state.version, self._reading.looked_s
+                self._head, self._head_seen = self._state.version, self._reading.looked
                 self._pass_by()
                 self._forget_synced()
                 return
@@ -136,7 +144,18 @@ class Door(Generic[S]):
 
         Then what is not there may have been deleted, and what is there may be a stray of a writer from the past.
         """
-        return self._clock.elapsed_s() - self._head_seen_s > SMALLEST_MIN_AGE_S / 2
+        return self._time.passed_s(self._head_seen) > _LATE_S
+
+    def _may_be_late(self, broken: CorruptLogError | None) -> bool:
+        """Whether the floors are to be looked at although no clock says so.
+
+        A machine that was paused finds its next entry gone, and would take what it has for the head for ever; or finds
+        a stray there, its own perhaps, and what follows breaks the format.
+        """
+        if not self.storage.is_shared:
+            return False
+        suspicious = broken is not None or self._unanswered.has_seen
+        return suspicious or self._time.passed_s(self._floors_seen) > FLOORS_EVERY_S
 
     def _step(self) -> bool:
         """Apply the next entry if there is one."""
@@ -165,10 +184,11 @@ class Door(Generic[S]):
 
     def _look_at_floors(self) -> int:
         """The newest floor: every entry up to it may be gone."""
-        folder = self.path(layout.FLOOR_FOLDER)
+        folder, seen = self.path(layout.FLOOR_FOLDER), self._time.moment()
         for found in self.storage.list_after(folder, f"{self._floor:020d}" if self._floor >= 0 else ""):
             version = layout.version_of(found.path)
             self._floor = max(self._floor, -1 if version is None else version)
+        self._floors_seen = seen
         return self._floor
 
     def _restart(self) -> None:
@@ -209,6 +229,7 @@ class Door(Generic[S]):
         backoff = self._patience.first_backoff_s
         attached, lookup = Attachments(self.storage, self.folder), Lookup(self.storage, self.folder)
         with self.lock:
+            self._time.keep(self.storage, self.folder)
             ahead = self._goes_ahead(request)
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
@@ -257,7 +278,7 @@ class Door(Generic[S]):
 
     def _goes_ahead(self, request: str) -> bool:
         """Whether a commit needs no look at the head: it was seen just now, and nobody else is at work."""
-        seen_s = self._clock.elapsed_s() - self._head_seen_s
+        seen_s = self._time.passed_s(self._head_seen)
         return self._alone and seen_s <= _AHEAD_S and request not in self._unanswered
 
     def _decided(self, decide: Callable[[S], Outcome[R]], ahead: bool) -> Outcome[R] | None:
@@ -293,19 +314,20 @@ class Door(Generic[S]):
         )
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
-        return Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._clock.elapsed_s())
+        return Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._time.moment())
 
     def _attempt(self, request: str, pending: Pending, again: bool, deadline: float) -> bool:
         """Try to create the next entry: True when it is there and ours."""
         self._unanswered.begin(request, pending)
         found = self._put(request, pending, again, deadline)
         version = pending.entry.version
-        if self._is_late() and self._was_trimmed(request, version):
+        came_late = found is not None and self._came_late(pending)
+        if (came_late or self._is_late()) and self._was_trimmed(request, version):
             # A writer from the past: the entry that was here is gone, and what is here now a stray that nobody reads,
             # ours or another's. Unless ours came in time, at an earlier put perhaps, and was trimmed since: the state
             # may show it, and the time since the first put may rule it out.
             held = self._machine.holds(self._state, pending.entry)
-            if not held and self._clock.elapsed_s() - pending.since_s > SMALLEST_MIN_AGE_S / 2:
+            if not held and (came_late or self._time.passed_s(pending.since) > _LATE_S):
                 raise self._unknown(request, version, "the log was trimmed past it")
             self._unanswered.end(request)
             return held
@@ -315,11 +337,29 @@ class Door(Generic[S]):
             return False
         self._apply(found)
         self._turns.committed(self._clock.elapsed_s())
-        if pending.created_s is not None:  # nothing was there: a look at the head, too
-            self._head, self._head_seen_s = version - 1, pending.created_s
+        if pending.created is not None:  # nothing was there: a look at the head, too
+            self._head, self._head_seen = version - 1, pending.created
         self._unanswered.end(request)
         self._pass_by()
         return True
+
+    def _came_late(self, pending: Pending) -> bool:
+        """Whether the own entry that is there was stored so late that cleanup may have passed its place before.
+
+        This machine may have been paused since the head was seen, and none of its clocks say so. The store's time of
+        the entry does, where other machines go on meanwhile; without an answer the entry counts as late.
+        """
+        if not self.storage.is_shared:
+            return False
+        ended, seen_ms = self._time.moment(), self._head_seen.store_ms
+        try:
+            stored_ms = self.storage.head(self.path(layout.entry_path(pending.entry.version))).modified_ms
+        except StorageError:
+            return True
+        if pending.created is not None:
+            self._time.learn(pending.created, ended, stored_ms)
+            pending.created = replace(pending.created, store_ms=stored_ms)
+        return seen_ms is None or abs(stored_ms - seen_ms) > _LATE_S * 1000
 
     def _was_trimmed(self, request: str, version: int) -> bool:
         """Whether cleanup has passed this entry; then the log is opened again."""
@@ -341,11 +381,11 @@ class Door(Generic[S]):
         backoff = self._patience.first_backoff_s
         open_ended = again
         while True:
-            began_s = self._clock.elapsed_s()
-            last_try = began_s > deadline
+            began = self._time.moment()
+            last_try = began.elapsed_s > deadline
             try:
                 if self.storage.put_if_absent(path, pending.data):
-                    pending.created_s = None if open_ended else began_s
+                    pending.created = None if open_ended else began
                     return pending.entry
                 open_ended = True  # "already there" may be our own success, repeated inside the store's client
                 found = decode_entry(version, self.storage.get(path), path)

@@ -38,6 +38,7 @@ from tidelog.log.state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
+from tidelog.log.store_time import StoreTime
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic import Topic
 from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_door
@@ -113,6 +114,7 @@ class Lake:
         self.storage = storage or open_storage(uri, self.options)
         self.clock = clock or SystemClock()
         self.ids = ids or SystemIds()
+        self.time = StoreTime(self.clock)
         self.checkpointer = checkpointer or partial(write_checkpoint, self.storage)
         self._logs: dict[str, OpenLog] = {}
         self._row_logs: dict[str, RowLog[Any]] = {}
@@ -393,7 +395,7 @@ class Lake:
         return log
 
     def _new_log(self, name: str) -> OpenLog:
-        door = topic_door(self.storage, name, self.clock, self.ids)
+        door = topic_door(self.storage, name, self.clock, self.ids, self.time)
 
         def rules() -> UpkeepRules:
             keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)

@@ -8,6 +8,8 @@ HOLDS_FOLDER = "_tidelog/holds"
 PROBES_FOLDER = "_tidelog/probes"
 # Of folders directly below a lake's root, in which the store is tried before there is a lake.
 PROOF_PREFIX = "__tidelog-proof-"
+# Overwritten by a writer that asks its store for the time.
+CLOCK_FILE = "_tidelog/clock"
 # What `tidelog check --repair` took out of the log.
 ASIDE_FOLDER = "_tidelog/torn"
 # Of a table of rows: its files.

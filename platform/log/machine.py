@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.log.actions import Action, Entry
+from tidelog.log.store_time import Moment
 
 
 class LogState(Protocol):
@@ -56,15 +57,15 @@ class Committed(Generic[R]):
 class Pending:
     """A put whose outcome is not known: this entry may be there, or may still come.
 
-    `since_s`: when it was put for the first time at the earliest, on the elapsed clock.
+    `since`: when it was put for the first time at the earliest.
     """
 
     entry: Entry
     data: bytes
     response: Any
-    since_s: float
+    since: Moment
     # When the put began that surely created it; None where an answer was lost, so that another one may have.
-    created_s: float | None = None
+    created: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ A writer there that fetched them one by one would see the head move as fast as i
 from collections.abc import Callable
 from concurrent.futures import wait
 
-from tidelog.log.clock import Clock
 from tidelog.log.errors import ObjectNotFoundError
 from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.store_time import NEVER, StoreTime
 
 _MOST = 32
 
@@ -17,18 +17,18 @@ class ReadingAhead:
     """Entries by version, each asked for once, in rising order from `begin` on. Not for several threads.
 
     One entry is asked for by itself, and so is the next; where both are there, two, four, eight ... beside one another.
-    Where the last look met several, as many and one more are asked for at first. `looked_s`: when the store was asked
-    for what came last, on the elapsed clock.
+    Where the last look met several, as many and one more are asked for at first. `looked`: when the store was asked
+    for what came last.
     """
 
-    def __init__(self, storage: Storage, path_of: Callable[[int], str], clock: Clock) -> None:
+    def __init__(self, storage: Storage, path_of: Callable[[int], str], time: StoreTime) -> None:
         self._storage = storage
         self._path_of = path_of
-        self._clock = clock
+        self._time = time
         self._held: dict[int, bytes | None] = {}
         self._found = 0
         self._expected = 0
-        self.looked_s = float("-inf")
+        self.looked = NEVER
 
     def begin(self) -> None:
         """A new look at the log: what was asked for before is no news."""
@@ -40,7 +40,7 @@ class ReadingAhead:
         """The entry's bytes. Raises `ObjectNotFoundError`."""
         if version not in self._held:
             self._held.clear()
-            self.looked_s = self._clock.elapsed_s()
+            self.looked = self._time.moment()
             count = min(_MOST, self._found or self._expected) if isinstance(self._storage, Distant) else 1
             if count <= 1:
                 found = self._storage.get(self._path_of(version))

@@ -11,6 +11,7 @@ from tidelog.log.errors import ObjectNotFoundError, RequestForgottenError
 from tidelog.log.reading_ahead import ReadingAhead
 from tidelog.log.segments import Staged
 from tidelog.log.storage.port import Storage
+from tidelog.log.store_time import StoreTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def find_answer(
     are gone, after all files were stored. Raises `RequestForgottenError` where that leaves it open.
     """
     names = {layout.segment_name(s.path)[1] for s in staged}
-    reading = ReadingAhead(storage, lambda version: f"{topic}/{layout.entry_path(version)}", clock)
+    reading = ReadingAhead(storage, lambda version: f"{topic}/{layout.entry_path(version)}", StoreTime(clock))
     reading.begin()
     oldest: int | None = None
     for version in range(after + 1, head + 1):

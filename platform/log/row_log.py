@@ -22,6 +22,7 @@ from tidelog.log.row_schema import Row
 from tidelog.log.row_state import Fold, ReadRows, RowKind, RowState
 from tidelog.log.row_upkeep import RowUpkeep
 from tidelog.log.storage.port import Storage
+from tidelog.log.store_time import StoreTime
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic_log import head_check, require_format, stored_config, table_properties, verify_restored
 from tidelog.log.upkeep import Upkeep, UpkeepRules
@@ -42,6 +43,7 @@ class Surroundings(Protocol):
     storage: Storage
     clock: Clock
     ids: Ids
+    time: StoreTime
     background: Executor
     checkpointer: Checkpointer
 
@@ -82,7 +84,7 @@ class RowLog(Generic[F]):
         self._kind = kind
         self._facts = facts
         read = file_reader(lake.storage, name, kind)
-        self._door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids)
+        self._door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids, time=lake.time)
         self.chores = RowUpkeep(self._door, kind, lake.clock, lake.ids, self._delete_delay_ms)
         chores = (self.chores.compact, self.chores.purge)
         self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background, chores)

@@ -41,6 +41,7 @@ from tidelog.log.sequences import ProducerBatch
 from tidelog.log.staging import Stager, Target, stage_records
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.log.store_time import StoreTime
 from tidelog.log.throttle import Throttle
 from tidelog.log.topic_log import stored_config
 from tidelog.log.topic_tables import TopicTables
@@ -68,6 +69,7 @@ class Surroundings(Protocol):
     storage: Storage
     clock: Clock
     ids: Ids
+    time: StoreTime
     background: Executor
 
     def config(self) -> LakeConfig:

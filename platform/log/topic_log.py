@@ -13,6 +13,7 @@ from tidelog.log.errors import CorruptLogError, InvalidConfigError, NotATopicErr
 from tidelog.log.machine import Machine
 from tidelog.log.state import FORMAT, ROWS, TopicState
 from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.store_time import StoreTime
 from tidelog.log.table_schema import TOPIC, TableShape
 from tidelog.log.turns import Turns
 from tidelog.log.txn_expiry import PRODUCER_EXPIRATION, TXN_RETENTION
@@ -22,10 +23,10 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-def topic_door(storage: Storage, topic: str, clock: Clock, ids: Ids) -> Door[TopicState]:
+def topic_door(storage: Storage, topic: str, clock: Clock, ids: Ids, time: StoreTime | None = None) -> Door[TopicState]:
     """The door to a topic's log; its writers take turns where the store is distant."""
     turns = Turns() if isinstance(storage, Distant) else None
-    return Door(storage, topic, topic_machine(topic), clock, ids, turns=turns)
+    return Door(storage, topic, topic_machine(topic), clock, ids, turns=turns, time=time)
 
 
 def topic_machine(topic: str) -> Machine[TopicState]:

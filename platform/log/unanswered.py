@@ -44,6 +44,11 @@ class Unanswered:
         if request is not None and request in self._open:
             self._seen[request] = entry.version
 
+    @property
+    def has_seen(self) -> bool:
+        """Whether an entry of an open request was read, which may be a stray."""
+        return bool(self._seen)
+
     def distrust(self, head: int) -> None:
         """What was read past `head` may have been strays."""
         self._seen = {request: version for request, version in self._seen.items() if version <= head}

@@ -6,7 +6,9 @@ have been trimmed meanwhile.
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +28,7 @@ from tidelog.groups.positions import LoggedPositions
 from tidelog.log.lake import Lake
 from tidelog.log.layout import LAKE_FILE
 from tidelog.log.staging import stage_records
-from tidelog.log.storage import ObjectStorage
+from tidelog.log.storage import ObjectInfo, ObjectStorage
 from tidelog.log.storage.requests import RequestKind, Requests
 from tidelog.log.tailing import LAST_PAUSE_S, LookSchedule
 from tidelog.transactions.manager import TransactionManager
@@ -40,6 +42,17 @@ GET, RANGED_GET, HEAD, LIST, PUT, CREATE = (
     RequestKind.PUT,
     RequestKind.CONDITIONAL_PUT,
 )
+
+
+class OneClock(ObjectStorage):
+    """An object store that goes by a test's clock."""
+
+    def __init__(self, clock: FakeClock, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.clock = clock
+
+    def head(self, path: str) -> ObjectInfo:
+        return replace(super().head(path), modified_ms=self.clock.now_ms())
 
 
 class World:
@@ -58,9 +71,8 @@ class World:
 
     def process(self) -> Lake:
         """Another process's view of the lake, whose requests are seen like all others'."""
-        storage = ObjectStorage(
-            "s3://bucket/lake", store=self.store, requests=Requests(lambda *call: self.seen.append(call))
-        )
+        requests = Requests(lambda *call: self.seen.append(call))
+        storage = OneClock(self.clock, "s3://bucket/lake", store=self.store, requests=requests)
         lake = Lake("s3://bucket/lake", storage=storage, clock=self.clock, ids=CountingIds(next(self.ids)))
         lake.background = AtOnce()
         return lake
@@ -97,10 +109,10 @@ def noise(records: int, size: int, partition: int = 0) -> pa.Table:
 
 
 @pytest.mark.parametrize("acks", [1, "all"])
-def test_an_append_is_a_put_of_its_data_and_one_of_its_entry(world: World, acks: int | str):
+def test_an_append_is_a_put_of_its_data_and_one_of_its_entry_whose_time_is_asked(world: World, acks: int | str):
     for _ in range(50):
         world.clock.pass_s(1)
-        assert world.asked(lambda: world.topic.append(values("a", partition=[0]), acks=acks)) == [PUT, CREATE]
+        assert world.asked(lambda: world.topic.append(values("a", partition=[0]), acks=acks)) == [PUT, CREATE, HEAD]
 
 
 def test_a_program_looks_at_the_lakes_configuration_every_10_s(world: World):
@@ -112,23 +124,23 @@ def test_a_program_looks_at_the_lakes_configuration_every_10_s(world: World):
 
 def test_an_append_to_three_partitions_is_a_put_for_each(world: World):
     table = values("a", "b", "c", partition=[0, 1, 2])
-    assert world.asked(lambda: world.topic.append(table)) == [PUT, PUT, PUT, CREATE]
+    assert world.asked(lambda: world.topic.append(table)) == [PUT, PUT, PUT, CREATE, HEAD]
 
 
 def test_a_commit_of_what_another_process_staged_looks_each_segment_up(world: World):
     stager = world.process().topic("t").stager()
     stage_records(stager, values("a", "b", partition=[0, 1]), "t", world.topic.config(), "murmur2", 0, 0)
     staged = stager.finish()
-    assert world.asked(lambda: world.topic.commit(staged)) == [HEAD, HEAD, CREATE]
+    assert world.asked(lambda: world.topic.commit(staged)) == [HEAD, HEAD, CREATE, HEAD]
 
 
 def test_a_segment_of_megabytes_is_still_one_put(world: World):
-    assert world.asked(lambda: world.topic.append(noise(1_500, 10_000))) == [PUT, CREATE]
+    assert world.asked(lambda: world.topic.append(noise(1_500, 10_000))) == [PUT, CREATE, HEAD]
 
 
 def test_a_segment_that_is_written_on_and_on_goes_in_parts_of_10_mib(world: World):
     calls = Counter(world.asked(lambda: world.topic.append(noise(3_500, 10_000))))
-    assert calls == {"multipart_create": 1, "multipart_part": 4, "multipart_complete": 1, CREATE: 1}
+    assert calls == {"multipart_create": 1, "multipart_part": 4, "multipart_complete": 1, CREATE: 1, HEAD: 1}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +150,7 @@ def test_a_segment_that_is_written_on_and_on_goes_in_parts_of_10_mib(world: Worl
 )
 def test_an_append_after_a_pause_looks_at_the_log_first(world: World, pause_s: float, more: list[RequestKind]):
     world.clock.pass_s(pause_s)
-    assert world.asked(lambda: world.topic.append(values("a", partition=[0]))) == [PUT, *more, CREATE]
+    assert world.asked(lambda: world.topic.append(values("a", partition=[0]))) == [PUT, *more, CREATE, HEAD]
 
 
 def test_a_producers_flush_is_a_put_for_each_partition_and_one_for_the_entry(world: World):
@@ -149,16 +161,32 @@ def test_a_producers_flush_is_a_put_for_each_partition_and_one_for_the_entry(wor
                 producer.produce("t", b"%d" % number, partition=number % 3)
             producer.flush()
             if flush:  # the first one makes the producer known to the topic
-                assert sorted(world.take()) == [CREATE, PUT, PUT, PUT]
+                assert sorted(world.take()) == [CREATE, HEAD, PUT, PUT, PUT]
+
+
+def test_a_writer_asks_for_the_stores_time_when_it_begins_and_after_ten_minutes_without_an_entry(world: World):
+    other = world.process()
+    other.create_topic("u", 1)
+    assert world.take("u/_tidelog/clock") == [PUT, HEAD]
+    for minutes, asked in ((9, []), (9, []), (11, [PUT, HEAD])):
+        world.clock.pass_s(60 * minutes)
+        other.topic("t").append(values("a"))  # a lake's topics are in one store
+        assert world.take("t/_tidelog/clock") == asked
 
 
 # --- waiting -----------------------------------------------------------------------------------------------
 
 
-def test_an_idle_look_is_one_get(world: World):
-    for _ in range(50):
+def test_an_idle_look_is_one_get_and_one_a_minute_lists_the_floors(world: World):
+    """A machine that was paused, and doesn't know, would else take its log for one at rest for ever."""
+    lists = 0
+    for _ in range(90):
         world.clock.pass_s(4)
-        assert world.asked(world.topic.state) == [GET]
+        look, *more = world.asked(world.topic.state)
+        assert look is GET
+        assert more in ([], [LIST])
+        lists += len(more)
+    assert lists == 5  # in six minutes
 
 
 def test_an_idle_reader_looks_less_and_less_often():
@@ -217,7 +245,7 @@ def test_a_commit_of_offsets_is_a_look_at_the_topic_and_two_puts(world: World):
     positions.publish("g", {"t": {0: 1}})
     for offset in range(2, 8):
         world.clock.pass_s(2)
-        assert world.asked(lambda: positions.publish("g", {"t": {0: offset}})) == [GET, PUT, CREATE]  # noqa: B023
+        assert world.asked(lambda: positions.publish("g", {"t": {0: offset}})) == [GET, PUT, CREATE, HEAD]  # noqa: B023
 
 
 def test_a_heartbeat_is_one_put(world: World):
@@ -225,7 +253,7 @@ def test_a_heartbeat_is_one_put(world: World):
     assert world.asked(lambda: leases.renew("g", "member", 1)) == [PUT]
 
 
-def test_a_member_alone_in_its_group_lists_nothing(world: World):
+def test_a_member_alone_in_its_group_lists_no_members(world: World):
     """A minute: a heartbeat each second, and looks at the group's log."""
     log, clock = GroupLog(world.lake), world.clock
     config = MemberConfig(
@@ -251,7 +279,8 @@ def test_a_member_alone_in_its_group_lists_nothing(world: World):
             member.step()
         clock.pass_s(0.05)
     calls = Counter(world.take())
-    assert set(calls) == {GET, PUT}
+    assert set(calls) - {LIST} == {GET, PUT}
+    assert calls[LIST] <= 1  # the floors, once a minute
     assert 55 <= calls[PUT] <= 65
 
 
@@ -271,8 +300,8 @@ def test_a_consumer_that_reads_and_commits_lists_nothing(world: World):
         reader.commit(message, asynchronous=False)
     calls = Counter(world.take())
     reader.close()
-    assert calls[CREATE] == 10
-    assert set(calls) <= {GET, PUT, CREATE}
+    assert calls[CREATE] == calls[HEAD] == 10
+    assert set(calls) <= {GET, PUT, CREATE, HEAD}
 
 
 # --- transactions ------------------------------------------------------------------------------------------
@@ -296,8 +325,8 @@ def test_a_transaction_is_its_data_an_intent_an_entry_for_each_topic_and_the_gro
     transaction(0)
     for _ in range(5):
         calls = Counter(world.asked(lambda: transaction(1)))
-        assert set(calls) <= {GET, PUT, CREATE}
-        assert (calls[PUT], calls[CREATE]) == (5, 5)
+        assert set(calls) <= {GET, PUT, CREATE, HEAD}
+        assert (calls[PUT], calls[CREATE], calls[HEAD]) == (5, 5, 5)
         world.clock.pass_s(0.1)
 
 

@@ -48,6 +48,11 @@ def test_a_path_may_hold_any_printable_text(storage: Storage, how: str):
     assert names(storage, "ordérs=1") == []
 
 
+def test_other_machines_write_to_a_store_behind_a_network(storage: Storage):
+    """And not to this machine's own folders, or to its memory."""
+    assert storage.is_shared == is_distant(storage)
+
+
 def test_an_object_may_lie_in_the_root(storage: Storage):
     assert storage.put_if_absent("__lake.json", b"{}")
     assert (storage.get("__lake.json"), names(storage, "")) == (b"{}", ["__lake.json"])

@@ -100,6 +100,10 @@ class ChaosStorage:
     def uri(self) -> str:
         return self._inner.uri
 
+    @property
+    def is_shared(self) -> bool:
+        return self._inner.is_shared
+
     def local_path(self, folder: str) -> str:
         return self._inner.local_path(folder)
 

@@ -134,7 +134,7 @@ class Program:
         self.storage = SimStorage(
             world.disk, self.process, world.scheduler, world.rng, world.trouble, world.history, synced=True
         )
-        self.clock = ProcessClock(world)  # type: ignore[arg-type]  # it asks for no more
+        self.clock = ProcessClock(world, self.process)  # type: ignore[arg-type]  # it asks for no more
         self.ids = SeededIds(world.rng.getrandbits(64))
 
     @property

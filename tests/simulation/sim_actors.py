@@ -12,6 +12,7 @@ from sim_history import TOPIC, Attempt, Ranges
 from sim_world import CONFIG, TROUBLED, App
 
 from tidelog.log.appends import Marker
+from tidelog.log.door import FLOORS_EVERY_S
 from tidelog.log.errors import (
     ContendedLogError,
     CorruptSegmentError,
@@ -215,8 +216,12 @@ def look(app: App, position: Position) -> Position:
     topic, history = position.topic, app.world.history
     known = {p: (history.acked_starts[topic.id, p], history.acked_ends[topic.id, p]) for p in range(8)}
     deleted = topic.id in history.deleted_lives
+    # Whoever was paused learns it within so much of its own time, and shows the past until then.
+    behind = app.world.scheduler.now < app.process.paused_until + 2 * FLOORS_EVERY_S
     try:
         offsets = topic.offsets()
+        if behind:
+            return position
         if deleted:
             history.violate(f"life {topic.id} is deleted and still served")
         for partition, (start, end) in offsets.items():

@@ -26,6 +26,10 @@ class Process:
     name: str
     dead: bool = False
     frozen_until: float = 0.0
+    # What the clocks of its machine lost while a hypervisor paused it: the elapsed clock, and the wall clock.
+    lost_s: float = 0.0
+    wall_lost_s: float = 0.0
+    paused_until: float = float("-inf")
 
 
 @dataclass(eq=False)

@@ -64,6 +64,7 @@ class Trouble:
     interrupt: float = 0.0  # Ctrl-C
     freeze: float = 0.0
     freeze_at_put: float = 0.0  # the same around the put of a log entry or a floor
+    paused: float = 0.0  # of freezes, those in which the whole machine is paused, and its clocks stand still
 
 
 @dataclass(slots=True)
@@ -101,6 +102,10 @@ class SimStorage:
     @property
     def uri(self) -> str:
         return self.disk.uri
+
+    @property
+    def is_shared(self) -> bool:
+        return self._synced
 
     # --- the port ------------------------------------------------------------------------------------------
 
@@ -251,13 +256,19 @@ class SimStorage:
             yield "conflict", trouble.conflict
 
     def _freeze(self, method: str, path: str) -> None:
-        """Stop the whole process for a while, as SIGSTOP or a suspended machine does."""
+        """Stop the whole process for a while, as SIGSTOP or a suspended machine does, or a hypervisor."""
         at_put = method == "put_if_absent"
         likely = self._trouble.freeze_at_put if at_put else self._trouble.freeze
         if likely and self._rng.random() < likely:
             seconds = self._rng.choice([5.0, 15.0, 50.0, 80.0, 120.0]) * self._rng.uniform(0.7, 1.3)
-            self._process.frozen_until = max(self._process.frozen_until, self._scheduler.now + seconds)
-            self._observer.called(self._process, "FROZEN", f"{seconds:.1f}s", "")
+            process, began = self._process, max(self._process.frozen_until, self._scheduler.now)
+            process.frozen_until = max(began, self._scheduler.now + seconds)
+            paused = bool(self._trouble.paused) and self._rng.random() < self._trouble.paused
+            if paused:
+                process.lost_s += process.frozen_until - began
+                process.paused_until = process.frozen_until
+                process.wall_lost_s = self._rng.choice([0.0, process.lost_s])  # it may be set right, or not
+            self._observer.called(process, "PAUSED" if paused else "FROZEN", f"{seconds:.1f}s", "")
             self._scheduler.pause(0.0)
 
 

@@ -53,7 +53,7 @@ class Plan:
             freeze=rng.choice([0.0, 0.0, 0.002]),
             freeze_at_put=rng.choice([0.0, 0.02, 0.05]),
         )
-        return Plan(
+        plan = Plan(
             on_disk,
             partitions=rng.choice([1, 1, 2, 3]),
             log_append_time=rng.random() < 0.25,
@@ -65,6 +65,9 @@ class Plan:
             power=rng.random() < (0.7 if on_disk else 0.2),
             trouble=trouble,
         )
+        # On one disk all processes share a machine, which is paused as a whole: nothing happens meanwhile.
+        trouble.paused = 0.0 if on_disk else rng.choice([0.5, 1.0])
+        return plan
 
 
 class World:
@@ -135,7 +138,7 @@ class App:
             world.disk, self.process, world.scheduler, world.rng, world.trouble, world.history,
             synced=not world.plan.on_disk,
         )  # fmt: skip
-        self.clock = ProcessClock(world)
+        self.clock = ProcessClock(world, self.process)
         self.ids = SeededIds(world.rng.getrandbits(64))
         self.lake: Lake = None  # type: ignore[assignment]  # until `open`
 
@@ -205,19 +208,24 @@ class StoreClock:
 
 
 class ProcessClock(StoreClock):
-    """A process's clocks: processes on one disk share a machine; else each has its own, and its own error."""
+    """A process's clocks: processes on one disk share a machine; else each has its own, and its own error.
 
-    def __init__(self, world: World) -> None:
+    While a machine is paused neither of them runs.
+    """
+
+    def __init__(self, world: World, process: Process) -> None:
         super().__init__(world)
+        self._process = process
         self._off_ms = 0 if world.plan.on_disk else world.rng.choice([0, 0, -40_000, 90_000])
         self._boot_s = world.booted_s if world.plan.on_disk else world.scheduler.now - world.rng.choice([1, 10_000])
 
     def now_ms(self) -> int:
         world = self._world
-        return EPOCH_MS + int(world.scheduler.now * 1000) + world.wall_jump_ms + self._off_ms
+        now_s = world.scheduler.now - self._process.wall_lost_s
+        return EPOCH_MS + int(now_s * 1000) + world.wall_jump_ms + self._off_ms
 
     def elapsed_s(self) -> float:
-        return self._world.scheduler.now - self._boot_s
+        return self._world.scheduler.now - self._boot_s - self._process.lost_s
 
 
 class SeededIds:

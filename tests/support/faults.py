@@ -19,6 +19,8 @@ class FaultyStorage:
       and its answer was lost). "after" isn't called when the inner call fails. For "create", "before" is the
       start of the `with` block and "after" its end, with the object in place.
 
+    `shared`: other machines write there too, as to an object store.
+
     A hook may also wait (a frozen writer), count, or act on `inner` itself (somebody else's write in between).
 
     >>> def disk_full(method, path, phase):                      # ENOSPC at the first write of a segment
@@ -31,13 +33,18 @@ class FaultyStorage:
     >>> storage.hook = lambda *call: None                        # the store is well again
     """
 
-    def __init__(self, inner: Storage, hook: Hook) -> None:
+    def __init__(self, inner: Storage, hook: Hook, *, shared: bool = False) -> None:
         self.inner = inner
         self.hook = hook
+        self.shared = shared
 
     @property
     def uri(self) -> str:
         return self.inner.uri
+
+    @property
+    def is_shared(self) -> bool:
+        return self.shared or self.inner.is_shared
 
     def get(self, path: str) -> bytes:
         return self._around("get", path, lambda: self.inner.get(path))

@@ -10,6 +10,7 @@ from tidelog.log.errors import ObjectNotFoundError, StorageUnavailableError
 from tidelog.log.helpers import Helpers
 from tidelog.log.reading_ahead import ReadingAhead
 from tidelog.log.storage import MemoryStorage
+from tidelog.log.store_time import StoreTime
 
 
 class Far(FaultyStorage):
@@ -28,7 +29,7 @@ class Far(FaultyStorage):
 
 
 def read_all(storage: FaultyStorage, reading: ReadingAhead | None = None, start: int = 0) -> list[bytes]:
-    reading = reading or ReadingAhead(storage, lambda version: f"log/{version}", SystemClock())
+    reading = reading or ReadingAhead(storage, lambda version: f"log/{version}", StoreTime(SystemClock()))
     reading.begin()
     found = []
     with suppress(ObjectNotFoundError):
@@ -48,7 +49,7 @@ def test_as_many_at_once_as_there_were_before(entries: int, asked: list[int]):
 
 def test_a_look_begins_with_as_many_as_the_last_one_met():
     storage = Far(0)
-    reading = ReadingAhead(storage, lambda version: f"log/{version}", SystemClock())
+    reading = ReadingAhead(storage, lambda version: f"log/{version}", StoreTime(SystemClock()))
     there, looks = 0, []
     for new in (5, 1, 0, 1):
         for version in range(there, there + new):
@@ -71,7 +72,7 @@ def test_what_came_after_the_look_is_not_taken():
     """Entry 4 is created between the looks at 4 and at 5: then 5 and 6 may be there while 4 wasn't."""
     storage = Far(4)
     storage.inner.put("log/5", b"5")
-    reading = ReadingAhead(storage, lambda version: f"log/{version}", SystemClock())
+    reading = ReadingAhead(storage, lambda version: f"log/{version}", StoreTime(SystemClock()))
     assert len(read_all(storage, reading)) == 4
     storage.inner.put("log/4", b"4")
     assert read_all(storage, reading, 4) == [b"4", b"5"]
@@ -79,7 +80,7 @@ def test_what_came_after_the_look_is_not_taken():
 
 def test_an_error_is_the_look_s():
     storage = Far(7)
-    reading = ReadingAhead(storage, lambda version: f"log/{version}", SystemClock())
+    reading = ReadingAhead(storage, lambda version: f"log/{version}", StoreTime(SystemClock()))
     reading.begin()
     assert [reading.get(version) for version in range(2)] == [b"0", b"1"]
 
@@ -102,9 +103,9 @@ def test_the_time_of_a_look_is_that_of_its_request():
             self.now_s += 1
             return self.now_s
 
-    reading = ReadingAhead(Far(4), lambda version: f"log/{version}", Clock())
+    reading = ReadingAhead(Far(4), lambda version: f"log/{version}", StoreTime(Clock()))
     times = []
     for version in range(4):
         reading.get(version)
-        times.append(reading.looked_s)
+        times.append(reading.looked.elapsed_s)
     assert times == [1, 2, 3, 3]

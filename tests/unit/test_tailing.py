@@ -10,8 +10,9 @@ import pytest
 
 from tidelog.log import layout
 from tidelog.log.clock import SystemClock
-from tidelog.log.storage import LocalStorage, MemoryStorage, Storage, watching
-from tidelog.log.storage.watching import FolderWatcher, file_system_of
+from tidelog.log.storage import LocalStorage, MemoryStorage, Storage, file_systems
+from tidelog.log.storage.file_systems import file_system_of
+from tidelog.log.storage.watching import FolderWatcher
 from tidelog.log.tailing import LAST_PAUSE_S, MOST_LOOKS, WATCHED_PAUSE_S, LookSchedule, Tailing
 
 
@@ -175,7 +176,7 @@ class TestWithoutWatcher:
         waiting.close()
 
     def test_a_network_disk_is_not_watched(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(watching, "file_system_of", lambda path, mounts: "nfs4")
+        monkeypatch.setattr(file_systems, "file_system_of", lambda path, mounts: "nfs4")
         waiting = tailing(LocalStorage(tmp_path), "a")
         assert not waiting.watches
         waiting.close()

@@ -34,6 +34,11 @@ class CountingStorage:
         """The address of the store inside."""
         return self._inner.uri
 
+    @property
+    def is_shared(self) -> bool:
+        """True: so is what it stands for."""
+        return True
+
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
         self.requests.note(RequestKind.GET, path)

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from itertools import count
 from typing import Any, BinaryIO, cast
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from tidelog.log.clock import Ids, SystemIds
 from tidelog.log.errors import InvalidPathError, InvalidUriError
+from tidelog.log.storage.file_systems import is_this_machines
 from tidelog.log.storage.local_errors import (
     failed,
     failed_or_done,
@@ -69,6 +71,11 @@ class LocalStorage:
     def uri(self) -> str:
         """`file://` and the absolute path, as it is: no percent-encoding."""
         return f"file://{self._root}"
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether the folder may be another machine's too: a network disk, one of a virtual machine's host."""
+        return not is_this_machines(self._root)
 
     def local_path(self, folder: str) -> str:
         """The folder's absolute path."""

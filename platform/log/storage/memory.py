@@ -51,6 +51,11 @@ class MemoryStorage:
         """`memory://` and the name."""
         return f"memory://{self._name}"
 
+    @property
+    def is_shared(self) -> bool:
+        """False: it is this process's."""
+        return False
+
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
         return self._object(path).data

@@ -78,6 +78,11 @@ class ObjectStorage:
         return self._uri
 
     @property
+    def is_shared(self) -> bool:
+        """True: a service behind a network."""
+        return True
+
+    @property
     def place(self) -> str:
         """The server's address, or whose service it is."""
         return self._place

@@ -42,6 +42,14 @@ class Storage(Protocol):
         """The root's address as Spark, deltalake and a person would write it, without a trailing slash."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines may write here too.
+
+        Then they go on while this one is paused, and `modified_ms` is of another clock than this machine's.
+        """
+        ...
+
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
         ...

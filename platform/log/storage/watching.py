@@ -1,19 +1,10 @@
 """Watching local folders: the kernel tells of each new file, so that whoever waits for one need not look."""
 
-import os
 import re
-import sys
-from collections.abc import Iterator
 from contextlib import suppress
 
 from tidelog.log.storage.port import OnThisMachine, Storage
 
-# Only where every writer's files pass this machine's kernel does a watcher hear of them. On any other file system
-# (a network disk, a disk shared with a virtual machine's host) those of other machines appear without a word.
-_HEARD = frozenset(
-    ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "ramfs", "reiserfs", "tmpfs", "xfs", "zfs")
-)
-_ESCAPED = re.compile(r"\\([0-7]{3})")
 _NEW_FILE = re.compile(r"[0-9]{20}\.json\Z")
 
 
@@ -79,26 +70,9 @@ class FolderWatcher:
 
 def open_watcher(storage: Storage) -> FolderWatcher | None:
     """A watcher for a store's folders; None where there is none, or where it would not hear of everything."""
-    if not sys.platform.startswith("linux") or not isinstance(storage, OnThisMachine):
+    if storage.is_shared or not isinstance(storage, OnThisMachine):
         return None
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
-            kind = file_system_of(os.path.realpath(storage.local_path("")), mounts)
-        return FolderWatcher() if kind in _HEARD else None
+        return FolderWatcher()
     except OSError:
         return None
-
-
-def file_system_of(path: str, mounts: Iterator[str]) -> str:
-    """The type of the file system that holds an absolute path, "" when unknown.
-
-    `mounts`: the lines of Linux's /proc/self/mountinfo. The longest mount point counts, of equal ones the last.
-    """
-    longest, kind = -1, ""
-    for line in mounts:
-        fields, _, rest = line.partition(" - ")
-        point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), fields.split(" ")[4])
-        inside = path == point or path.startswith(f"{point.rstrip('/')}/")
-        if inside and len(point) >= longest:
-            longest, kind = len(point), rest.split(" ", 1)[0]
-    return kind
