@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from tidelog.cli.terminal import console, number, print_json, say, size, table
 from tidelog.cli.views import counted
@@ -77,12 +77,11 @@ class Report:
         if as_json:
             print_json(self.as_json())
             return
-        shown = self.as_table()
-        if shown.row_count:
-            console().print(shown)
+        if self.partitions:
+            console().print(self.as_table())
         say(self.in_words())
 
-    def as_table(self) -> Table:
+    def as_table(self) -> RenderableType:
         """A row for each partition that something was moved from or to."""
         return table(
             ["topic", ">partition", ">from", ">to", ">records", ">size"],

@@ -32,7 +32,7 @@ class Step:
         """A line, or more, of text."""
         self.shown.append(Text(text))
 
-    def show(self, table: Table) -> None:
+    def show(self, table: RenderableType) -> None:
         """A table."""
         self.shown.append(table)
 

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
-from rich.table import Table
+from rich.console import RenderableType
 
 from tidelog.cli.terminal import number, size, table
 from tidelog.jobs.flight_delays import Batch
 from tidelog.log.lake import TopicDescription
 
 
-def partitions(topic: TopicDescription, keys: Mapping[int, Iterable[str]]) -> Table:
+def partitions(topic: TopicDescription, keys: Mapping[int, Iterable[str]]) -> RenderableType:
     """Where the records of each key went."""
     return table(
         [">partition", ">records", ">size", "carriers"],
@@ -21,7 +21,7 @@ def partitions(topic: TopicDescription, keys: Mapping[int, Iterable[str]]) -> Ta
     )
 
 
-def batches(ran: Iterable[Batch]) -> Table:
+def batches(ran: Iterable[Batch]) -> RenderableType:
     """What each micro-batch read and wrote."""
     return table(
         [">batch", ">records read", ">hours written", "written up to"],
@@ -29,7 +29,7 @@ def batches(ran: Iterable[Batch]) -> Table:
     )
 
 
-def worst_hours(found: pa.Table) -> Table:
+def worst_hours(found: pa.Table) -> RenderableType:
     """Airport, hour, flights that departed, average delay, and the airline that was latest."""
     return table(
         ["airport", "hour in New York", ">flights", ">mean delay", ">longest", "airline of the longest"],

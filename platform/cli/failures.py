@@ -39,44 +39,48 @@ class JobFailedError(Exception):
     """Spark did not carry a job out; the message says why, and what to do."""
 
 
-class _Programs:
-    """How a program begins: what is wrong with its command line is JSON where JSON is asked for."""
-
-    def main(self, args: Sequence[str] | None = None, **more: Any) -> Any:
-        """Carry out a command line (the process's own without `args`), and end the process, as `TyperGroup.main`."""
-        given = sys.argv[1:] if args is None else list(args)
-        run: Callable[..., Any] = super().main  # type: ignore[misc]
-        if not asks_for_json(given) or not more.pop("standalone_mode", True):
-            return run(args, **more)
-        try:
-            code = run(args, standalone_mode=False, **more)
-        except typer.Abort:
-            sys.exit(FAILED)
-        except Exception as e:
-            words = getattr(e, "format_message", None)  # typer's own errors of a command line have no public base
-            if words is None:
-                raise
-            complain(UsageProblemError(words()), as_json=True)
-            sys.exit(WRONG_USAGE)
-        sys.exit(code if isinstance(code, int) else 0)
-
-
-class CommandGroup(_Programs, TyperGroup):
+class CommandGroup(TyperGroup):
     """The group of all commands: turns errors into messages and exit codes."""
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Carry out a command line, and end the process."""
+        return _main(super().main, *args, **more)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises `typer.Exit` with the code of a failure."""
         with _failures_told(ctx):
             return super().invoke(ctx)
 
 
-class LoneCommand(_Programs, TyperCommand):
+class LoneCommand(TyperCommand):
     """A command that is a program of its own, as a job is: turns errors into messages and exit codes."""
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Carry out a command line, and end the process."""
+        return _main(super().main, *args, **more)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises `typer.Exit` with the code of a failure."""
         with _failures_told(ctx):
             return super().invoke(ctx)
+
+
+def _main(run: Callable[..., Any], args: Sequence[str] | None = None, **more: Any) -> Any:
+    """`run` a command's `main`: what is wrong with the command line is JSON where JSON is asked for."""
+    given = sys.argv[1:] if args is None else list(args)
+    if not asks_for_json(given) or not more.get("standalone_mode", True):
+        return run(args, **more)
+    try:
+        code = run(args, **{**more, "standalone_mode": False})
+    except typer.Abort:
+        sys.exit(FAILED)
+    except Exception as e:
+        words = getattr(e, "format_message", None)  # typer's own errors of a command line have no public base
+        if words is None:
+            raise
+        complain(UsageProblemError(words()), as_json=True)
+        sys.exit(WRONG_USAGE)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from tidelog.admin.group_requests import assigned
 from tidelog.cli.group_reading import Position
@@ -21,7 +21,7 @@ def _shown(value: object) -> str:
 # --- describe ----------------------------------------------------------------------------------------------
 
 
-def offsets_table(rows: Iterable[tuple[str, Position]]) -> Table:
+def offsets_table(rows: Iterable[tuple[str, Position]]) -> RenderableType:
     """A row for each partition of each group."""
     columns = ["GROUP", "TOPIC", ">PARTITION", ">CURRENT-OFFSET", ">LOG-END-OFFSET", ">LAG"]
     return table(
@@ -55,7 +55,7 @@ def offsets_json(rows: Iterable[Position]) -> list[dict[str, Any]]:
     ]
 
 
-def members_table(groups: Sequence[Group], *, verbose: bool) -> Table:
+def members_table(groups: Sequence[Group], *, verbose: bool) -> RenderableType:
     """A row for each member; static ids where there are any, what each reads when `verbose`."""
     members = [(group, member) for group in groups for _, member in sorted(group.members.items())]
     static = any(member.instance_id is not None for _, member in members)
@@ -91,7 +91,7 @@ def _by_topic(places: Iterable[Place]) -> str:
     return ", ".join(f"{topic}({','.join(found)})" for topic, found in numbers.items()) or _NONE
 
 
-def states_table(groups: Iterable[Group], coordinator: str) -> Table:
+def states_table(groups: Iterable[Group], coordinator: str) -> RenderableType:
     """A row for each group."""
     return table(
         ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", ">#MEMBERS"],
@@ -115,7 +115,7 @@ def state_json(group: Group, coordinator: str) -> dict[str, Any]:
     }
 
 
-def list_table(groups: Iterable[Group]) -> Table:
+def list_table(groups: Iterable[Group]) -> RenderableType:
     """A row for each group of a list."""
     return table(
         ["GROUP", "STATE", ">#MEMBERS"],
@@ -126,7 +126,7 @@ def list_table(groups: Iterable[Group]) -> Table:
 # --- resets ------------------------------------------------------------------------------------------------
 
 
-def resets_table(group: str, resets: Mapping[Place, Reset]) -> Table:
+def resets_table(group: str, resets: Mapping[Place, Reset]) -> RenderableType:
     """A row for each partition, with its new offset."""
     return table(
         ["GROUP", "TOPIC", ">PARTITION", ">NEW-OFFSET"],

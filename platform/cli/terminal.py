@@ -7,12 +7,15 @@ from inspect import cleandoc
 from typing import Any, TextIO
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 # Where nobody looks at the width, a row is a line, however long.
 _NO_TERMINAL_WIDTH = 100_000
+
+# A word that is longer, such as an id or an address, may be cut where a table is too wide.
+_LONGEST_WORD = 20
 
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DURATIONS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
@@ -59,9 +62,16 @@ def shows_unicode(stream: TextIO) -> bool:
     return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
-    """A table; a column whose header starts with '>' is set flush right (numbers)."""
-    plain = not console().is_terminal
+def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> RenderableType:
+    """A table; a column whose header starts with '>' is set flush right (numbers).
+
+    On a terminal that is too narrow for its words each row becomes lines of its own, a line for each column.
+    """
+    out, cells = console(), [tuple(row) for row in rows]
+    plain = not out.is_terminal
+    widths = [_least_width(column, [row[i] for row in cells]) for i, column in enumerate(columns)]
+    if not plain and sum(widths) + 3 * (len(widths) - 1) > out.width:
+        return _stacked(columns, cells)
     found = Table(
         box=None if plain else box.SIMPLE_HEAD,
         pad_edge=False,
@@ -69,11 +79,32 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table
         header_style="" if plain else "bold",
         padding=(0, 2, 0, 0) if plain else (0, 1),
     )
-    for column in columns:
-        right = column.startswith(">")
-        found.add_column(column.removeprefix(">"), justify="right" if right else "left", overflow="fold")
-    for row in rows:
+    for column, least in zip(columns, widths, strict=True):
+        justify: JustifyMethod = "right" if column.startswith(">") else "left"
+        found.add_column(column.removeprefix(">"), justify=justify, overflow="fold", min_width=least)
+    for row in cells:
         found.add_row(*row)
+    return found
+
+
+def _least_width(column: str, cells: Sequence[str | Text]) -> int:
+    """How wide a column must be so that no number, and no word but a very long one, is cut."""
+    texts = [column.removeprefix(">"), *map(str, cells)]
+    words = texts if column.startswith(">") else [word for text in texts for word in text.split()]
+    return min(_LONGEST_WORD, max(map(len, words), default=0))
+
+
+def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> RenderableType:
+    """Each row as lines of a header and a value, headers flush left; what is empty is left out."""
+    found = Table(box=None, pad_edge=False, show_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    found.add_column(style="dim", no_wrap=True)
+    found.add_column(overflow="fold")
+    for number_of, row in enumerate(rows):
+        if number_of:
+            found.add_row("", "")
+        for column, cell in zip(columns, row, strict=True):
+            if str(cell):
+                found.add_row(column.removeprefix(">"), cell)
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from tidelog.cli.terminal import table
 from tidelog.cli.transaction_reading import Shown
@@ -12,7 +12,7 @@ from tidelog.log.sequences import KnownProducer
 _NONE = "-"
 
 
-def list_table(found: Iterable[Shown], where: str) -> Table:
+def list_table(found: Iterable[Shown], where: str) -> RenderableType:
     """A row for each transactional id."""
     return table(
         ["TRANSACTIONAL-ID", "COORDINATOR", ">PRODUCER-ID", "TRANSACTION-STATE"],
@@ -20,7 +20,7 @@ def list_table(found: Iterable[Shown], where: str) -> Table:
     )
 
 
-def describe_table(shown: Shown, where: str, now_ms: int) -> Table:
+def describe_table(shown: Shown, where: str, now_ms: int) -> RenderableType:
     """One transactional id in a row."""
     one, start_ms = shown.one, shown.start_ms
     columns = ["COORDINATOR", "TRANSACTIONAL-ID", ">PRODUCER-ID", ">PRODUCER-EPOCH", "TRANSACTION-STATE"]
@@ -60,7 +60,7 @@ def transaction_json(shown: Shown, where: str) -> dict[str, Any]:
     }
 
 
-def producers_table(found: Iterable[tuple[str, KnownProducer]]) -> Table:
+def producers_table(found: Iterable[tuple[str, KnownProducer]]) -> RenderableType:
     """A row for each producer of each partition."""
     columns = ["TOPIC", ">PARTITION", ">PRODUCER-ID", ">PRODUCER-EPOCH", ">LAST-SEQUENCE", ">LAST-TIMESTAMP"]
     return table(columns, [[topic, *(_text(n) for n in _figures(one))] for topic, one in found])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
+from rich.console import RenderableType
 from rich.text import Text
 
 from tidelog.cli.failures import error_json
@@ -34,7 +34,7 @@ def summary_json(name: str, topic: "TopicSummary | TidelogError") -> dict[str, A
     return {"name": name, "error": error_json(topic)} if isinstance(topic, Exception) else asdict(topic)
 
 
-def summaries(topics: Mapping[str, "TopicSummary | TidelogError"]) -> Table:
+def summaries(topics: Mapping[str, "TopicSummary | TidelogError"]) -> RenderableType:
     """A table with a row for each topic; one that can't be opened is marked."""
     rows: list[Sequence[str | Text]] = []
     for name, topic in topics.items():
@@ -57,7 +57,7 @@ def extent(topic: "TopicDescription") -> str:
     return f"{counted(len(topic.partitions), 'partition')}, {counted(_offsets(topic), 'offset')}, {size(held)}"
 
 
-def partitions(topic: "TopicDescription") -> Table:
+def partitions(topic: "TopicDescription") -> RenderableType:
     """A table with a row for each partition."""
     return table(
         [">partition", ">start", ">end", ">segments", ">size"],
@@ -68,7 +68,7 @@ def partitions(topic: "TopicDescription") -> Table:
     )
 
 
-def settings(config: Mapping[str, str]) -> Table:
+def settings(config: Mapping[str, str]) -> RenderableType:
     """A table of what a configuration sets itself."""
     return table(
         ["configuration", "value", ""],
@@ -76,7 +76,7 @@ def settings(config: Mapping[str, str]) -> Table:
     )
 
 
-def all_settings(rows: Iterable["Row"]) -> Table:
+def all_settings(rows: Iterable["Row"]) -> RenderableType:
     """A table of every key in force; what somebody set stands out."""
     return table(
         ["configuration", "value", "", "set by", "meaning"],
