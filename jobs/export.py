@@ -201,7 +201,7 @@ def _carry_out(
             note(batch_in_words(records, moved))
 
     with spark_failures_told(target.options), Stop() as stop:
-        spark = spark_session("tidelog export", packages=packages)
+        spark = spark_session("tidelog export", packages=packages, delta=target.needs_delta)
         if when.streaming:
             stream, initial = read_stream(spark, lake, options)
             report = write_stream(stream, initial, target, rows, when, lake, tell, stop)

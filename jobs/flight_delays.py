@@ -143,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lake", required=True, help="the lake's address")
     parser.add_argument("--checkpoint", required=True, help="the folder of the query's checkpoint, one of its own")
     given = parser.parse_args(arguments)
-    spark = session("flight-delays", config={"spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)})
+    spark = session("flight-delays", config={"spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS)}, delta=False)
     start_averaging(spark, given.lake, given.checkpoint).awaitTermination()
     return 0
 

@@ -23,7 +23,7 @@ from tidelog.cli.forgetting import forget_keys
 from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 from tidelog.jobs.programs import lone_app, run_job
 from tidelog.jobs.spark_executor import SparkExecutor
-from tidelog.spark.session import plain_session
+from tidelog.spark.session import session as spark_session
 
 
 def forget(
@@ -46,7 +46,7 @@ def forget(
     call = session(context, lake, output, debug, store)
     sought = keys_of(keys, key_file, key_encoding)
     with call.open_lake() as opened:
-        executor = SparkExecutor(plain_session("tidelog forget"), opened.uri, opened.options)
+        executor = SparkExecutor(spark_session("tidelog forget", delta=False), opened.uri, opened.options)
         forget_keys(call, opened, topics, sought, dry_run=dry_run, wait=wait, executor=executor)
 
 

@@ -179,7 +179,7 @@ def _carry_out(
     quiet: bool,
 ) -> None:
     _check_topic(lake, topic)
-    spark = spark_session("tidelog ingest", packages=packages)
+    spark = spark_session("tidelog ingest", packages=packages, delta=source.needs_delta)
 
     def tell(records: int, moved: Mapping[Place, Moved]) -> None:
         if not quiet:

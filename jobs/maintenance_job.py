@@ -23,7 +23,7 @@ from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOpti
 from tidelog.jobs.programs import lone_app
 from tidelog.jobs.spark_compaction import SparkCompactor
 from tidelog.jobs.spark_executor import SparkExecutor
-from tidelog.spark.session import plain_session
+from tidelog.spark.session import session as spark_session
 
 
 def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typer:
@@ -45,7 +45,7 @@ def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typ
         call = session(context, lake, output, debug, store)
         asked = wanted(only or parts, topics, pattern, now, dry_run, every)
         with call.open_lake() as opened:
-            spark = plain_session(f"tidelog {name}")
+            spark = spark_session(f"tidelog {name}", delta=False)
             carry_out(
                 call,
                 opened,

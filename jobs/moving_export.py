@@ -63,6 +63,11 @@ class Target:
     mode: SaveMode | None
     partition_by: tuple[str, ...]
 
+    @property
+    def needs_delta(self) -> bool:
+        """Whether Delta's jars are wanted."""
+        return self.format == "delta"
+
     def in_words(self) -> str:
         """The target as a report names it."""
         named = {name.lower(): value for name, value in self.options.items()}

@@ -9,14 +9,24 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from tidelog.cli.failures import JobFailedError, UsageProblemError
+from tidelog.spark.jars import delta_package
+from tidelog.spark.s3a import PACKAGES as S3A_PACKAGES
 
 SPARK = "4.2.0"
 # Formats that Spark knows and does not ship, and where they are.
 CONNECTORS: Mapping[str, str] = {
     "kafka": f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK}",
-    "delta": "io.delta:delta-spark_4.2_2.13:4.4.0",  # spark-submit alone does not bring it; a session of tidelog's does
+    "delta": delta_package(),
     "avro": f"org.apache.spark:spark-avro_2.13:{SPARK}",
     "protobuf": f"org.apache.spark:spark-protobuf_2.13:{SPARK}",
+}
+# Packages of classes, and where they are.
+CLASSES: Mapping[str, str] = {
+    "io.delta.": CONNECTORS["delta"],
+    "org.apache.spark.sql.delta.": CONNECTORS["delta"],
+    "org.apache.spark.sql.kafka010.": CONNECTORS["kafka"],
+    "org.apache.kafka.": CONNECTORS["kafka"],
+    "org.apache.hadoop.fs.s3a.": S3A_PACKAGES[0],
 }
 # JDBC drivers by the second part of a URL (jdbc:postgresql:...), without versions, which are the database's matter.
 DRIVERS: Mapping[str, str] = {
@@ -33,6 +43,7 @@ DRIVERS: Mapping[str, str] = {
 }
 
 _SOURCE = re.compile(r"Failed to find (?:the )?data source: (\w[\w.\-]*?)\.(?:\s|$)")
+_CLASS = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError): (?:Class )?([\w$]+(?:[./][\w$]+)+)")
 _TIDELOG = re.compile(r"tidelog\.log\.errors\.\w+: (.+)")
 _DATABASE = re.compile(r"[\w.]*SQL\w*Exception: (.+)")
 # They print an error a first time: with its stack, and before anybody can put it into words.
@@ -101,8 +112,11 @@ def explained(text: str, options: Mapping[str, str], *, wrong_usage: bool) -> tu
     missing = _SOURCE.search(text)
     if missing:
         return True, unknown_format(missing.group(1))
-    if "No suitable driver" in text or "ClassNotFoundException" in text:
+    if "No suitable driver" in text:
         return True, _no_driver(options)
+    lost = _CLASS.search(text)
+    if lost:
+        return True, missing_class(lost.group(1).replace("/", "."), options)
     refused = _DATABASE.search(text)
     if refused:
         return False, f"The database refused: {refused.group(1).strip()} Correct that, and start the job again."
@@ -126,6 +140,15 @@ def unknown_format(name: str) -> str:
         f" --packages, {', '.join(CONNECTORS)} and those of other projects. Correct the name, or add the connector's"
         " --packages."
     )
+
+
+def missing_class(name: str, options: Mapping[str, str]) -> str:
+    """What to do when Spark has no such class: a JDBC driver is one that the options name as such."""
+    if name in {value.strip() for key, value in options.items() if key.lower() == "driver"}:
+        return _no_driver(options)
+    package = next((known for prefix, known in CLASSES.items() if name.startswith(prefix)), None)
+    fetch = f"--packages {package}" if package else "--packages with its coordinates, or --jars for spark-submit"
+    return f"Spark has no class {name}: a jar is missing. Fetch it: {fetch}."
 
 
 def first_line(text: str) -> str:

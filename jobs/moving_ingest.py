@@ -40,6 +40,11 @@ class Source:
     select: tuple[str, ...]
     where: str | None
 
+    @property
+    def needs_delta(self) -> bool:
+        """Whether Delta's jars are wanted: for its format, and for the catalog's tables, which may be Delta's."""
+        return self.format == "delta" or self.table is not None or self.query is not None
+
     def in_words(self) -> str:
         """The source as a report names it."""
         if self.format is None:

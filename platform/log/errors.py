@@ -403,3 +403,7 @@ class StorageUnavailableError(StorageError):
 
 class MissingPackageError(TidelogError, ImportError):
     """A part of tidelog was asked for whose packages, an extra of tidelog's, are not installed."""
+
+
+class MissingJarsError(TidelogError):
+    """A Spark session needs jars that this machine does not have and could not fetch."""

@@ -3,58 +3,85 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from delta import configure_spark_with_delta_pip
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from tidelog.log.shallow import shallow
 from tidelog.spark import s3a
+from tidelog.spark.jars import add_packages, delta_is_there, delta_package
 
 # Whether Spark's Parquet scan checks the checksums of pages. The session alone says so: to a reader it is no option.
-VERIFY_PAGES = "parquet.page.verify-checksum.enabled"
-# What a session needs, and what makes it quick on small topics. A caller's own settings win.
-SETTINGS: Mapping[str, str] = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+VERIFY_PAGES: Final = "parquet.page.verify-checksum.enabled"
+# What makes a session quick on small topics. What the caller, spark-submit or spark-defaults.conf says goes over it.
+SETTINGS: Final[Mapping[str, str]] = {
     # Filters on partition, offset and timestamp reach the source.
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     VERIFY_PAGES: "true",
     # Delta replays a table's log with this many tasks; 50 by default, for tables of millions of files.
     "spark.databricks.delta.snapshotPartitions": "2",
-    "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+_EXTENSIONS: Final = "spark.sql.extensions"
+_DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
+_DELTA_CATALOG: Final = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+_PACKAGES: Final = "spark.jars.packages"
+_JARS: Final = "spark.jars"
 
 
-def configure(builder: SparkSession.Builder, packages: Sequence[str] = ()) -> SparkSession.Builder:
-    """Set a builder up for Delta and tidelog, with Delta's jars from Maven (`configure_spark_with_delta_pip`).
+@shallow
+def configure(
+    builder: SparkSession.Builder, packages: Sequence[str] = (), *, delta: bool = True
+) -> SparkSession.Builder:
+    """Set a builder up for tidelog and, with `delta`, for Delta: the last call before `getOrCreate`.
 
-    `packages` are coordinates of more jars (`group:artifact:version`), such as a connector's.
-    Spark starts its workers with PATH's python3 unless told otherwise, so PYSPARK_PYTHON is set to this Python.
+    Starts Spark's JVM, with what the builder holds by then, unless spark-submit has, and lets it load Delta and
+    `packages`, coordinates of more jars (`group:artifact:version`), fetched from Maven where they are missing.
+    Where a session runs already, nothing is set. Raises `MissingJarsError`.
     """
     _workers_are_this_python()
-    for key, value in SETTINGS.items():
-        builder = builder.config(key, value)
-    return configure_spark_with_delta_pip(builder, list(packages))
+    if SparkContext._active_spark_context is not None:
+        return builder
+    asked = [*packages, *_listed(builder._options.pop(_PACKAGES, ""))]
+    if not _is_submitted():
+        builder = _with_defaults(builder, {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}, {})
+    SparkContext._ensure_initialized(conf=_conf_of(builder))
+    jvm = SparkContext._jvm
+    given = {**dict(SparkConf(_jvm=jvm).getAll()), **builder._options}
+    builder = _with_defaults(builder, SETTINGS, given)
+    if delta:
+        builder = _with_delta(builder, given)
+        if not delta_is_there(jvm):
+            asked.insert(0, delta_package())
+    if asked:
+        jars = [*_listed(given.get(_JARS, "")), *add_packages(jvm, asked, given)]
+        builder = builder.config(_JARS, ",".join(dict.fromkeys(jars)))
+    return builder
 
 
+@shallow
 def session(
     name: str = "tidelog",
     master: str | None = None,
     config: Mapping[str, str] | None = None,
     packages: Sequence[str] = (),
     *,
+    delta: bool = True,
     native_s3: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A Spark session for topics: `spark = tidelog.spark.session("my-app")`.
+    """A Spark session for topics: `spark = tidelog.spark.session("my-app")`, in Python or under spark-submit.
 
     `master` defaults to what spark-submit or SPARK_MASTER says, else `local[*]`. `config` goes over tidelog's
-    own settings; `packages` are coordinates of more jars from Maven. Returns the running session when there is one.
+    own settings; `packages` are coordinates of more jars from Maven. Where a session runs, that one is returned, and
+    the calling thread may write batches with it: Spark finds `format("tidelog")` by the thread's active session.
 
-    `native_s3` is for native reads on S3 (`read_topic`, `stream_topic`, Delta's SQL): it adds Hadoop's s3a, and tells
-    it how to reach the store by a lake's `options` (`lake.s3.endpoint` ...) and the environment's AWS variables. The
-    source and the sink need none of it. Raises `InvalidConfigError` for options that are no store's.
+    `delta` is for `read_topic`, `stream_topic`, views and Delta's SQL; `format("tidelog")` needs no jars.
+    `native_s3` is for the same on S3: it adds Hadoop's s3a, and tells it how to reach the store by a lake's `options`
+    (`lake.s3.endpoint` ...) and the environment's AWS variables. Raises `MissingJarsError` when jars can't be had, and
+    `InvalidConfigError` for options that are no store's.
     """
     settings = dict(config or {})
     if native_s3:
@@ -64,32 +91,53 @@ def session(
             **s3a.session_settings(options or {}, os.environ),
             **settings,
         }
-    builder = configure(_builder(name, master), packages)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
-
-
-def plain_session(name: str) -> SparkSession:
-    """A session without Delta and its jars, for jobs that read and write segments themselves.
-
-    The master is what spark-submit or SPARK_MASTER says, else `local[*]`. A session that runs already is returned.
-    """
-    _workers_are_this_python()
-    builder = _builder(name, None).config("spark.ui.showConsoleProgress", "false")
-    if not _is_submitted():
-        builder = builder.config("spark.ui.enabled", "false")
-    return builder.getOrCreate()
-
-
-def _builder(name: str, master: str | None) -> SparkSession.Builder:
     builder = SparkSession.Builder().appName(name)
     if master or not _is_submitted():
         builder = builder.master(master or os.environ.get("SPARK_MASTER") or "local[*]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = configure(builder, packages, delta=delta).getOrCreate()
+    _activate(spark)
+    return spark
+
+
+def _activate(spark: SparkSession) -> None:
+    """Make it the active session of this thread, which in a JVM is only that of the thread that made it."""
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+
+
+def _with_delta(builder: SparkSession.Builder, given: Mapping[str, str]) -> SparkSession.Builder:
+    extensions = _listed(given.get(_EXTENSIONS, ""))
+    if _DELTA_EXTENSION not in extensions:
+        builder = builder.config(_EXTENSIONS, ",".join([*extensions, _DELTA_EXTENSION]))
+    return _with_defaults(builder, _DELTA_CATALOG, given)
+
+
+def _with_defaults(
+    builder: SparkSession.Builder, defaults: Mapping[str, str], given: Mapping[str, str]
+) -> SparkSession.Builder:
+    """The builder with what neither it nor `given` has."""
+    for key, value in defaults.items():
+        if key not in given and key not in builder._options:
+            builder = builder.config(key, value)
     return builder
 
 
+def _conf_of(builder: SparkSession.Builder) -> SparkConf:
+    """What a JVM is started with, to which only Spark's own settings can be told."""
+    conf = SparkConf()
+    for key, value in builder._options.items():
+        if key.startswith("spark."):
+            conf.set(key, str(value))
+    return conf
+
+
+def _listed(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
 def _workers_are_this_python() -> None:
+    """Spark starts its workers with PATH's python3 unless it is told otherwise."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 

@@ -16,10 +16,10 @@ from tidelog.log.lake import Lake
 JOBS = Path(__file__).resolve().parents[2] / "jobs"
 PAIR = """
 import sys
-from tidelog.spark.session import plain_session
+from tidelog.spark.session import session
 
 lake, checkpoints = sys.argv[1:]
-spark = plain_session("pair")
+spark = session("pair", delta=False)
 counted = spark.readStream.format("rate").option("rowsPerSecond", 200).option("numPartitions", 2).load()
 into = counted.selectExpr("cast(value as string) key", "cast(value as string) value").writeStream.format("tidelog")
 into.options(lake=lake, topic="in", checkpointLocation=checkpoints + "/in").start()

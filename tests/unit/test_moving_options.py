@@ -155,6 +155,25 @@ def test_forms_that_contradict_each_other(call, words):
         ),
         ("java.sql.SQLException: No suitable driver\n\tat", True, "--packages org.postgresql:postgresql:VERSION"),
         (
+            "java.lang.ClassNotFoundException: org.acme.Driver\n\tat x.y(Z.scala:1)",
+            True,
+            "There is no JDBC driver for jdbc:postgresql://h/d.",
+        ),
+        (
+            "Cannot find catalog plugin class for catalog 'spark_catalog'.\nCaused by: java.lang."
+            "ClassNotFoundException: org.apache.spark.sql.delta.catalog.DeltaCatalog\n\tat",
+            True,
+            "Spark has no class org.apache.spark.sql.delta.catalog.DeltaCatalog: a jar is missing. Fetch it: --packages"
+            " io.delta:delta-spark",
+        ),
+        (
+            "java.lang.RuntimeException: java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem"
+            " not found\n\tat",
+            True,
+            "--packages org.apache.hadoop:hadoop-aws:",
+        ),
+        ("java.lang.NoClassDefFoundError: org/acme/Widget\n\tat", True, "Spark has no class org.acme.Widget: a jar"),
+        (
             "[X] a\n: java.sql.SQLIntegrityException: No NULL here.\n\tat y",
             False,
             "The database refused: No NULL here.",
@@ -168,8 +187,9 @@ def test_forms_that_contradict_each_other(call, words):
     ],
 )
 def test_sparks_words_become_advice(text, usage, words):
-    found, message = explained(text, {"URL": "jdbc:postgresql://h/d"}, wrong_usage=False)
+    found, message = explained(text, {"URL": "jdbc:postgresql://h/d", "Driver": "org.acme.Driver"}, wrong_usage=False)
     assert (found, words in message) == (usage, True), message
+    assert ("JDBC" in message) == ("river" in text)  # nothing else is told as a missing driver
     assert "SQLSTATE" not in message
     assert "\tat" not in message
 
