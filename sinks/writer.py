@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from tidelog.log.clock import SystemClock
 from tidelog.log.errors import InvalidOptionError, TidelogError
 from tidelog.log.lake import Lake
+from tidelog.log.shallow import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sinks import commits
 from tidelog.sinks.columns import check_columns
@@ -64,10 +65,12 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         super().__init__(schema, options)
         self._find()
 
+    @shallow
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage a task's rows."""
         return StagedMessage(self._stage(iterator))
 
+    @shallow
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks staged."""
         # The worker may be gone after this, so the lake is closed: that writes an overdue checkpoint.
@@ -75,6 +78,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
             staged = (one for one in _staged(messages) if one is not None)
             commits.commit_batch(lake, staged, self._options)
 
+    @shallow
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Delete what the tasks staged."""
         commits.abort(self._options, _staged(messages))
@@ -90,6 +94,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         with suppress(TidelogError):
             self._find()
 
+    @shallow
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage a task's rows. The commit runs where nothing of the query is known but what this returns."""
         context = TaskContext.get()
@@ -101,6 +106,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
             )
         return StagedMessage(self._stage(iterator), query_id)
 
+    @shallow
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit a batch; the query's id and the batch's go into the same entry, or intent."""
         told = next((message for message in messages if isinstance(message, StagedMessage)), None)
@@ -111,6 +117,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
             shared_lake(self._options.lake, self._options.store), staged, self._options, told.query_id, batchId
         )
 
+    @shallow
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
         """Delete what the tasks staged."""
         commits.abort(self._options, _staged(messages))

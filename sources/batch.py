@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from tidelog.log.clock import SystemIds
+from tidelog.log.shallow import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.filters import Wanted, wanted_by
@@ -51,6 +52,7 @@ class BatchReader(DataSourceReader):
         self._wanted = wanted_by(filters)
         yield from filters
 
+    @shallow
     def partitions(self) -> list[InputPartition]:
         """Plan the query's tasks."""
         options = self._options
@@ -74,6 +76,7 @@ class BatchReader(DataSourceReader):
         segments = self._wanted.segments(catalog.segments(catalog.assigned()))
         return plan_tasks(catalog.lake.uri, ranges, segments, options)
 
+    @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task's records."""
         return read_task(partition)

@@ -13,6 +13,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from tidelog.log.errors import InvalidOptionError
+from tidelog.log.shallow import shallow
 from tidelog.sources.offset_json import JsonOffsets
 
 
@@ -25,26 +26,32 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _refuse(self) -> NoReturn:
         raise self._why
 
+    @shallow
     def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Refuse."""
         self._refuse()
 
+    @shallow
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: ARG002, N802
         """Refuse."""
         self._refuse()
 
+    @shallow
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Refuse."""
         self._refuse()
 
+    @shallow
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Refuse."""
         self._refuse()
 
+    @shallow
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
         """Refuse."""
         self._refuse()
 
+    @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         """Refuse."""
         self._refuse()

@@ -17,6 +17,7 @@ from tidelog.log.clock import SystemIds
 from tidelog.log.errors import InvalidOptionError
 from tidelog.log.lake import Lake
 from tidelog.log.positions import GroupPositions
+from tidelog.log.shallow import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.log.sparing import Sparing
 from tidelog.sources.catalog import Catalog
@@ -82,6 +83,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- offsets -------------------------------------------------------------------------------------------
 
+    @shallow
     def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Where a new query starts, the same at every call of a run."""
         if self._initial is None:
@@ -97,6 +99,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._target = catalog.ends()
         return to_json_offsets(self._initial)
 
+    @shallow
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Where the next batch ends."""
         begun = from_json_offsets(start)
@@ -140,6 +143,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The log end offsets as last seen, for the query's progress."""
         return to_json_offsets(self._latest) if self._latest else None
 
+    @shallow
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix where the query will end."""
         self._target = self._look(required=True).ends()
@@ -170,6 +174,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # --- records -------------------------------------------------------------------------------------------
 
+    @shallow
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Plan the tasks of a batch."""
         begun, ends = from_json_offsets(start), from_json_offsets(end)
@@ -188,6 +193,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             logger.warning(warning)
         return plan_tasks(catalog.lake.uri, plan.ranges, catalog.segments(catalog.assigned()), self._options)
 
+    @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task's records."""
         return read_task(partition)

@@ -5,6 +5,7 @@ Numbers and booleans are read as Java reads them for Spark's Kafka connector, wi
 
 import re
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 
 from tidelog.log.errors import InvalidConfigError, InvalidOptionError
 from tidelog.log.storage.addresses import why_wrong
@@ -13,6 +14,49 @@ from tidelog.log.storage.options import StoreOptions, store_options
 LAKE = "lake"
 BOOTSTRAP_SERVERS = "kafka.bootstrap.servers"
 KAFKA_PREFIX = "kafka."
+STORE_PREFIX = "lake."
+
+# The names that the source and the sink take. One that the other side takes is no mistake: programs share options.
+SOURCE_OPTIONS = (
+    LAKE,
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "endingOffsets",
+    "startingTimestamp",
+    "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "failOnDataLoss",
+    "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "includeHeaders",
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+SINK_OPTIONS = (
+    LAKE,
+    "topic",
+    "includeTimestamp",
+    "acks",
+    "compression",
+    "partitioner",
+    "txnAppId",
+    "txnVersion",
+    "requestId",
+)
+# What Spark itself hands to every source and sink.
+_SPARKS_OWN = ("path", "paths", "checkpointLocation", "queryName")
+_KNOWN = {name.lower(): name for name in (*SOURCE_OPTIONS, *SINK_OPTIONS, *_SPARKS_OWN)}
+_NEAR = 0.7
+_NEARER = 0.85  # Kafka's clients have settings of similar names
 
 _INTEGER = re.compile(r"[+-]?\d+")
 
@@ -70,10 +114,31 @@ def lake_store_options(options: Mapping[str, str]) -> StoreOptions:
         raise InvalidOptionError(str(e)) from None
 
 
+def unknown_options(options: Mapping[str, str]) -> list[str]:
+    """A warning for each option that neither side of Spark's Kafka connector, nor tidelog, nor Spark has a use for.
+
+    It names the known option that is nearest, where one is near: most often it is what was meant. Names that begin with
+    `kafka.` are `ignored_settings`, those with `lake.` are refused by `lake_store_options`.
+    """
+    unknown = [
+        name for name in lowered(options) if name not in _KNOWN and not name.startswith((KAFKA_PREFIX, STORE_PREFIX))
+    ]
+    names = {**_KNOWN, BOOTSTRAP_SERVERS: BOOTSTRAP_SERVERS}
+    return [f"Unknown option '{name}' is ignored.{_meant(name, names, _NEAR)}" for name in unknown]
+
+
+def _meant(name: str, known: Mapping[str, str], cutoff: float) -> str:
+    """The question whether the nearest of the known names was meant; nothing when none is near."""
+    near = get_close_matches(name, known, n=1, cutoff=cutoff)
+    return f" Did you mean '{known[near[0]]}'?" if near else ""
+
+
 def ignored_settings(
     options: Mapping[str, str], honoured: Collection[str], *, also: Collection[str] = ()
 ) -> str | None:
     """One warning that names the Kafka client settings nothing here needs, or None when there are none.
+
+    One that is spelt nearly as a setting that counts is told with that one.
 
     `also` are options outside `kafka.` that set up a Kafka client.
     """
@@ -82,7 +147,9 @@ def ignored_settings(
     )
     if not ignored:
         return None
-    return f"Ignored, since there is no Kafka client to configure: {', '.join(ignored)}."
+    counting = {name: name for name in honoured}
+    meant = "".join(_meant(name, counting, _NEARER) for name in ignored)
+    return f"Ignored, since there is no Kafka client to configure: {', '.join(ignored)}.{meant}"
 
 
 def _checked_address(text: str, where: str) -> str:

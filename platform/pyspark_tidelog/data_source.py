@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
@@ -10,6 +11,8 @@ from tidelog.groups.group_log import GroupLog
 from tidelog.groups.positions import LoggedPositions
 from tidelog.log.errors import InvalidOptionError
 from tidelog.log.lake import Lake
+from tidelog.log.shallow import shallow
+from tidelog.log.spark_options import unknown_options
 from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter
 from tidelog.sources import options as source_options
@@ -22,8 +25,8 @@ logger = logging.getLogger("tidelog.spark")
 
 LAKE_VARIABLE = "TIDELOG_LAKE"
 
-# Spark makes a writer for every batch, in processes that it uses again; each says its warnings once.
-_uttered: set[tuple[str, str | None, str]] = set()
+# Spark makes a reader and a writer several times, in processes that it uses again; each says its warnings once.
+_uttered: set[tuple[frozenset[tuple[str, str]], str]] = set()
 
 
 class DefaultSource(DataSource):
@@ -38,20 +41,25 @@ class DefaultSource(DataSource):
         """The name for `format(...)`."""
         return "tidelog"
 
+    @shallow
     def schema(self) -> StructType:
         """The columns of Spark's Kafka source, `headers` where `includeHeaders` asks for them."""
         self._gave_schema = True
         include_headers = source_options.parse_include_headers(dict(self.options))
         return RECORDS_WITH_HEADERS if include_headers else RECORDS
 
+    @shallow
     def reader(self, schema: StructType) -> BatchReader:  # noqa: ARG002 - Spark's signature
         """The source of a batch query."""
+        _warn(self.options, unknown_options(self.options))
         options = source_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
         self._check_schema()
         return BatchReader(options)
 
+    @shallow
     def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: ARG002, N802 - Spark's name
         """The source of a streaming query."""
+        _warn(self.options, unknown_options(self.options))
         try:
             options = source_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
             self._check_schema()
@@ -59,16 +67,20 @@ class DefaultSource(DataSource):
             return RefusedReader(e)
         return StreamReader(options, _positions)
 
+    @shallow
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The sink of a batch write."""
+        _warn(self.options, unknown_options(self.options))
         options = sink_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _warn(options)
+        _warn(self.options, options.warnings)
         return BatchWriter(schema, overwrite, options)
 
+    @shallow
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: ARG002, N802 - Spark's name
         """The sink of a streaming query. Complete mode, which sets `overwrite`, appends as in Kafka's sink."""
+        _warn(self.options, unknown_options(self.options))
         options = sink_options.parse_stream(dict(self.options), os.environ.get(LAKE_VARIABLE))
-        _warn(options)
+        _warn(self.options, options.warnings)
         return StreamWriter(schema, options)
 
     def _check_schema(self) -> None:
@@ -86,9 +98,10 @@ def _positions(lake: Lake) -> LoggedPositions:
     return LoggedPositions(GroupLog(lake))
 
 
-def _warn(options: sink_options.SinkOptions) -> None:
-    for warning in options.warnings:
-        said = (options.lake, options.topic, warning)
+def _warn(options: Mapping[str, str], warnings: Iterable[str]) -> None:
+    about = frozenset(options.items())
+    for warning in warnings:
+        said = (about, warning)
         if said not in _uttered:
             _uttered.add(said)
             logger.warning(warning)

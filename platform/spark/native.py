@@ -18,7 +18,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from tidelog.log.errors import InvalidOptionError, LogTrimmedError
 from tidelog.log.frames import check_forms
 from tidelog.log.lake import Lake
+from tidelog.log.shallow import shallow
 from tidelog.log.state import TopicState
+from tidelog.spark.jars import require_delta
 from tidelog.spark.s3a import hadoop_address, s3a_settings
 from tidelog.spark.session import VERIFY_PAGES
 
@@ -27,6 +29,7 @@ Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 _OFFSET = "base_offset + position"
 
 
+@shallow
 def read_topic(
     spark: SparkSession,
     lake: str | PathLike[str] | Lake,
@@ -56,6 +59,7 @@ def read_topic(
         return _as_records(reader.load(folder), topic, state)
 
 
+@shallow
 def stream_topic(
     spark: SparkSession,
     lake: str | PathLike[str] | Lake,
@@ -82,6 +86,7 @@ def stream_topic(
         return _as_records(reader.load(f"{hadoop_address(opened.uri)}/{topic}"), topic, state)
 
 
+@shallow
 def decoded(records: DataFrame, *, key_as: str = "text", value_as: str = "text") -> DataFrame:
     """Records with keys and values as text or JSON in place of bytes: of `read_topic`, or of `format("tidelog")`.
 
@@ -94,6 +99,7 @@ def decoded(records: DataFrame, *, key_as: str = "text", value_as: str = "text")
     return records.withColumns({name: expr(text) for name, text in shown.items()}) if shown else records
 
 
+@shallow
 def create_view(
     spark: SparkSession,
     lake: str | PathLike[str] | Lake,
@@ -123,6 +129,7 @@ def _have_pages_verified(spark: SparkSession) -> None:
 
 def _reading(reader: Reader, lake: Lake) -> Reader:
     """The reader for Delta; what a lake's options say of its store it hands on to Hadoop, for this query alone."""
+    require_delta(reader._spark._jvm)
     if lake.options and lake.uri.startswith(("s3://", "s3a://")):
         reader = reader.options(**s3a_settings(lake.options, os.environ))
     return reader.format("delta")
