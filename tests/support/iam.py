@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
-from support.readme import ROOT
+from support.pages import ROOT
 
 ARN = "arn:aws:s3:::"
 _BLOCK = re.compile(r"^```json policy ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from support.cli_calls import cli
 from support.logs import FakeClock
-from support.readme import tidelog_calls
+from support.pages import tidelog_calls
 
 from tidelog.cli.demo_data import as_records, closed_averages, count_by, parse_averages
 from tidelog.cli.demo_lake import PARTITIONS, DemoFolder

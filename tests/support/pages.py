@@ -1,0 +1,151 @@
+"""The README and the pages of docs/: their blocks of code, and how a page's blocks are run, one after another.
+
+A block in Python or for a shell runs as it stands, unless `NOT_RUN` says why it can't. A page is run as a person does:
+all Python in one process, each shell block in a terminal of its own, in the clone's folder. What stands under /tmp on
+the page lies in the test's folder. As a program: `python -m support.pages PAGE FOLDER '{"text": "instead"}'`.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
+SHELLS = ("sh", "bash")
+
+# (page, how the block begins): why it does not run with the others of its page.
+NOT_RUN: Mapping[tuple[str, str], str] = {
+    ("README.md", "make demo"): "the demo's own tests run it, and `make test` runs this one",
+    ("README.md", "make dist"): "the tests of the distributions build and install them",
+    ("README.md", "make bench-peers"): "takes half an hour, and fetches Kafka",
+    ("README.md", "*/5 * * * *"): "a line of a crontab",
+    ("README.md", "*/15 * * * *"): "a line of a crontab",
+    ("README.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
+    ("README.md", "SparkSubmitOperator("): "needs Airflow",
+    ("docs/format.md", "SELECT `group`"): "the group log's contract tests run it over a table of groups",
+}
+
+_BLOCK = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROGRAM = re.compile(r"(?:\S*/)?tidelog|-m tidelog")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: where it stands (`line` of the fence), its language, what follows that, and what is in it."""
+
+    page: str
+    line: int
+    language: str
+    label: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+    @property
+    def why_not_run(self) -> str | None:
+        """Why it does not run with the others of its page."""
+        return next((why for (page, begin), why in NOT_RUN.items() if page == self.page and self.begins(begin)), None)
+
+    def begins(self, text: str) -> bool:
+        """Whether the block begins like this."""
+        return self.code.startswith(text)
+
+
+def text_of(page: str) -> str:
+    """A page, by its path in the repository."""
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, *languages: str) -> list[Block]:
+    """The blocks of a page in these languages, or in all, in their order."""
+    text = text_of(page)
+    found = [
+        Block(page, text.count("\n", 0, match.start()) + 1, match[1], match[2] or "", match[3])
+        for match in _BLOCK.finditer(text)
+    ]
+    return [block for block in found if not languages or block.language in languages]
+
+
+def programs(page: str) -> list[Block]:
+    """The blocks of a page that run."""
+    return [block for block in blocks(page, "python", *SHELLS) if block.why_not_run is None]
+
+
+def needs_spark(page: str) -> bool:
+    """Whether what runs of a page starts Spark."""
+    return any("spark" in block.code for block in programs(page))
+
+
+def check_data(block: Block) -> None:
+    """Refuse a block of data that does not parse; JSON may be several documents. Raises ValueError."""
+    if block.language == "toml":
+        tomllib.loads(block.code)
+        return
+    decoder, rest = json.JSONDecoder(), block.code.strip()
+    while rest:
+        _, end = decoder.raw_decode(rest)
+        rest = rest[end:].strip()
+
+
+def tidelog_calls(shell: str) -> list[list[str]]:
+    """The arguments of each call of `tidelog` in lines for a shell, pipes and comments aside."""
+    calls = []
+    for line in shell.splitlines():
+        words = shlex.shlex(line, posix=True, punctuation_chars="|")
+        words.whitespace_split = True
+        pipeline: list[list[str]] = [[]]
+        for word in words:
+            pipeline.append([]) if word == "|" else pipeline[-1].append(word)
+        calls += [call[1:] for call in pipeline if call and _PROGRAM.fullmatch(call[0])]
+    return calls
+
+
+def run_page(page: str, folder: Path, environment: Mapping[str, str], instead: Mapping[str, str] | None = None) -> str:
+    """Run a page in a process of its own, and what it printed. `instead`: texts of the page to replace."""
+    program = [sys.executable, "-m", "support.pages", page, str(folder), json.dumps(instead or {})]
+    done = subprocess.run(
+        program,
+        cwd=_clone(folder),
+        env={**environment, "PYTHONPATH": str(ROOT / "tests"), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _clone(folder: Path) -> Path:
+    """A folder that looks like a clone after `make setup`, and may be written to."""
+    clone = folder / "clone"
+    clone.mkdir()
+    (clone / ".venv").symlink_to(sys.prefix, target_is_directory=True)
+    for name in ("jobs", "docs"):
+        (clone / name).symlink_to(ROOT / name, target_is_directory=True)
+    return clone
+
+
+def _main(page: str, folder: str, instead: Mapping[str, str]) -> None:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in programs(page):
+        code = block.code.replace("/tmp/", f"{folder}/")
+        for text, other in instead.items():
+            code = code.replace(text, other)
+        if block.language == "python":
+            exec(compile("\n" * block.line + code, block.page, "exec"), names)
+        else:
+            subprocess.run(["bash", "-euo", "pipefail", "-c", code], check=True, env={**os.environ, "PYTHONPATH": ""})
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))
