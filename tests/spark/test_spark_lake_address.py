@@ -95,7 +95,7 @@ def test_a_lake_that_goes_away_under_a_query_fails_it(spark: SparkSession, topic
     append(topic, "t", "b")
     (Path(topic.uri.removeprefix("file://")) / "__lake.json").unlink()
 
-    with fails_with("LakeNotFoundError", f"There is no lake at {topic.uri}"):
+    with fails_with("LakeFileLostError", f"{topic.uri} holds tables"):
         run(rows, topic, "u", checkpoint)
 
 

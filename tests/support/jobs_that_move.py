@@ -14,7 +14,7 @@ def moved(job: ModuleType, capsys: pytest.CaptureFixture[str], lake: Lake, *args
     capsys.readouterr()
     code = job.main([*args, "--lake", lake.uri, "--format", "json"])
     printed = capsys.readouterr()
-    assert code == 0, printed.err
+    assert code == 0, printed.out + printed.err
     return json.loads(printed.out)
 
 
