@@ -4,7 +4,7 @@ Source: Kafka's `UnifiedLog.deleteOldSegments`. Whole segments go, oldest first,
 by size, then by time. An expired newest one goes too, as Kafka rolls and then drops it, unless it is empty.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidelog.log.config import TopicConfig
@@ -25,9 +25,13 @@ class Expiry:
     starts: Mapping[int, int]
 
 
-def plan_expiry(state: TopicState, config: TopicConfig, now_ms: int) -> Expiry:
+def plan_expiry(
+    state: TopicState, config: TopicConfig, now_ms: int, stored_ms: Callable[[Segment], int | None] = lambda _: None
+) -> Expiry:
     """What `retention.ms` and `retention.bytes` let go at `now_ms` (ms since the epoch).
 
+    `stored_ms`: when the store got a segment's file, by the store's clock; asked for segments from an impossible
+    future, which a writer whose clock was wrong has brought in.
     Example: segments [0, 10) and [10, 20) of which the first is older than retention.ms give {0: 10}.
     """
     if "delete" not in config.cleanup_policy:
@@ -36,7 +40,7 @@ def plan_expiry(state: TopicState, config: TopicConfig, now_ms: int) -> Expiry:
     for partition in range(state.partitions):
         live = state.live(partition)
         gone = _too_many(live, config.retention_bytes)
-        gone += _too_old(live[gone:], config.retention_ms, now_ms)
+        gone += _too_old(live[gone:], config, now_ms, stored_ms)
         if gone == len(live) and gone and live[-1].stats.records == 0:
             gone -= 1
         if gone:
@@ -96,12 +100,20 @@ def newest_ms(segment: Segment) -> int:
     return segment.modification_ms if found is None or found < 0 else found
 
 
-def _too_old(live: Sequence[Segment], retention_ms: int, now_ms: int) -> int:
-    """How many of the oldest segments have a newest record older than `retention_ms`; negative keeps all."""
-    if retention_ms < 0:
+def _too_old(
+    live: Sequence[Segment], config: TopicConfig, now_ms: int, stored_ms: Callable[[Segment], int | None]
+) -> int:
+    """How many of the oldest segments have a newest record older than `retention.ms`; negative keeps all.
+
+    A timestamp further ahead than `message.timestamp.after.max.ms` was none when it came in, so the file's time counts.
+    """
+    if config.retention_ms < 0:
         return 0
     for count, segment in enumerate(live):
-        if now_ms - newest_ms(segment) <= retention_ms:
+        newest = newest_ms(segment)
+        if newest > now_ms + config.message_timestamp_after_max_ms:
+            newest = min(newest, stored_ms(segment) or newest)
+        if now_ms - newest <= config.retention_ms:
             return count
     return len(live)
 

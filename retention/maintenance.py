@@ -10,15 +10,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 from tidelog.log.config import TopicConfig
 from tidelog.log.decisions import Outcome
-from tidelog.log.errors import InvalidConfigError, TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.errors import (
+    InvalidConfigError,
+    ObjectNotFoundError,
+    TidelogError,
+    TopicChangedError,
+    UnknownTopicError,
+)
 from tidelog.log.holds import Holder, Onlooker
 from tidelog.log.lake import Lake
 from tidelog.log.positions import GroupUpkeep
 from tidelog.log.row_log import RowLog
-from tidelog.log.state import ROWS, TopicState
+from tidelog.log.state import ROWS, Segment, TopicState
 from tidelog.retention.clocks import clock_problem
 from tidelog.retention.compacting import CompactionReport, Compactor, LocalCompactor, compact
 from tidelog.retention.executors import Executor, LocalExecutor, Task
@@ -180,7 +187,7 @@ class _Run:
     def _retain(self, report: TopicReport) -> Retained:
         name = report.topic
         state, config = self._look(name)
-        plan = plan_expiry(state, config, self.now_ms)
+        plan = plan_expiry(state, config, self.now_ms, lambda segment: self._stored_ms(name, segment))
         gone = [s for p, start in plan.starts.items() for s in state.live(p) if s.end <= start]
         future = kept_by_the_future(state, config, self.now_ms)
         for step in () if self.dry_run else in_steps(state, plan):
@@ -195,6 +202,12 @@ class _Run:
             len(cut.lost),
             future,
         )
+
+    def _stored_ms(self, name: str, segment: Segment) -> int | None:
+        try:
+            return self.lake.storage.head(f"{name}/{unquote(segment.path)}").modified_ms
+        except ObjectNotFoundError:  # lost; then only what the log says is left
+            return None
 
     def _expire(self, name: str, step: Expiry) -> None:
         now_ms = self.lake.clock.now_ms()

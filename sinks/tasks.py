@@ -73,7 +73,9 @@ def stage(
                     stagers[name] = (found, Stager(lake.storage, found.target, lake.ids))
                 target, stager = stagers[name]
                 turn += 1
-                now_ms = planned_ms if target.config.timestamp_type == LOG_APPEND_TIME else lake.clock.now_ms()
+                lake.time.keep(lake.storage, target.target.folder)
+                judged_ms = lake.time.judged_ms()
+                now_ms = planned_ms if target.config.timestamp_type == LOG_APPEND_TIME else judged_ms
                 stage_records(stager, records, name, target.config, partitioner, turn, now_ms)
             _bound([stager for _, stager in stagers.values()])
         staged = {name: (target, stager.finish()) for name, (target, stager) in stagers.items()}

@@ -49,6 +49,8 @@ class _Writer:
         self._options = replace(self._options, lake=lake.uri)
         if self._options.topic is not None:
             self._known = open_target(lake, self._options.topic, self._options.compression)
+            lake.time.keep(lake.storage, self._known.target.folder)
+        self._planned_ms = lake.time.now_ms()
 
     def _stage(self, rows: Iterator[pa.RecordBatch]) -> StagedTopics:
         lake = shared_lake(self._options.lake, self._options.store)

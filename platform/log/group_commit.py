@@ -177,7 +177,7 @@ class GroupCommit:
         try:
             topic = self._topic = self._topic or self._open_topic()
             if group.staged is None:
-                group.stage(topic, self._clock.now_ms(), self._helpers)
+                group.stage(topic, topic.now_ms(), self._helpers)
             deadlines = [m.deadline_s for m in group.open]
             if not (group.staged and deadlines):
                 if not group.in_doubt:

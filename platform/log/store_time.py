@@ -8,12 +8,17 @@ from dataclasses import dataclass, replace
 
 from tidelog.log import layout
 from tidelog.log.clock import Clock
-from tidelog.log.storage.port import Storage
+from tidelog.log.errors import InvalidTimestampError
+from tidelog.log.storage.port import OnThisMachine, Storage
 
 # How old what is known of the store's clock may be when somebody writes.
 LEARN_EVERY_S = 600.0
 # Some stores tell whole seconds only.
 RESOLUTION_MS = 1_000
+# A wall clock may be off by so much, and is corrected; one that is off by more is wrong, and nobody writes by it.
+MOST_OFF_MS = 3_600_000
+# How far the two clocks of a machine may drift apart before what was learnt by one of them is in doubt.
+_DRIFT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,12 @@ class _Learnt:
     began: Moment
     ended: Moment
     stored_ms: int
+
+    @property
+    def off_ms(self) -> int:
+        """How far the store's clock is ahead of the wall clock, as far as that is certain: 0 where they may agree."""
+        least, most = self.stored_ms - self.ended.wall_ms, self.stored_ms + RESOLUTION_MS - self.began.wall_ms
+        return int(least) if least > 0 else int(min(most, 0))
 
 
 class StoreTime:
@@ -77,8 +88,11 @@ class StoreTime:
         self._learnt = _Learnt(began, replace(ended, store_ms=stored_ms), stored_ms)
 
     def keep(self, storage: Storage, folder: str) -> None:
-        """Learn the store's time by an object in the log's folder, if other machines write there and it is due."""
-        if not storage.is_shared or not self._is_due():
+        """Learn the store's time by an object in the log's folder, if that is due.
+
+        Not where there is no other clock: in this process's memory.
+        """
+        if not (storage.is_shared or isinstance(storage, OnThisMachine)) or not self._is_due():
             return
         path, began = f"{folder}/{layout.CLOCK_FILE}", self.moment()
         storage.put(path, b"")
@@ -86,4 +100,26 @@ class StoreTime:
         self.learn(began, self.moment(), stored_ms)
 
     def _is_due(self) -> bool:
-        return self._learnt is None or self.passed_s(self._learnt.ended) > LEARN_EVERY_S
+        if self._learnt is None:
+            return True
+        now, ended = self.moment(), self._learnt.ended
+        elapsed_s, wall_s = now.elapsed_s - ended.elapsed_s, (now.wall_ms - ended.wall_ms) / 1000
+        return max(elapsed_s, wall_s) > LEARN_EVERY_S or abs(elapsed_s - wall_s) > _DRIFT_S
+
+    def now_ms(self) -> int:
+        """The wall clock, corrected by what the store's says: ms since the epoch."""
+        return self._clock.now_ms() + (0 if self._learnt is None else self._learnt.off_ms)
+
+    def judged_ms(self) -> int:
+        """The same, for a writer whose records are judged by it, as a broker's clock judges them.
+
+        Raises `InvalidTimestampError` where the wall clock is off by more than an hour.
+        """
+        off_ms = 0 if self._learnt is None else self._learnt.off_ms
+        if abs(off_ms) > MOST_OFF_MS:
+            raise InvalidTimestampError(
+                f"This machine's clock is {abs(off_ms) // 1000} s {'behind' if off_ms > 0 else 'ahead of'} the store's,"
+                " more than an hour: records would get its times, which keep others from expiring, or expire at once."
+                " Nothing was written. Set the clock (NTP), and send them again."
+            )
+        return self.now_ms()

@@ -141,6 +141,14 @@ class Topic(TopicTables):
             known = self._configured = (metadata, defaults, config)
         return known[2]
 
+    def now_ms(self) -> int:
+        """The time by which records are judged, and stamped under LogAppendTime: the wall clock, as the store sets it.
+
+        Asks the store for its time where that is due. Raises `InvalidTimestampError` for a clock that is an hour off.
+        """
+        self._lake.time.keep(self._lake.storage, self.folder)
+        return self._lake.time.judged_ms()
+
     # --- append --------------------------------------------------------------------------------------------
 
     def append(
@@ -200,7 +208,7 @@ class Topic(TopicTables):
             stager = self.stager(compression)
             self._turn += 1
             try:
-                now_ms = self._lake.clock.now_ms()
+                now_ms = self.now_ms()
                 stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
                 staged = stager.finish()
             except UnknownPartitionError:
@@ -287,7 +295,7 @@ class Topic(TopicTables):
                 if answer is not None:
                     return Committed(answer.version, answer.ranges, written=False)
             except LogAppendTimeError as e:
-                staged, elsewhere = self._restage(staged, max(self._lake.clock.now_ms(), e.at_least_ms)), False
+                staged, elsewhere = self._restage(staged, max(self._lake.time.now_ms(), e.at_least_ms)), False
             except SegmentTooOldError:
                 if metadata is not None:  # the caller has the records; their file may be gone
                     raise
@@ -335,7 +343,7 @@ class Topic(TopicTables):
         if wait_s:
             clock.sleep(wait_s)
         by_committer = self.config().timestamp_type == LOG_APPEND_TIME
-        now_ms = clock.now_ms()
+        now_ms = self.now_ms()
 
         def decide(state: TopicState) -> Outcome[Ranges]:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:

@@ -113,13 +113,14 @@ def _append(lake: Lake, part: Part, mark: _Mark) -> Ranges:
                 version=state.version,
                 codec=lake.topic(part.topic).config().codec(),
                 ids=lake.ids,
-                timestamp_ms=max(lake.clock.now_ms(), e.at_least_ms),
+                timestamp_ms=max(lake.time.now_ms(), e.at_least_ms),
             )
 
 
 def _try(lake: Lake, part: Part, mark: _Mark, segments: Sequence[Staged]) -> Ranges:
     by_committer = lake.topic(part.topic).config().timestamp_type == LOG_APPEND_TIME
-    now_ms = lake.clock.now_ms()
+    lake.time.keep(lake.storage, part.topic)
+    now_ms = lake.time.now_ms()
 
     def decide(state: TopicState) -> Outcome[Ranges]:
         return decide_roll_forward(state, part, mark, segments, now_ms=now_ms, log_append_time=by_committer)

@@ -77,7 +77,7 @@ class StagedTopics:
         for partition in np.unique(partitions).tolist():
             require_partition(state, topic, partition)
         self._require_unchanged(staging)
-        records = to_records(table, topic, staging.topic.config(), self._lake.clock.now_ms())
+        records = to_records(table, topic, staging.topic.config(), staging.topic.now_ms())
         if staging.stager is None:
             staging.stager = staging.topic.stager(compression, compression_level, self._helpers)
         staging.stager.add(records, partitions)

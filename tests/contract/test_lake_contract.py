@@ -7,6 +7,7 @@ import pytest
 from support.logs import CountingIds, FakeClock, read_offsets, values
 from support.storage_adapters import ADAPTERS
 
+from tidelog.log.clock import SystemClock
 from tidelog.log.errors import OffsetOutOfRangeError, TopicChangedError, TopicExistsError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage
@@ -23,7 +24,7 @@ def another(storage: Storage, clock: FakeClock, first_id: int = 0) -> Lake:
 
 
 def test_a_topics_life(storage: Storage) -> None:
-    clock = FakeClock()
+    clock = FakeClock(SystemClock().now_ms())
     lake, other = another(storage, clock), another(storage, clock, 10_000)
     lake.create_topic("t", partitions=2)
     with pytest.raises(TopicExistsError):
@@ -50,7 +51,7 @@ def test_a_topics_life(storage: Storage) -> None:
 
 
 def test_checkpoints_and_trimming(storage: Storage) -> None:
-    clock = FakeClock()
+    clock = FakeClock(SystemClock().now_ms())
     with another(storage, clock) as lake:
         lake.create_topic("t", config={"log.checkpoint.interval": "10"})
         for i in range(25):
@@ -64,7 +65,7 @@ def test_checkpoints_and_trimming(storage: Storage) -> None:
 
 
 def test_large_segments_are_written_as_they_come(storage: Storage) -> None:
-    lake = another(storage, FakeClock())
+    lake = another(storage, FakeClock(SystemClock().now_ms()))
     rows = [b"%07d" % i * 100 for i in range(40_000)]  # 28 MB
     lake.topic("t").append(pa.table({"value": rows}))
     read = [v for b in lake.topic("t").read(0) for v in b.column("value").to_pylist()]
@@ -73,7 +74,7 @@ def test_large_segments_are_written_as_they_come(storage: Storage) -> None:
 
 
 def test_times_to_offsets(storage: Storage) -> None:
-    lake = another(storage, FakeClock())
+    lake = another(storage, FakeClock(SystemClock().now_ms()))
     for times in ([10, 30, 20], [5], [40, 40]):
         lake.topic("t").append(values(*map(str, times), timestamp=times))
     asked = [0, 10, 11, 25, 31, 41]

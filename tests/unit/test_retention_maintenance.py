@@ -274,7 +274,8 @@ def test_a_policy_that_contradicts_itself_leaves_the_topic_alone() -> None:
         (601_001, 1_000, 0, "600 s ahead of"),
         (0, 600_001, 0, "600 s behind"),
         (0, None, 3_600_000, None),
-        (0, 0, 3_600_001, "3600 s after"),
+        (0, None, 3_600_001, "3600 s after"),
+        (0, 0, 3_600_001, None),  # another's clock was wrong, not this one
     ],
 )
 def test_by_which_clock_nothing_is_deleted(now: int, store: int | None, newest: int, said: str | None) -> None:
