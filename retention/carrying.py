@@ -144,16 +144,11 @@ def _batches(storage: Storage, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch
     """(base offset, batch) of the unit's records from its start on, in offset order."""
     with ThreadPoolExecutor(_READERS, thread_name_prefix="tidelog-carry") as pool:
         for group in _groups(unit.inputs):
-            if len(group) == 1 and group[0].proven:
+            if len(group) == 1:
                 yield from _read(storage, unit, group[0])
-            elif group[0].proven:
+            else:
                 for batches in pool.map(lambda segment: list(_read(storage, unit, segment)), group):
                     yield from batches
-            else:  # another engine's: rows of one base in any order, over several files
-                rows = [batch for segment in group for _, batch in _read(storage, unit, segment)]
-                if rows:
-                    table = pa.Table.from_batches(rows).sort_by("position").combine_chunks()
-                    yield from ((group[0].base_offset, b) for b in table.to_batches(ROW_GROUP_RECORDS))
 
 
 def _read(storage: Storage, unit: Unit, segment: Segment) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -162,23 +157,17 @@ def _read(storage: Storage, unit: Unit, segment: Segment) -> Iterator[tuple[int,
 
 
 def _groups(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Small segments together, unproven ones of one base together, each other one alone."""
+    """Small segments together, each other one alone."""
     group: list[Segment] = []
     size = 0
     for segment in segments:
-        if group and not _together(group, segment, size):
+        if group and (len(group) == _AT_ONCE or size + segment.size > _AT_ONCE_BYTES):
             yield group
             group, size = [], 0
         group.append(segment)
         size += segment.size
     if group:
         yield group
-
-
-def _together(group: list[Segment], segment: Segment, size: int) -> bool:
-    if not (segment.proven and group[-1].proven):
-        return segment.proven == group[-1].proven and segment.base_offset == group[-1].base_offset
-    return len(group) < _AT_ONCE and size + segment.size <= _AT_ONCE_BYTES
 
 
 # --- writing -----------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ def _partition(
     forced = dirty_bytes > 0 and _waited_long(live, dirty, end, config, now_ms)
     is_dirty = forced or ratio > config.min_cleanable_dirty_ratio
     mark = tombstone_mark(state, partition)
-    below = _expired_below(live, mark, config, now_ms)
+    below = _expired_below(mark, config, now_ms)
     if not is_dirty and below <= start:
         return None
     end = end if is_dirty else dirty
@@ -148,14 +148,9 @@ def _partition(
     return ratio, PartitionCompaction(partition, start, dirty, end, below, mark, segments)
 
 
-def _expired_below(live: Sequence[Segment], mark: TombstoneMark | None, config: TopicConfig, now_ms: int) -> int:
-    """The offset below which tombstones have waited for `delete.retention.ms`.
-
-    Not above a segment that another engine wrote: that stays as it is, and may hold what a tombstone deletes.
-    """
-    if mark is None or now_ms - mark.since_ms < config.delete_retention_ms:
-        return 0
-    return min([mark.below, *(s.base_offset for s in live if not s.proven)])
+def _expired_below(mark: TombstoneMark | None, config: TopicConfig, now_ms: int) -> int:
+    """The offset below which tombstones have waited for `delete.retention.ms`."""
+    return 0 if mark is None or now_ms - mark.since_ms < config.delete_retention_ms else mark.below
 
 
 def _cleanable_end(live: Sequence[Segment], log_end: int, dirty: int, config: TopicConfig, now_ms: int) -> int:

@@ -75,8 +75,7 @@ def work_of(
 ) -> tuple[PartitionWork, ...]:
     """The plan's partitions with their units: runs of segments of `unit_bytes` at most, or of one segment.
 
-    Nor are they larger than `segment.bytes`, as Kafka groups segments. What another engine rewrote is compared, and
-    stays as it is.
+    Nor are they larger than `segment.bytes`, as Kafka groups segments.
     """
     most = min(unit_bytes, config.segment_bytes)
     return tuple(PartitionWork(one, tuple(_units(state, topic, config, one, most))) for one in plan.partitions)
@@ -87,15 +86,10 @@ def _units(
 ) -> Iterator[Unit]:
     run: list[Segment] = []
     for segment in plan.segments:
-        if run and not (
-            segment.proven
-            and segment.base_offset == run[-1].end
-            and sum(s.size for s in run) + segment.size <= unit_bytes
-        ):
+        if run and (segment.base_offset != run[-1].end or sum(s.size for s in run) + segment.size > unit_bytes):
             yield _unit(state, topic, config, plan, run)
             run = []
-        if segment.proven:
-            run.append(segment)
+        run.append(segment)
     if run:
         yield _unit(state, topic, config, plan, run)
 

@@ -6,7 +6,6 @@ says which files held them, and when each of these is gone.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 from tidelog.log.decisions import require_topic
@@ -204,14 +203,13 @@ class _Run:
                 continue
             start = state.start(partition)
             below = [s for s in state.live(partition) if s.base_offset < end]
-            # One segment at a time: what merging keeps apart stays so. Another engine's may share a base.
-            for _, same_base in groupby(below, key=lambda s: s.base_offset):
-                inputs = list(same_base)
-                if found.clean.issuperset(s.path for s in inputs):
+            # One segment at a time: what merging keeps apart stays so.
+            for segment in below:
+                if segment.path in found.clean:
                     continue
                 # Below the log start lie records that nobody reads, and they may be such ones.
-                cut = inputs[0].base_offset < start
-                unit = unit_of(state, self.topic, inputs, config, rewrite_codec(config))
+                cut = segment.base_offset < start
+                unit = unit_of(state, self.topic, [segment], config, rewrite_codec(config))
                 tasks.append(Task(unit, DropKeys(self.keys, always=cut and not self.dry_run, dry=self.dry_run)))
         return tasks
 

@@ -119,8 +119,7 @@ class _Log:
     @property
     def entry_ms(self) -> dict[int, int]:
         """When each entry was stored."""
-        entries = (o for o in self.listing if o.path.endswith(".json"))
-        return {v: o.modified_ms for o in entries if (v := layout.version_of(o.path)) is not None}
+        return {v: o.modified_ms for o in self.listing if (v := layout.entry_version(o.path)) is not None}
 
 
 def purgeable(lake: Lake) -> list[str]:

@@ -130,19 +130,14 @@ def rewrite_codec(config: TopicConfig) -> Codec:
 
 
 def runs(state: TopicState, partition: int) -> list[list[Segment]]:
-    """A partition's live segments above its log start, in runs without a hole and without unproven files.
-
-    What another engine rewrote stays as it is: a merge would make "unproven" look proven.
-    """
+    """A partition's live segments above its log start, in runs without a hole."""
     found: list[list[Segment]] = []
-    whole = False
     for segment in state.live(partition):
-        if segment.proven and segment.end > state.start(partition):
-            if whole and found[-1][-1].end == segment.base_offset:
+        if segment.end > state.start(partition):
+            if found and found[-1][-1].end == segment.base_offset:
                 found[-1].append(segment)
             else:
                 found.append([segment])
-        whole = segment.proven and segment.end > state.start(partition)
     return found
 
 
@@ -156,7 +151,7 @@ def plan_cuts(state: TopicState, topic: str, config: TopicConfig) -> list[Unit]:
         unit_of(state, topic, [segment], config, codec)
         for partition in range(state.partitions)
         for segment in state.live(partition)[:1]
-        if segment.proven and segment.base_offset < state.start(partition) < segment.end
+        if segment.base_offset < state.start(partition) < segment.end
     ]
 
 

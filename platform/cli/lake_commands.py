@@ -29,16 +29,16 @@ def describe(
     """Show a lake's address, the version of its format, the number of its topics, and its configuration."""
     call = session(context, lake, output, debug, store)
     # The log, which a help text need not wait for.
-    from tidelog.log.lake_file import LAKE_FORMAT
+    from tidelog.log.disk_format import FORMAT_VERSION
 
     with call.open_lake() as opened:
         uri, config, count = opened.uri, opened.config(), len(opened.topics())
     if call.as_json:
-        shown = {"uri": uri, "format": LAKE_FORMAT, "topics": count, "config": config.overrides}
+        shown = {"uri": uri, "format": FORMAT_VERSION, "topics": count, "config": config.overrides}
         print_json(shown | ({"settings": views.settings_json(config.describe())} if everything else {}))
         return
     out = console()
-    say(f"{uri}  format {LAKE_FORMAT}, {views.counted(count, 'topic')}")
+    say(f"{uri}  format {FORMAT_VERSION}, {views.counted(count, 'topic')}")
     if everything or config.overrides:
         out.print()
         out.print(views.all_settings(config.describe()) if everything else views.settings(config.overrides))

@@ -4,9 +4,9 @@ An entry is one JSON object a line (Delta protocol, "Actions"). tidelog's own en
 that carries the request's id and the number of actions before it; without that line an entry is torn.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -36,7 +36,10 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A segment leaves the table; its file is deleted later."""
+    """A segment leaves the table; its file is deleted later.
+
+    `vector`: JSON of the deletion vector with which another engine put the file into the table, None for none.
+    """
 
     path: str
     partition: int
@@ -44,6 +47,7 @@ class Remove:
     size: int
     deletion_ms: int
     data_change: bool
+    vector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +73,12 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """Delta's protocol versions and table features."""
+    """Delta's protocol versions and table features; None where there is no such list, which an empty one is not."""
 
     reader: int
     writer: int
-    features: tuple[str, ...] = ()
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
 
 
 Action = Add | Remove | Txn | Metadata | Protocol
@@ -84,7 +89,7 @@ class CommitInfo:
     """The last line of an entry.
 
     `durable` says that the entry's segments, and those of every entry before it, survive a power loss.
-    `request_id` is None for an entry of another engine. `rows`: those that the entry's appended files hold, in
+    `request_id` is None for an entry that tidelog did not write. `rows`: those that the entry's appended files hold, in
     their order, as JSON has them; a topic's entries have none.
     """
 
@@ -98,12 +103,32 @@ class CommitInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Touched:
+    """What an entry that tidelog did not write changed, and an entry of tidelog's must take back.
+
+    `by`: the operation and the engine, as they call themselves. `files`: those that it added or removed, as what takes
+    them out of the table. `txns`: application ids. `metadata`, `protocol`: whether it set them.
+    """
+
+    by: str
+    files: tuple[Remove, ...]
+    txns: tuple[str, ...]
+    metadata: bool
+    protocol: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """One Delta commit: the actions in their order, and who made it."""
+    """One Delta commit: the actions in their order, and who made it.
+
+    An entry that tidelog did not write has no actions that count; `touched` says what it changed for other engines,
+    None when that is nothing.
+    """
 
     version: int
     actions: tuple[Action, ...]
     info: CommitInfo
+    touched: Touched | None = None
 
 
 # --- to bytes ----------------------------------------------------------------------------------------------
@@ -131,16 +156,17 @@ def _add_json(a: Add) -> dict[str, Any]:
 
 
 def _remove_json(r: Remove) -> dict[str, Any]:
-    return {
-        "remove": {
-            "path": r.path,
-            "deletionTimestamp": r.deletion_ms,
-            "dataChange": r.data_change,
-            "extendedFileMetadata": True,
-            "partitionValues": partition_values(r.partition, r.base_offset),
-            "size": r.size,
-        }
+    body: dict[str, Any] = {
+        "path": r.path,
+        "deletionTimestamp": r.deletion_ms,
+        "dataChange": r.data_change,
+        "extendedFileMetadata": True,
+        "partitionValues": partition_values(r.partition, r.base_offset),
+        "size": r.size,
     }
+    if r.vector is not None:
+        body["deletionVector"] = orjson.Fragment(r.vector)
+    return {"remove": body}
 
 
 def _txn_json(t: Txn) -> dict[str, Any]:
@@ -166,7 +192,9 @@ def _metadata_json(m: Metadata) -> dict[str, Any]:
 
 
 def _protocol_json(p: Protocol) -> dict[str, Any]:
-    return {"protocol": {"minReaderVersion": p.reader, "minWriterVersion": p.writer}}
+    features = {"readerFeatures": p.reader_features, "writerFeatures": p.writer_features}
+    named = {name: names for name, names in features.items() if names is not None}
+    return {"protocol": {"minReaderVersion": p.reader, "minWriterVersion": p.writer, **named}}
 
 
 _TO_JSON: dict[type, Any] = {
@@ -233,6 +261,7 @@ def parse_add(body: Mapping[str, Any]) -> Add:
 
 def _parse_remove(body: Mapping[str, Any]) -> Remove:
     values = body.get("partitionValues") or {}
+    vector = body.get("deletionVector")
     return Remove(
         body["path"],
         partition_value(values.get("partition")),
@@ -240,6 +269,7 @@ def _parse_remove(body: Mapping[str, Any]) -> Remove:
         body.get("size") or 0,
         body.get("deletionTimestamp") or 0,
         body.get("dataChange", True),
+        None if vector is None else orjson.dumps(vector, option=orjson.OPT_SORT_KEYS).decode(),
     )
 
 
@@ -261,8 +291,12 @@ def parse_metadata(body: Mapping[str, Any]) -> Metadata:
 
 def parse_protocol(body: Mapping[str, Any]) -> Protocol:
     """A `protocol` of an entry or of a checkpoint's row."""
-    features = [*(body.get("readerFeatures") or ()), *(body.get("writerFeatures") or ())]
-    return Protocol(_int(body["minReaderVersion"]), _int(body["minWriterVersion"]), tuple(sorted(set(features))))
+    features = (body.get(name) for name in ("readerFeatures", "writerFeatures"))
+    return Protocol(
+        _int(body["minReaderVersion"]),
+        _int(body["minWriterVersion"]),
+        *(None if names is None else tuple(sorted(names)) for names in features),
+    )
 
 
 _FROM_JSON: dict[str, Callable[[Mapping[str, Any]], Action]] = {
@@ -272,8 +306,6 @@ _FROM_JSON: dict[str, Callable[[Mapping[str, Any]], Action]] = {
     "metaData": parse_metadata,
     "protocol": parse_protocol,
 }
-# Actions of other engines that change no state of a topic.
-_IGNORED = frozenset({"cdc", "domainMetadata"})
 
 
 def _parse_info(body: Mapping[str, Any]) -> CommitInfo:
@@ -294,9 +326,11 @@ def decode_entry(version: int, data: bytes, where: str) -> Entry:
 
     Raises `TornEntryError` when its end is missing, `CorruptLogError` when it is not an entry at all.
     """
-    lines, info = entry_lines(version, data, where)
+    lines, info, own = entry_lines(version, data, where)
     number = 0
     try:
+        if not own:
+            return Entry(version, (), CommitInfo(0, str(info.get("operation") or "")), _touched(lines, info))
         actions = []
         for number, kind, body in lines:  # noqa: B007 - the error below names the line
             actions.append(_FROM_JSON[kind](body))
@@ -306,11 +340,16 @@ def decode_entry(version: int, data: bytes, where: str) -> Entry:
         raise _broken(version, where, number, e) from e
 
 
-def entry_lines(version: int, data: bytes, where: str) -> tuple[list[tuple[int, str, Any]], Any]:
-    """An entry's actions, (line, kind, body as JSON has it) each, and the body of its `commitInfo`.
+class EntryLines(NamedTuple):
+    """An entry's actions, (line, kind, body as JSON has it) each; the body of its `commitInfo`; whether it is ours."""
 
-    Actions that change no state of a topic are left out. Raises as `decode_entry`, but doesn't look into bodies.
-    """
+    actions: list[tuple[int, str, Any]]
+    info: Mapping[str, Any]
+    own: bool
+
+
+def entry_lines(version: int, data: bytes, where: str) -> EntryLines:
+    """Read an entry's lines. Raises as `decode_entry`, but doesn't look into the bodies of actions."""
     lines = data.splitlines()
     actions: list[tuple[int, str, Any]] = []
     info: Any = None
@@ -318,22 +357,57 @@ def entry_lines(version: int, data: bytes, where: str) -> tuple[list[tuple[int, 
     try:
         for number, line in enumerate(lines, 1):
             ((kind, body),) = orjson.loads(line).items()
-            if kind in _FROM_JSON:
-                actions.append((number, kind, body))
-            elif kind == "commitInfo":
+            if kind == "commitInfo":
                 info = body
-            elif kind not in _IGNORED:
-                raise CorruptLogError(f"Log entry {where} holds an action '{kind}' that is not known.", version=version)
-        own_count = None if info is None else (info.get("tidelog") or {}).get("actions")
+            else:
+                actions.append((number, kind, body))
+        own = {} if info is None else info.get("tidelog") or {}
+        is_own = own.get("request") is not None
     except orjson.JSONDecodeError as e:
         raise _torn(version, where, f"line {number} is not whole ({e})") from e
     except (ValueError, TypeError, AttributeError) as e:
         raise _broken(version, where, number, e) from e
-    if info is None:
+    if info is None and _are_ours(lines, actions):
         raise _torn(version, where, "it has no commitInfo")
-    if own_count is not None and own_count != len(lines) - 1:
-        raise _torn(version, where, f"it has {len(lines) - 1} actions of {own_count}")
-    return actions, info
+    if is_own and own.get("actions") != len(lines) - 1:
+        raise _torn(version, where, f"it has {len(lines) - 1} actions of {own.get('actions')}")
+    unknown = next((kind for _, kind, _ in actions if kind not in _FROM_JSON), None) if is_own else None
+    if unknown is not None:
+        raise CorruptLogError(f"Log entry {where} holds an action '{unknown}' that is not known.", version=version)
+    return EntryLines(actions, info or {}, is_own)
+
+
+def _are_ours(lines: Sequence[bytes], actions: Sequence[tuple[int, str, Any]]) -> bool:
+    """Whether the lines are byte for byte what tidelog writes, so that they may be what is left of an entry of its."""
+    try:
+        written = [_FROM_JSON[kind](body) for _, kind, body in actions]
+        return [orjson.dumps(_TO_JSON[type(a)](a)) for a in written] == list(lines)
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return False
+
+
+# --- entries that tidelog did not write --------------------------------------------------------------------
+
+
+def _touched(lines: Iterable[tuple[int, str, Any]], info: Mapping[str, Any]) -> Touched | None:
+    """What such an entry changed. What can't be read in it, other engines can't read either."""
+    bodies = [(kind, body) for _, kind, body in lines if isinstance(body, dict)]
+    files = [_leaving(body) for kind, body in bodies if kind in ("add", "remove") and isinstance(body.get("path"), str)]
+    txns = dict.fromkeys(str(body["appId"]) for kind, body in bodies if kind == "txn" and "appId" in body)
+    kinds = {kind for kind, _ in bodies}
+    if not (files or txns or kinds & {"metaData", "protocol"}):
+        return None
+    by = f"{info.get('operation') or 'no operation'} by {info.get('engineInfo') or 'an engine without a name'}"
+    return Touched(by, tuple(files), tuple(txns), "metaData" in kinds, "protocol" in kinds)
+
+
+def _leaving(body: Mapping[str, Any]) -> Remove:
+    """What takes a file that another engine added or removed out of the table."""
+    given = body.get("partitionValues")
+    values = {k: v for k, v in given.items() if isinstance(v, str)} if isinstance(given, dict) else {}
+    size = body.get("size")
+    kept = {"path": body["path"], "partitionValues": values, "deletionVector": body.get("deletionVector")}
+    return _parse_remove({**kept, "size": size if isinstance(size, int) else 0, "dataChange": False})
 
 
 def _broken(version: int, where: str, line: int, why: Exception) -> CorruptLogError:

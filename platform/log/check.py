@@ -76,12 +76,13 @@ def repair(
 
     Without `execute` nothing is written: the steps are tried in memory, and the report is as it would be. Safe to
     kill anywhere and to run again. No process may have a topic open whose entries are changed (a step's `risk`
-    says so). Lost records are not brought back: refusals say what is left alone, and why. Raises as `check_lake`
-    does, and `StorageError` when a step can't be taken.
+    says so); entries that tidelog did not write are taken back by a commit, while others run. Lost records are not
+    brought back: refusals say what is left alone, and why. Raises as `check_lake` does, and `StorageError`,
+    `OutcomeUnknownError` or `ContendedLogError` when a step can't be taken.
     """
-    storage, now_ms = _storage_of(lake_or_storage), _clock_of(lake_or_storage, clock).now_ms()
-    chosen = _topics_of(storage, topics)
-    return mend(storage, chosen, execute, now_ms, lambda target: _check(target, chosen, False, None, now_ms))
+    storage, clock = _storage_of(lake_or_storage), _clock_of(lake_or_storage, clock)
+    chosen, now_ms = _topics_of(storage, topics), clock.now_ms()
+    return mend(storage, chosen, execute, clock, lambda target: _check(target, chosen, False, None, now_ms))
 
 
 def _check(storage: Storage, chosen: Sequence[str], deep: bool, progress: OnProgress | None, now_ms: int) -> Report:

@@ -13,6 +13,7 @@ from tidelog.log.check_report import Finding, Kind
 from tidelog.log.checkpoints import Checkpoint, read_checkpoint, removed_files
 from tidelog.log.errors import (
     CorruptLogError,
+    ForeignEntryError,
     NotATopicError,
     ObjectNotFoundError,
     StorageError,
@@ -49,7 +50,7 @@ def checkpoint_state(storage: Storage, topic: str, checkpoint: Checkpoint, machi
         raise
     except UnsupportedFormatError as e:
         raise BadCheckpointError(Kind.FORMAT_UNSUPPORTED, str(e)) from e
-    except NotATopicError as e:
+    except (NotATopicError, ForeignEntryError) as e:
         raise BadCheckpointError(Kind.CHECKPOINT_FOREIGN, str(e)) from e
     except CorruptLogError as e:
         # `restore` gives the version only at its end: before that nothing was read.
@@ -68,8 +69,7 @@ def removed_paths(storage: Storage, topic: str, checkpoint: Checkpoint) -> set[s
 def differences(held: TopicState, replayed: TopicState) -> list[str]:
     """What a checkpoint's state `held` says otherwise than the log up to there, in words; [] when they agree.
 
-    What a checkpoint may drop is no difference: transaction ids that expire, and how far a segment of another
-    engine reaches (its end is taken from its neighbours).
+    What a checkpoint may drop is no difference: transaction ids that expire.
     """
     found: list[str] = []
     if held.metadata != replayed.metadata:
@@ -113,8 +113,7 @@ def _segment_differences(held: TopicState, replayed: TopicState) -> Iterator[str
 
 
 def _identity(s: Segment) -> tuple[Any, ...]:
-    end = s.end if s.proven else -1
-    return (s.path, s.partition, s.base_offset, end, s.size, s.modification_ms, str(s.stats))
+    return (s.path, s.partition, s.base_offset, s.end, s.size, s.modification_ms, str(s.stats))
 
 
 def _named(what: str, segments: Iterable[tuple[Any, ...]]) -> Iterator[str]:

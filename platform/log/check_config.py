@@ -9,8 +9,9 @@ from tidelog.log import layout
 from tidelog.log.actions import Metadata
 from tidelog.log.check_report import Finding, Kind
 from tidelog.log.config import LakeConfig, TopicConfig
+from tidelog.log.disk_format import FORMAT_VERSION, other_format
 from tidelog.log.errors import InvalidConfigError, ObjectNotFoundError
-from tidelog.log.lake_file import LAKE_FORMAT, lake_file
+from tidelog.log.lake_file import lake_file
 from tidelog.log.state import CONFIG_PREFIX, FACTS
 from tidelog.log.storage.port import Storage
 from tidelog.log.table_schema import TOPIC, TableShape, schema_problems
@@ -39,9 +40,8 @@ def check_lake_file(storage: Storage) -> tuple[LakeConfig, list[Finding]]:
         what = f"The lake's own file can't be read ({broken}): the lake does not open."
         todo = f"Restore it from a copy, or write {_EMPTY_LAKE} to it and set the lake's defaults again."
         return LakeConfig.parse({}), [Finding(Kind.LAKE_FILE_BROKEN, "", layout.LAKE_FILE, what, todo)]
-    if not 1 <= version <= LAKE_FORMAT:
-        what = f"The lake has format version {version}; this tidelog knows versions 1 to {LAKE_FORMAT}."
-        todo = "Upgrade tidelog."
+    if version != FORMAT_VERSION:
+        what, todo = other_format("The lake", version)
         return LakeConfig.parse({}), [Finding(Kind.LAKE_FORMAT_UNKNOWN, "", layout.LAKE_FILE, what, todo)]
     return _lake_config(config)
 
@@ -76,13 +76,13 @@ def check_metadata(metadata: Metadata, topic: str, lake: LakeConfig, shape: Tabl
     `shape`: of the table as it should be.
     """
     for problem in schema_problems(metadata.schema, metadata.partition_columns, shape):
-        what = f"Another engine changed the table's schema: {problem}. The topic can't be opened."
-        todo = "Change the schema back with that engine (ALTER TABLE), or copy the topic to a new one."
+        what = f"The table has a schema that this tidelog does not implement: {problem}. The topic can't be opened."
+        todo = "Use a tidelog that knows it, or restore the log folder from a copy."
         yield Finding(Kind.SCHEMA_WRONG, topic, layout.LOG_FOLDER, what, todo)
     for key in sorted(metadata.configuration):
         if key.startswith("delta.") and key not in IMPLEMENTED_PROPERTIES:
             what = f"The table's property {key} is not implemented by this tidelog: the topic can't be opened."
-            todo = "Unset it (ALTER TABLE ... UNSET TBLPROPERTIES), or use a tidelog that knows it."
+            todo = "Use a tidelog that knows it, or restore the log folder from a copy."
             yield Finding(Kind.FORMAT_UNSUPPORTED, topic, key, what, todo)
     for key, value in _RELIED_ON.items():
         if metadata.configuration.get(key) != value:

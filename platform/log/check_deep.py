@@ -43,7 +43,6 @@ class _Found:
     append_fell: bool = False
     keyless: int = 0
     nulls: list[str] = field(default_factory=list)
-    positions: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
 
 class DeepCheck:
@@ -66,25 +65,19 @@ class DeepCheck:
         done, done_bytes, total = 0, 0, sum(s.size for s in segments)
         for _, of_partition in groupby(segments, key=lambda s: s.partition):
             last_append_us: int | None = None
-            for _, group in groupby(of_partition, key=lambda s: s.base_offset):
-                positions: list[npt.NDArray[np.int64]] = []
-                for segment in group:
-                    found = self._read(segment)
-                    if isinstance(found, Finding):
-                        if found.kind is not _GONE or segment.path not in self._removed(state):
-                            yield found
-                    else:
-                        yield from self._judge(segment, found, last_append_us)
-                        positions.extend(found.positions)
-                        if found.append_high_us is not None:
-                            last_append_us = max(found.append_high_us, last_append_us or 0)
-                        self.records += found.rows
-                    done, done_bytes = done + 1, done_bytes + segment.size
-                    if self._on_progress is not None:
-                        self._on_progress(Progress(self._topic, done, len(segments), done_bytes, total))
-                if positions and len(np.unique(together := np.concatenate(positions))) < len(together):
-                    what = "Two rows of it, or of a file beside it at the same base, have the same position."
-                    yield self._finding(Kind.OFFSET_TWICE, segment, what)
+            for segment in of_partition:
+                found = self._read(segment)
+                if isinstance(found, Finding):
+                    if found.kind is not _GONE or segment.path not in self._removed(state):
+                        yield found
+                else:
+                    yield from self._judge(segment, found, last_append_us)
+                    if found.append_high_us is not None:
+                        last_append_us = max(found.append_high_us, last_append_us or 0)
+                    self.records += found.rows
+                done, done_bytes = done + 1, done_bytes + segment.size
+                if self._on_progress is not None:
+                    self._on_progress(Progress(self._topic, done, len(segments), done_bytes, total))
 
     def _finding(self, kind: Kind, segment: Segment, what: str) -> Finding:
         of = f"Partition {segment.partition}, offsets {segment.base_offset} to {segment.end}: "
@@ -102,13 +95,13 @@ class DeepCheck:
             path = f"{self._topic}/{unquote(segment.path)}"
             with (
                 self._storage.open(path, segment.size) as source,
-                open_parquet(source, size=None, sealed=segment.proven) as file,
+                open_parquet(source, size=None, sealed=True) as file,
             ):
-                wrong = _schema_problem(file.schema_arrow, segment.proven)
+                wrong = _schema_problem(file.schema_arrow)
                 if wrong:
                     return self._finding(Kind.SEGMENT_SCHEMA_WRONG, segment, wrong)
                 for batch in file.iter_batches(_BATCH_RECORDS, columns=schema.SEGMENT.names, use_threads=False):
-                    _note(found, batch, segment.proven)
+                    _note(found, batch)
         except StorageUnavailableError:
             raise
         except ObjectNotFoundError:
@@ -144,7 +137,7 @@ class DeepCheck:
             return
         room = segment.end - segment.base_offset
         told_low, told_high = _told(segment, "position")
-        if segment.proven and not found.increasing:
+        if not found.increasing:
             what = "positions don't increase from row to row."
         elif low < 0 or high >= room:
             what = f"positions go from {low} to {high}, but it covers {room} offsets."
@@ -174,33 +167,18 @@ def _told(segment: Segment, column: str) -> tuple[int | None, int | None]:
     return low if isinstance(low, int) else None, high if isinstance(high, int) else None
 
 
-def _schema_problem(found: pa.Schema, proven: bool) -> str:
-    """What is wrong with a file's columns; "" when they are right. Other engines' types may be wider variants."""
-    if proven and found.names != schema.SEGMENT.names:
+def _schema_problem(found: pa.Schema) -> str:
+    """What is wrong with a file's columns; "" when they are right."""
+    if found.names != schema.SEGMENT.names:
         return f"its columns are {', '.join(found.names)}, not {', '.join(schema.SEGMENT.names)}."
-    missing = [n for n in schema.SEGMENT.names if found.names.count(n) != 1]
-    if missing:
-        return f"it lacks the columns {', '.join(missing)}."
     for column in schema.SEGMENT:
         kind = found.field(column.name).type
-        if kind != column.type and (proven or _plain(kind) != _plain(column.type)):
+        if kind != column.type:
             return f"its column {column.name} is {kind}, not {column.type}."
     return ""
 
 
-def _plain(kind: pa.DataType) -> str:
-    """A type without what engines differ in: views, large offsets, time units, names of list items."""
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"list<{_plain(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{','.join(f'{kind.field(i).name}:{_plain(kind.field(i).type)}' for i in range(len(kind)))}>"
-    if pa.types.is_timestamp(kind):
-        return "timestamp"
-    text = str(kind)
-    return text.removeprefix("large_").removesuffix("_view")
-
-
-def _note(found: _Found, batch: pa.RecordBatch, proven: bool) -> None:
+def _note(found: _Found, batch: pa.RecordBatch) -> None:
     """Take a batch into account."""
     found.rows += batch.num_rows
     for name in ("position", "timestamp", "timestamp_type"):
@@ -210,11 +188,11 @@ def _note(found: _Found, batch: pa.RecordBatch, proven: bool) -> None:
     headers = batch.column("headers")
     if headers.null_count < len(headers) and pc.struct_field(pc.list_flatten(headers), "key").null_count:
         found.nulls.append("headers.key")
-    _note_positions(found, batch.column("position").drop_null().to_numpy(), proven)
+    _note_positions(found, batch.column("position").drop_null().to_numpy())
     _note_times(found, batch)
 
 
-def _note_positions(found: _Found, positions: npt.NDArray[np.int64], proven: bool) -> None:
+def _note_positions(found: _Found, positions: npt.NDArray[np.int64]) -> None:
     if not len(positions):
         return
     low, high = int(positions.min()), int(positions.max())
@@ -223,8 +201,6 @@ def _note_positions(found: _Found, positions: npt.NDArray[np.int64], proven: boo
         found.increasing = False
     found.low_position = low if found.low_position is None else min(low, found.low_position)
     found.high_position = high if found.high_position is None else max(high, found.high_position)
-    if not proven:
-        found.positions.append(positions)
 
 
 def _note_times(found: _Found, batch: pa.RecordBatch) -> None:

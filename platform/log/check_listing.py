@@ -55,8 +55,9 @@ def list_log(storage: Storage, topic: str) -> LogFiles:
     staged = []
     for found in storage.list_after(f"{topic}/{layout.LOG_FOLDER}"):
         name = found.path.rpartition("/")[2]
-        if _ENTRY.fullmatch(name):
-            entries[int(name[:20])] = found
+        version = layout.entry_version(name)
+        if version is not None:
+            entries[version] = found
         elif _CHECKPOINT.fullmatch(name):
             checkpoints.append(found)
         elif _STAGED.fullmatch(name):

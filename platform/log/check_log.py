@@ -8,7 +8,7 @@ taken the reading goes on from the next checkpoint, as a door would that starts 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tidelog.log import layout
+from tidelog.log import layout, taking_back
 from tidelog.log.actions import Add, Entry, Metadata, Remove, decode_entry
 from tidelog.log.check_checkpoints import BadCheckpointError, checkpoint_state, differences, removed_paths
 from tidelog.log.check_listing import LogFiles
@@ -50,8 +50,7 @@ class LogWalk:
 
     `state`: as of the last entry that could be taken; None when there was no place to start. `good`, `bad`:
     checkpoints by what became of them, `bad` with the reason. `named`: every file that an entry or a checkpoint
-    names. `foreign`: paths that another engine added, by its entry. `holes`: (partition, base, end) that another
-    engine removed without a replacement.
+    names.
     """
 
     topic: str
@@ -62,8 +61,6 @@ class LogWalk:
     good: list[Checkpoint] = field(default_factory=list)
     bad: dict[Checkpoint, BadCheckpointError] = field(default_factory=dict)
     named: set[str] = field(default_factory=set)
-    foreign: dict[str, int] = field(default_factory=dict)
-    holes: set[tuple[int, int, int]] = field(default_factory=set)
     not_a_topic: bool = False
 
     @property
@@ -101,6 +98,9 @@ class _Walker:
             state = self._after(broken)
         for checkpoint in self._ahead:  # past the last entry that could be taken
             self._look_at(checkpoint)
+        if walk.state is not None and walk.state.foreign:
+            where = f"entry {walk.state.foreign[0].version}"
+            self._find(Kind.ENTRY_FOREIGN, where, taking_back.described(walk.state), taking_back.HOW_TO_MEND)
         for checkpoint, error in walk.bad.items():
             todo = _TODO.get(error.kind) or self._todo_for(checkpoint)
             self._find(error.kind, f"checkpoint {checkpoint.version}", error.why, todo)
@@ -219,25 +219,10 @@ class _Walker:
 
     def _take(self, state: TopicState, entry: Entry) -> None:
         self._machine.verify(state, entry)
-        self._note_files(state, entry)
+        files = [a for a in entry.actions if isinstance(a, Add | Remove)]
+        self._walk.named.update(f.path for f in (*files, *(entry.touched.files if entry.touched else ())))
         state.apply(entry)
         self._walk.entries += 1
-
-    def _note_files(self, state: TopicState, entry: Entry) -> None:
-        walk = self._walk
-        adds = [a for a in entry.actions if isinstance(a, Add)]
-        removed = {a.path for a in entry.actions if isinstance(a, Remove)}
-        walk.named.update(removed)
-        walk.named.update(a.path for a in adds)
-        if entry.info.request_id is not None:
-            return
-        walk.foreign.update({a.path: entry.version for a in adds})
-        replaced = {(a.partition, a.base_offset) for a in adds}
-        walk.holes.update(
-            (s.partition, s.base_offset, s.end)
-            for s in (state.all_segments() if removed else ())
-            if s.path in removed and (s.partition, s.base_offset) not in replaced
-        )
 
     def _compare(self, state: TopicState) -> None:
         """Compare the checkpoint of this version, if there is one, with what the entries say."""
@@ -297,7 +282,7 @@ class _Walker:
 _REPAIR = "'tidelog check --repair' says what it holds, and takes it out if nothing was built on it."
 _TODO: Mapping[Kind, str] = {
     Kind.ENTRY_TORN: _REPAIR,
-    Kind.ENTRY_BROKEN: f"Stop the tool that wrote it (only tidelog may append to a topic). {_REPAIR}",
+    Kind.ENTRY_BROKEN: f"Stop the tool that wrote it: only tidelog may write to its tables. {_REPAIR}",
     Kind.LOG_OF_ANOTHER_TOPIC: "Give the folder its name back; a topic is copied by producing its records to another.",
     Kind.ENTRY_UNREADABLE: "Give the process the right to read it, or restore it from a copy of the log folder.",
     Kind.ENTRY_GAP: "Restore the missing entries from a copy of the log folder; write nothing before that.",

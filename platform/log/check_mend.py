@@ -1,18 +1,26 @@
 """Repair, carried out: steps are tried on an overlay first, and taken on the store only if asked."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidelog.log import layout
 from tidelog.log.check_files import old_temporary_files, unfinished_in
+from tidelog.log.check_listing import list_log
 from tidelog.log.check_overlay import Overlay
 from tidelog.log.check_repair import Operation, Plan, Refusal, Scene, Step, plan_topic
 from tidelog.log.check_report import Report
+from tidelog.log.check_rows import machine_of
 from tidelog.log.check_topic import read_log
+from tidelog.log.clock import Clock, SystemIds
+from tidelog.log.decisions import Outcome
+from tidelog.log.door import Door
 from tidelog.log.errors import ObjectNotFoundError, StorageError
 from tidelog.log.lake_file import lake_file
+from tidelog.log.row_state import as_stored
+from tidelog.log.state import TopicState
 from tidelog.log.storage.port import LeavesUnfinished, Storage
+from tidelog.log.taking_back import decide_take_back
 
 # Each round of steps lets the next one see further into the log; no lake needs more.
 _ROUNDS = 20
@@ -46,9 +54,10 @@ class Repair:
 
 
 def mend(
-    storage: Storage, topics: Sequence[str], execute: bool, now_ms: int, check: Callable[[Storage], Report]
+    storage: Storage, topics: Sequence[str], execute: bool, clock: Clock, check: Callable[[Storage], Report]
 ) -> Repair:
     """Plan and take steps until none is left. `check` gives the report of the store as it then is."""
+    now_ms = clock.now_ms()
     target: Storage = storage if execute else Overlay(storage, now_ms)
     taken: list[Step] = []
     skipped: list[Step] = []
@@ -61,7 +70,7 @@ def mend(
                 refusals.extend(p for p in plan if isinstance(p, Refusal))
                 break
             for step in steps:
-                (taken if _take(target, step) else skipped).append(step)
+                (taken if _take(target, step, clock) else skipped).append(step)
     return Repair(storage.uri, execute, tuple(taken), tuple(skipped), tuple(refusals), check(target))
 
 
@@ -91,13 +100,15 @@ def _left_in_the_root(storage: Storage, now_ms: int) -> Iterator[Step]:
         yield Step("", "folder", what, "", tuple(Operation("discard", o.path) for o in old))
 
 
-def _take(storage: Storage, step: Step) -> bool:
+def _take(storage: Storage, step: Step, clock: Clock) -> bool:
     """Take a step; False when something that it was to change is not what it was any more."""
-    return all(_operate(storage, operation) for operation in step.operations)
+    return all(_operate(storage, operation, clock) for operation in step.operations)
 
 
-def _operate(storage: Storage, operation: Operation) -> bool:
+def _operate(storage: Storage, operation: Operation, clock: Clock) -> bool:
     path = operation.path
+    if operation.what == "take back":
+        return _commit_taking_back(storage, path, clock)
     if operation.what == "copy":
         try:
             storage.put_if_absent(operation.to, storage.get(path))
@@ -119,6 +130,21 @@ def _operate(storage: Storage, operation: Operation) -> bool:
     elif isinstance(storage, LeavesUnfinished):
         storage.discard_unfinished(path)
     return True
+
+
+def _commit_taking_back(storage: Storage, folder: str, clock: Clock) -> bool:
+    """Take back by a commit what tidelog did not write; False when it is taken back by now."""
+
+    now_ms = clock.now_ms()
+
+    def decide(state: TopicState) -> Outcome[None]:
+        outcome = decide_take_back(state, now_ms)
+        return replace(outcome, actions=as_stored(state, outcome.actions))
+
+    machine = machine_of(storage, folder, list_log(storage, folder))
+    # Only here may a commit follow such an entry.
+    door = Door(storage, folder, replace(machine, verify_head=lambda _: None), clock, SystemIds())
+    return door.commit(decide).written
 
 
 def _put(storage: Storage, path: str, data: bytes) -> None:

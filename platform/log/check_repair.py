@@ -6,14 +6,14 @@ it: the entry is replaced, in one atomic put, by a whole one. What the topic can
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
 import orjson
 
-from tidelog.log import layout
-from tidelog.log.actions import decode_entry
+from tidelog.log import layout, taking_back
+from tidelog.log.actions import Action, Add, Remove, decode_entry
 from tidelog.log.check_checkpoints import UNREADABLE, check_hint
 from tidelog.log.check_config import check_metadata
 from tidelog.log.check_files import TopicFiles, check_segments, old_temporary_files
@@ -21,13 +21,13 @@ from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_log import Break, LogWalk
 from tidelog.log.check_report import Kind, Severity
 from tidelog.log.check_rows import file_again
-from tidelog.log.check_state import Foreign, check_state
+from tidelog.log.check_state import check_state
 from tidelog.log.check_torn import TornText, completed, emptied, read_torn
 from tidelog.log.checkpoints import Checkpoint
 from tidelog.log.config import LakeConfig
 from tidelog.log.errors import CorruptLogError, ObjectNotFoundError, StorageError
 from tidelog.log.row_schema import Row
-from tidelog.log.row_state import RowState, shape_of
+from tidelog.log.row_state import RowState, as_stored, shape_of
 from tidelog.log.sealed import open_parquet
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
@@ -38,7 +38,8 @@ class Operation:
     """One change to the store, which may be made again.
 
     `copy`: `path` to `to`, unless that is there. `replace`: `path`, which holds `seen`, by `data`. `write`: `data`
-    to `path`. `create`: the same, unless something is there. `delete`: `path`. `discard`: an unfinished file.
+    to `path`. `create`: the same, unless something is there. `delete`: `path`. `discard`: an unfinished file. `take
+    back`: commit to the log in the folder `path` what takes back the entries at its head that tidelog did not write.
     """
 
     what: str
@@ -114,6 +115,8 @@ def plan_topic(scene: Scene) -> Plan:
         plan.append(_break(scene, broken))
         if isinstance(plan[-1], Step):
             return plan  # what lies past it is read again first
+    if walk.state is not None and walk.state.foreign and all(b.passed for b in walk.breaks):
+        return [*plan, _foreign(scene, walk.state)]
     plan.extend(_checkpoints(scene))
     if not any(isinstance(p, Step) for p in plan):
         plan.extend(_hint(scene))
@@ -142,6 +145,20 @@ def _break(scene: Scene, broken: Break) -> Step | Refusal:
         why = "A checkpoint past it can be read, and may hold what the entry did: nothing needs the entry any more."
         return Refusal(scene.topic, where, f"{why} It goes when the log is trimmed.")
     return _set_aside(scene, broken)
+
+
+def _foreign(scene: Scene, state: TopicState) -> Step:
+    """Take back what tidelog did not write, by an entry that goes through the door as any other does."""
+    actions = taking_back.take_back(state, scene.now_ms)
+    added = sum(isinstance(a, Add) for a in actions)
+    removed = sum(isinstance(a, Remove) for a in actions)
+    what = (
+        f"{taking_back.described(state)} Commit an entry that takes it back: {removed} files leave the table, {added}"
+        " segments come back, and with them the configuration and the transaction ids that tidelog goes by. Processes"
+        " that have the topic open go on by themselves. Rows that the other engine wrote are in no topic: until a purge"
+        f" they can be read by time travel to version {state.version}, and be produced again."
+    )
+    return Step(scene.topic, f"entry {state.foreign[0].version}", what, "", (Operation("take back", scene.topic),))
 
 
 def _complete(scene: Scene, version: int, data: bytes) -> Step | None:
@@ -209,17 +226,20 @@ def _set_aside(scene: Scene, broken: Break) -> Step | Refusal:
         operations.append(Operation("copy", scene.entry(version), to=scene.path(_aside(version, data, ".json"))))
     if stale:
         operations.extend(_drop_checkpoints(scene, stale))
+    state = broken.before
+    left = () if state is None else as_stored(state, taking_back.take_back(state, scene.now_ms))
     for version, data in tail:
-        operations.append(_take_out(scene, version, data))
+        operations.append(_take_out(scene, version, data, left if version == tail[0][0] else ()))
         operations.append(Operation("delete", scene.path(f"{layout.LOG_FOLDER}/{version:020d}.crc")))
     return Step(topic, f"entry {first}", _what_is_taken(tail, stale), _STOPPED, tuple(operations))
 
 
-def _take_out(scene: Scene, version: int, data: bytes) -> Operation:
+def _take_out(scene: Scene, version: int, data: bytes, actions: Sequence[Action]) -> Operation:
     path, aside = scene.entry(version), _aside(version, data, ".json")
     if version == 0:
         return Operation("delete", path)  # nothing precedes it that an empty entry could follow
-    return Operation("replace", path, seen=data, data=emptied(scene.now_ms, f"repair-{_digest(data)}", aside))
+    empty = emptied(scene.now_ms, f"repair-{_digest(data)}", aside, actions)
+    return Operation("replace", path, seen=data, data=empty)
 
 
 def _what_is_taken(tail: list[tuple[int, bytes]], stale: list[Checkpoint]) -> str:
@@ -290,8 +310,7 @@ def _is_consistent(scene: Scene, state: TopicState | None) -> bool:
     """Whether what a state says breaks no invariant."""
     if state is None or state.metadata is None:
         return False
-    foreign = Foreign(scene.walk.foreign, frozenset(scene.walk.holes))
-    found = check_state(state, scene.topic, foreign)
+    found = check_state(state, scene.topic)
     return all(f.severity is not Severity.ERROR for f in found)
 
 

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     ENTRY_GAP_PASSED = "entry-gap-passed"
     ENTRY_TORN = "entry-torn"
     ENTRY_BROKEN = "entry-broken"
+    ENTRY_FOREIGN = "entry-foreign"
     ENTRY_UNREADABLE = "entry-unreadable"
     FORMAT_UNSUPPORTED = "format-unsupported"
     LOG_OF_ANOTHER_TOPIC = "log-of-another-topic"
@@ -62,7 +63,6 @@ class Kind(StrEnum):
     FILE_TWICE = "file-twice"
     PARTITION_UNKNOWN = "partition-unknown"
     DELETED_WITH_SEGMENTS = "deleted-with-segments"
-    UNPROVEN = "unproven"
     # configuration
     SCHEMA_WRONG = "schema-wrong"
     CONFIG_INVALID = "config-invalid"
@@ -78,7 +78,6 @@ class Kind(StrEnum):
     SEGMENT_SCHEMA_WRONG = "segment-schema-wrong"
     SEGMENT_ROWS_WRONG = "segment-rows-wrong"
     POSITIONS_WRONG = "positions-wrong"
-    OFFSET_TWICE = "offset-twice"
     TIMESTAMPS_OUTSIDE_STATS = "timestamps-outside-stats"
     APPEND_TIME_FELL = "append-time-fell"
     NULLS_WRONG = "nulls-wrong"
@@ -108,9 +107,7 @@ _WARNINGS = frozenset(
         Kind.COMMITTED_PAST_END,
     }
 )
-_INFOS = frozenset(
-    {Kind.STRAY_ENTRIES, Kind.UNPROVEN, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES, Kind.INTENT_UNDONE}
-)
+_INFOS = frozenset({Kind.STRAY_ENTRIES, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES, Kind.INTENT_UNDONE})
 
 
 # A segment whose records may be lost.

@@ -1,8 +1,6 @@
 """The invariants of what a topic's log says: pure, over its state (docs/format.md, "Invariants")."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Iterable, Iterator
 
 import orjson
 
@@ -12,15 +10,7 @@ from tidelog.log.state import Segment, TopicState
 _FROM_A_COPY = "Stop the writers and restore the log folder from a copy; send the report of this check with a question."
 
 
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    """What other engines did to a topic: the entries that added files, by path, and the ranges they removed."""
-
-    added: Mapping[str, int]
-    holes: frozenset[tuple[int, int, int]]
-
-
-def check_state(state: TopicState, topic: str, foreign: Foreign) -> Iterator[Finding]:
+def check_state(state: TopicState, topic: str) -> Iterator[Finding]:
     """Every broken invariant of a topic's state."""
     yield from _files_once(state, topic)
     if not state.exists:
@@ -38,9 +28,8 @@ def check_state(state: TopicState, topic: str, foreign: Foreign) -> Iterator[Fin
         yield Finding(Kind.PARTITION_UNKNOWN, topic, f"partition {p}", what, _FROM_A_COPY)
     for p in known:
         yield from _offsets(state, topic, p)
-        yield from _coverage(state, topic, p, foreign)
+        yield from _coverage(state, topic, p)
         yield from _segments(state.live(p), topic, state.start(p))
-        yield from _unproven(state.live(p), topic, p, foreign)
 
 
 def _files_once(state: TopicState, topic: str) -> Iterator[Finding]:
@@ -63,61 +52,34 @@ def _offsets(state: TopicState, topic: str, p: int) -> Iterator[Finding]:
         yield Finding(Kind.CLEAN_PAST_END, topic, f"partition {p}", what, _FROM_A_COPY)
 
 
-def _coverage(state: TopicState, topic: str, p: int, foreign: Foreign) -> Iterator[Finding]:
+def _coverage(state: TopicState, topic: str, p: int) -> Iterator[Finding]:
     """Segments lie end to end and cover [start, end)."""
     start, end = max(state.start(p), 0), state.end(p)
-    covered: int | None = None  # segments so far reach up to here
-    live = sorted(state.live(p), key=lambda s: (s.base_offset, s.path))
-    for base, group in groupby(live, key=lambda s: s.base_offset):
-        segments = list(group)
-        shared = len(segments) > 1 and any(s.proven for s in segments)  # other engines may split a file
-        until = max(s.end for s in segments) if shared else covered
-        if until is not None and base < until:
+    reached: int | None = None  # segments so far cover up to here
+    for segment in sorted(state.live(p), key=lambda s: (s.base_offset, s.path)):
+        base, wanted = segment.base_offset, start if reached is None else max(start, reached)
+        if reached is not None and base < reached:
             what = (
-                f"Offsets {base} to {until} are given twice: {segments[0].path} covers them, and so does the segment"
+                f"Offsets {base} to {reached} are given twice: {segment.path} covers them, and so does the segment"
                 " before or beside it."
             )
             yield Finding(Kind.SEGMENTS_OVERLAP, topic, f"partition {p}, offset {base}", what, _FROM_A_COPY)
-        reached = start if covered is None else max(start, covered)
-        if base > reached:
-            yield from _gap(topic, p, reached, base, foreign)
-        covered = max(s.end for s in segments) if covered is None else max(covered, *(s.end for s in segments))
-    reached = start if covered is None else max(start, covered)
-    if reached < end:
-        yield from _gap(topic, p, reached, end, foreign)
-    if covered is not None and covered > end:
-        what = f"The log end offset is {end}, but segments reach {covered}: the next records would get offsets again."
+        if base > wanted:
+            yield _gap(topic, p, wanted, base)
+        reached = segment.end if reached is None else max(reached, segment.end)
+    wanted = start if reached is None else max(start, reached)
+    if wanted < end:
+        yield _gap(topic, p, wanted, end)
+    if reached is not None and reached > end:
+        what = f"The log end offset is {end}, but segments reach {reached}: the next records would get offsets again."
         yield Finding(Kind.END_BELOW_SEGMENTS, topic, f"partition {p}", what, _FROM_A_COPY)
 
 
-def _gap(topic: str, p: int, start: int, end: int, foreign: Foreign) -> Iterator[Finding]:
+def _gap(topic: str, p: int, start: int, end: int) -> Finding:
     where = f"partition {p}, offsets {start} to {end}"
-    left = uncovered((start, end), [(b, e) for q, b, e in foreign.holes if q == p])
-    if not left:
-        what = "Another engine deleted the whole segments that covered these offsets; they are empty now."
-        yield Finding(Kind.UNPROVEN, topic, where, what, "Nothing, if that was meant.")
-        return
-    what = (
-        f"No segment covers offsets {', '.join(f'{a} to {b}' for a, b in left)} between the log start and the log end"
-        " offset: their records are lost, or another engine deleted them and the entry is trimmed by now."
-    )
+    what = "No segment covers them, between the log start and the log end offset: their records are lost."
     todo = f"Restore the log folder from a copy, or give the offsets up: delete_records('{topic}', {{{p}: {end}}})."
-    yield Finding(Kind.COVERAGE_GAP, topic, where, what, todo)
-
-
-def uncovered(wanted: tuple[int, int], covers: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of `wanted` that no range covers: ((0, 9), [(2, 4)]) -> [(0, 2), (4, 9)]."""
-    at, end = wanted
-    left = []
-    for low, high in sorted(covers):
-        if low > at:
-            left.append((at, min(low, end)))
-        at = max(at, high)
-        if at >= end:
-            break
-    if at < end:
-        left.append((at, end))
-    return [(a, b) for a, b in left if a < b]
+    return Finding(Kind.COVERAGE_GAP, topic, where, what, todo)
 
 
 def _segments(live: Iterable[Segment], topic: str, start: int) -> Iterator[Finding]:
@@ -143,9 +105,9 @@ def _stats(segment: Segment, topic: str, covers: str) -> Iterator[Finding]:
 
 
 def stats_problem(segment: Segment, covers: str) -> str:
-    """What is wrong with a segment's statistics; "" when nothing is, or another engine wrote none."""
+    """What is wrong with a segment's statistics; "" when nothing is."""
     if segment.raw_stats is None:
-        return "It has no statistics" if segment.proven else ""
+        return "It has no statistics"
     try:
         body = orjson.loads(segment.raw_stats)
         bounds = [(body.get(side) or {}).get("timestamp") for side in ("minValues", "maxValues")]
@@ -156,22 +118,8 @@ def stats_problem(segment: Segment, covers: str) -> str:
         return f"Its statistics name times that can't be read: {bounds}"
     records = body.get("numRecords")
     if records is None:
-        return "Its statistics don't say how many records it holds" if segment.proven else ""
+        return "Its statistics don't say how many records it holds"
     room = segment.end - segment.base_offset
-    if not isinstance(records, int) or not 0 <= records <= (max(room, 0) if segment.proven else records):
+    if not isinstance(records, int) or not 0 <= records <= max(room, 0):
         return f"Its statistics say {records} records, but it covers offsets {covers}"
     return ""
-
-
-def _unproven(live: Iterable[Segment], topic: str, p: int, foreign: Foreign) -> Iterator[Finding]:
-    rewritten = [s for s in live if not s.proven]
-    if not rewritten:
-        return
-    entries = sorted({foreign.added[s.path] for s in rewritten if s.path in foreign.added})
-    by = f" (entries {', '.join(map(str, entries))})" if entries else ""
-    what = (
-        f"Another engine rewrote what lies here{by}. Its files ({len(rewritten)}) don't say which offsets they cover,"
-        " so that no record of theirs is missing is unproven. They are read up to the next segment's base."
-    )
-    where = f"partition {p}, offsets {rewritten[0].base_offset} to {max(s.end for s in rewritten)}"
-    yield Finding(Kind.UNPROVEN, topic, where, what, "Nothing, if that DELETE or UPDATE was meant.")

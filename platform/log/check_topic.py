@@ -14,7 +14,7 @@ from tidelog.log.check_listing import LogFiles, list_log, newest_floor, taken_na
 from tidelog.log.check_log import LogWalk, walk_log
 from tidelog.log.check_report import Finding, Kind, OnProgress, TopicSummary
 from tidelog.log.check_rows import GROUPS, RowsCheck, check_offsets
-from tidelog.log.check_state import Foreign, check_state
+from tidelog.log.check_state import check_state
 from tidelog.log.config import LakeConfig
 from tidelog.log.row_state import RowState, shape_of
 from tidelog.log.state import TopicState
@@ -66,8 +66,7 @@ def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[To
             findings.extend(check_leftovers(topic, data, walk.named, options.now_ms))
         if state.metadata is not None:
             findings.extend(check_metadata(state.metadata, topic, options.lake, shape_of(state)))
-            foreign = Foreign(walk.foreign, frozenset(walk.holes))
-            findings.extend(check_state(state, topic, foreign))
+            findings.extend(check_state(state, topic))
             findings.extend(missing := list(check_segments(storage, topic, state, data)))
             if options.deep:
                 records = _read_records(storage, topic, state, missing, options, findings)

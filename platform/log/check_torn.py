@@ -1,15 +1,15 @@
 """What a torn log entry still says: pure, over its bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tidelog.log.actions import Action, Add, CommitInfo, Remove, decode_entry, encode_entry
 from tidelog.log.errors import CorruptLogError
+from tidelog.log.taking_back import REPAIR
 
-REPAIR = "REPAIR"
 _INFO = b'{"commitInfo":'
-_ANY_INFO = b'{"commitInfo":{}}'
+_ANY_INFO = b'{"commitInfo":{"tidelog":{"request":"","actions":1}}}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,9 @@ def completed(text: TornText, now_ms: int, request_id: str, rows: tuple[Mapping[
     return encode_entry(text.actions, info)
 
 
-def emptied(now_ms: int, request_id: str, aside: str) -> bytes:
-    """An entry without actions, which keeps the version taken; `aside` names where the old one went."""
-    return encode_entry((), CommitInfo(now_ms, REPAIR, request_id, parameters={"setAside": aside}))
+def emptied(now_ms: int, request_id: str, aside: str, actions: Sequence[Action] = ()) -> bytes:
+    """An entry without actions of its own, which keeps the version taken; `aside` names where the old one went.
+
+    `actions`: what takes back the entries before it that tidelog did not write.
+    """
+    return encode_entry(actions, CommitInfo(now_ms, REPAIR, request_id, parameters={"setAside": aside}))

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log import layout
-from tidelog.log.actions import entry_lines
+from tidelog.log.actions import decode_entry, entry_lines
 from tidelog.log.checkpoint_rows import RowWriter, newest, read_rows, rows_of, since, without
-from tidelog.log.checkpoints import Checkpoint, checkpoints_from
+from tidelog.log.checkpoints import Checkpoint, checkpoints_from, is_foreign
 from tidelog.log.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage.port import Storage
 from tidelog.log.txn_expiry import interval_ms, txn_expiry
@@ -33,8 +33,12 @@ _DEFAULT_TOMBSTONES = "interval 1 week"
 
 @dataclass(slots=True)
 class _Tail:
-    """What entries after a checkpoint leave behind, each action as JSON has it (Delta's "Action Reconciliation")."""
+    """What entries after a checkpoint leave behind, each action as JSON has it (Delta's "Action Reconciliation").
 
+    `version`: the newest of them that may be a checkpoint's.
+    """
+
+    version: int
     files: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     txns: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     single: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -60,6 +64,7 @@ class _Tail:
 def write_checkpoint(storage: Storage, folder: str, version: int, now_ms: int) -> None:
     """Write the checkpoint of `version` of the log in `folder`, and name it in `_last_checkpoint`.
 
+    Where tidelog did not write that entry, it is the version before: no checkpoint holds what is to be taken back.
     It survives a power loss before it is named. `now_ms`, the wall clock, tells which removed files are so old that
     they are forgotten (`delta.deletedFileRetentionDuration`). Transaction ids go by the newest time that one has.
     Raises `LogTrimmedError` when the log was trimmed past where it began, `CorruptLogError`, `StorageError`.
@@ -67,7 +72,7 @@ def write_checkpoint(storage: Storage, folder: str, version: int, now_ms: int) -
     for base in _bases(storage, folder, version):
         tail = _read_tail(storage, folder, -1 if base is None else base.version, version)
         try:
-            hint = _write(storage, folder, version, base, tail, now_ms)
+            hint = _write(storage, folder, tail.version, base, tail, now_ms)
         except _BadBaseError:  # torn by a power loss, or another log's: what is before it serves as well
             continue
         storage.put(f"{folder}/{layout.LAST_CHECKPOINT}", orjson.dumps(hint))
@@ -82,7 +87,7 @@ class _BadBaseError(Exception):
 def _bases(storage: Storage, folder: str, version: int) -> Iterator[Checkpoint | None]:
     """The checkpoints up to `version` to build on, newest first, and at last none: the entries from the first on."""
     for checkpoint in checkpoints_from(storage, folder, _newest_floor(storage, folder) + 1):
-        if checkpoint.version <= version:
+        if checkpoint.version <= version and not is_foreign(storage, folder, checkpoint.version):
             yield checkpoint
     yield None
 
@@ -93,11 +98,16 @@ def _newest_floor(storage: Storage, folder: str) -> int:
 
 
 def _read_tail(storage: Storage, folder: str, base: int, version: int) -> _Tail:
-    tail = _Tail()
+    tail, foreign = _Tail(base), False
     for v in range(base + 1, version + 1):
         path = f"{folder}/{layout.entry_path(v)}"
-        for _, kind, body in entry_lines(v, storage.get(path), path)[0]:
+        data = storage.get(path)
+        lines = entry_lines(v, data, path)
+        for _, kind, body in lines.actions if lines.own else ():
             tail.take(kind, body)
+        foreign = not lines.own and (foreign or decode_entry(v, data, path).touched is not None)
+        if not foreign:
+            tail.version = v
     # Looked at after the entries: what lies up to a floor may be strays.
     if _newest_floor(storage, folder) > base:
         raise LogTrimmedError(

@@ -7,11 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tidelog.log.disk_format import FORMAT_VERSION
 from tidelog.log.sealed import SealingSink, open_parquet
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _NAMES = pa.list_(pa.string())
 _FILE = {"partitionValues": _TEXTS, "size": pa.int64(), "stats": pa.string(), "tags": _TEXTS}
+# In the footer of a checkpoint that tidelog wrote; the value is the on-disk format's version.
+MARK = b"tidelog"
 SCHEMA = pa.schema(
     {
         "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
@@ -126,7 +129,7 @@ class RowWriter:
         self._sink = SealingSink(file)
         self._writer = pq.ParquetWriter(
             self._sink,
-            SCHEMA,
+            SCHEMA.with_metadata({MARK: str(FORMAT_VERSION).encode()}),
             compression="zstd",
             use_dictionary=_REPEATED,
             write_page_checksum=True,

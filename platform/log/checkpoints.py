@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Add, Txn, parse_metadata, parse_protocol, partition_value
+from tidelog.log.actions import Action, Add, Txn, decode_entry, parse_metadata, parse_protocol, partition_value
 from tidelog.log.add_columns import AddColumns, CheckpointActions
-from tidelog.log.errors import CorruptLogError, ObjectNotFoundError
+from tidelog.log.checkpoint_rows import MARK
+from tidelog.log.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
 from tidelog.log.producer_memory import ProducerColumns, producer_columns
 from tidelog.log.sealed import open_parquet
 from tidelog.log.storage.port import ObjectInfo, Storage
@@ -85,7 +86,8 @@ def checkpoints_from(
 def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> CheckpointActions:
     """The checkpoint's actions that make up state: metaData, protocol, txn and add, in no order.
 
-    Raises `CorruptLogError` naming the checkpoint when it can't be read, `ObjectNotFoundError` when it is gone.
+    Raises `CorruptLogError` naming the checkpoint when it can't be read, `ForeignEntryError` when it is another
+    engine's and holds what tidelog did not write, `ObjectNotFoundError` when it is gone.
     """
     parts: list[CheckpointActions] = []
     for name in checkpoint.files:
@@ -94,13 +96,36 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
             with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
                 table = file.read(columns=["txn", "add", "metaData", "protocol"])
             parts.append(_actions(table))
+            own = MARK in (table.schema.metadata or {})
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
             raise CorruptLogError(
                 f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
                 " 'tidelog check' says whether anything rests on it.",
                 version=checkpoint.version,
             ) from e
+        if not own and is_foreign(storage, folder, checkpoint.version):
+            raise ForeignEntryError(
+                f"Checkpoint {path} holds entries that tidelog did not write and that are not taken back in it. Another"
+                " engine made it; the log is read without it, and 'tidelog check --repair' sets it aside.",
+                version=checkpoint.version,
+            )
     return parts[0] if len(parts) == 1 else CheckpointActions([a for part in parts for a in part])
+
+
+def is_foreign(storage: Storage, folder: str, version: int) -> bool:
+    """Whether entry `version` follows, or is, one that tidelog did not write and that is not taken back by then.
+
+    tidelog's next entry takes them back. What is trimmed away was none of them.
+    """
+    while True:
+        path = f"{folder}/{layout.entry_path(version)}"
+        try:
+            entry = decode_entry(version, storage.get(path), path)
+        except (ObjectNotFoundError, CorruptLogError):  # one that is torn stops those who read it
+            return False
+        if entry.info.request_id is not None or entry.touched is not None:
+            return entry.touched is not None
+        version -= 1
 
 
 def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iterator[tuple[str, int]]:
@@ -165,7 +190,7 @@ def _lookup(rows: pa.StructArray, column: str, key: str) -> pa.Array:
 
 
 def _add_columns(rows: pa.StructArray) -> AddColumns | None:
-    """The rows as columns, None where another engine's work among them needs a look at each."""
+    """The rows as columns, None where they need a look at each."""
     if not {"path", "size", "modificationTime", "dataChange", "stats"} <= {field.name for field in rows.type}:
         return None
     texts = [_lookup(rows, "partitionValues", key) for key in ("partition", "base_offset")]
@@ -202,7 +227,7 @@ def _adds(rows: pa.StructArray) -> list[Action]:
             modified,
             data_change,
             stats,
-            None if end is None else int(end),
+            int(end),
         )
         for (path, size, modified, data_change, stats), partition, base, end in zip(
             fixed, partitions, bases, ends, strict=True

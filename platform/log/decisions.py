@@ -10,7 +10,8 @@ from operator import index
 from typing import Any, Generic, TypeVar
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Metadata, Protocol, Remove, Txn
+from tidelog.log.actions import Action, Metadata, Remove, Txn
+from tidelog.log.disk_format import FORMAT_VERSION, PROTOCOL
 from tidelog.log.errors import (
     InvalidPartitionsError,
     OffsetOutOfRangeError,
@@ -21,7 +22,6 @@ from tidelog.log.errors import (
 )
 from tidelog.log.state import CONFIG_PREFIX, DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
 from tidelog.log.table_schema import TOPIC, TableShape
-from tidelog.log.verify import FORMAT_VERSION, READER_VERSION, WRITER_VERSION
 
 R = TypeVar("R")
 
@@ -128,7 +128,7 @@ def decide_create(
         configuration,
         now_ms if old is None else old.created_ms,
     )
-    actions: list[Action] = [] if state.protocol else [Protocol(READER_VERSION, WRITER_VERSION)]
+    actions: list[Action] = [] if state.protocol else [PROTOCOL]
     actions.append(metadata)
     for prefix, offsets in (
         (layout.END_PREFIX, state.ends),

@@ -293,6 +293,10 @@ class CorruptLogError(TidelogError):
         self.version = version
 
 
+class ForeignEntryError(CorruptLogError):
+    """Entries that tidelog did not write stand at the head of a log; 'tidelog check --repair' takes them back."""
+
+
 class TornEntryError(CorruptLogError):
     """A log entry lost its end, as after a power failure on storage that lies about fsync."""
 

@@ -74,47 +74,23 @@ def fetch(
     """
     output = _Output(topic, plan.partition, include_headers=include_headers)
     columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
-    for group in _by_base(plan.segments):
-        for batch in _read_group(storage, folder, group, plan, columns, batch_records, batch_bytes):
+    for segment in plan.segments:
+        for batch in _read(storage, folder, segment, plan, columns, batch_records, batch_bytes):
             yield output.of(batch)
 
 
-def _by_base(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Segments that share a base (another engine split a file in its rewrite) together."""
-    group: list[Segment] = []
-    for segment in segments:
-        if group and segment.base_offset != group[0].base_offset:
-            yield group
-            group = []
-        group.append(segment)
-    if group:
-        yield group
-
-
-def _read_group(
+def _read(
     storage: Storage,
     folder: str,
-    group: list[Segment],
+    segment: Segment,
     plan: FetchPlan,
     columns: list[str],
     batch_records: int,
     batch_bytes: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Batches of `position`, which is the offset here, and `columns`."""
-
-    def read(segment: Segment, batch_bytes: int | None) -> Iterator[pa.RecordBatch]:
-        base = segment.base_offset
-        return read_segment(
-            storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, base=base
-        )
-
-    if len(group) == 1 and group[0].proven:
-        yield from read(group[0], batch_bytes)
-        return
-    rows = [batch for segment in group for batch in read(segment, None)]
-    if rows:
-        table = pa.Table.from_batches(rows)
-        yield from table.sort_by("position").combine_chunks().to_batches(batch_records)
+    base = segment.base_offset
+    return read_segment(storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, base=base)
 
 
 class _Output:
@@ -154,11 +130,11 @@ def find_in(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -
     if timestamp_ms > _LAST_MS:
         return None
     wanted = pa.scalar(max(timestamp_ms, -_LAST_MS) * 1000, pa.int64())
-    for group in _by_base(plan.segments):
-        latest = [s.stats.max_timestamp_ms for s in group]
-        if all(t is not None and t < timestamp_ms for t in latest):
+    for segment in plan.segments:
+        latest_ms = segment.stats.max_timestamp_ms
+        if latest_ms is not None and latest_ms < timestamp_ms:
             continue
-        for batch in _read_group(storage, folder, group, plan, ["timestamp"], ROW_GROUP_RECORDS):
+        for batch in _read(storage, folder, segment, plan, ["timestamp"], ROW_GROUP_RECORDS):
             at = pc.index(pc.greater_equal(batch.column("timestamp").cast(pa.int64()), wanted), True).as_py()
             if at >= 0:
                 return int(batch.column("position")[at].as_py())

@@ -282,7 +282,7 @@ class Lake:
         def decide(state: TopicState) -> Outcome[None]:
             """Change what is there now, so that two changes at once both count.
 
-            What another engine set wrong may be set right or reset on the way.
+            What another tidelog set may be set right or reset on the way.
             """
             kept = {k: v for k, v in state.overrides.items() if k not in changes}
             strange = {k for k in changes if changes[k] is None and k in state.overrides and k not in TopicConfig.KEYS}

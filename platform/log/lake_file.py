@@ -9,6 +9,7 @@ import orjson
 from tidelog.log import layout
 from tidelog.log.clock import Clock, Ids
 from tidelog.log.config import LakeConfig
+from tidelog.log.disk_format import FORMAT_VERSION, other_format
 from tidelog.log.errors import (
     InvalidConfigError,
     LakeFileLostError,
@@ -23,7 +24,6 @@ from tidelog.log.storage.proving import create_first
 
 logger = logging.getLogger("tidelog.log")
 
-LAKE_FORMAT: Final = 1
 # How old what a process knows of a lake's configuration may be. A look is one small request.
 LOOK_EVERY_S: Final = 10.0
 
@@ -131,7 +131,7 @@ class LakeFile:
 
 def lake_file(overrides: Mapping[str, str]) -> bytes:
     """The file of a lake with this configuration."""
-    return orjson.dumps({"format": LAKE_FORMAT, "config": overrides})
+    return orjson.dumps({"format": FORMAT_VERSION, "config": overrides})
 
 
 def parse_lake_file(data: bytes, uri: str) -> LakeConfig:
@@ -146,13 +146,10 @@ def parse_lake_file(data: bytes, uri: str) -> LakeConfig:
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise UnsupportedFormatError(
             f"{where} is not what tidelog writes there ({e!r}). Restore it from a copy, or write"
-            f' {{"format": {LAKE_FORMAT}, "config": {{}}}} into it and set the lake\'s configuration again.'
+            f' {{"format": {FORMAT_VERSION}, "config": {{}}}} into it and set the lake\'s configuration again.'
         ) from e
-    if version > LAKE_FORMAT:
-        raise UnsupportedFormatError(
-            f"The lake at {uri} has format version {version}; this tidelog knows versions up to {LAKE_FORMAT}. Upgrade"
-            " tidelog to use it."
-        )
+    if version != FORMAT_VERSION:
+        raise UnsupportedFormatError(" ".join(other_format(f"The lake at {uri}", version)))
     try:
         return LakeConfig.parse(config)
     except InvalidConfigError as e:

@@ -37,6 +37,15 @@ PURGE_TXN = "tidelog/purge"
 END_TAG = "tidelog.end"
 
 
+def number(text: str) -> int | None:
+    """A whole number as tidelog writes it into names; None for any other text.
+
+    >>> [number(text) for text in ("0", "42", "042", "-1", "²", "")]
+    [0, 42, None, None, None, None]
+    """
+    return int(text) if text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") else None
+
+
 def entry_path(version: int) -> str:
     """The entry's path below the topic's folder: `_delta_log/00000000000000000007.json`."""
     return f"{LOG_FOLDER}/{version:020d}.json"
@@ -56,6 +65,16 @@ def version_of(name: str) -> int | None:
     """The version that a file name of the log or floor folder starts with, or None."""
     head = name.rpartition("/")[2][:20]
     return int(head) if len(head) == 20 and head.isdigit() else None
+
+
+def entry_version(path: str) -> int | None:
+    """The version of the entry at a path, None for anything else.
+
+    >>> [entry_version(f"t/_delta_log/{7:020d}{rest}") for rest in (".json", f".{9:020d}.compacted.json")]
+    [7, None]
+    """
+    name = path.rpartition("/")[2]
+    return version_of(name) if len(name) == len("00000000000000000000.json") and name.endswith(".json") else None
 
 
 def segment_path(partition: int, known_version: int, unique: str) -> str:

@@ -126,7 +126,7 @@ def over(
     """Those of the files in `gone` that nobody needs any more. Times by the store's clock, ms since the epoch.
 
     `made_ms`: when each file was stored; one that is not there is passed over. `live`: what versions that can be
-    read name all the same, because another engine has taken a removed file back.
+    read name all the same, because a repair has taken a removed file back.
     """
     return sorted(
         path

@@ -121,6 +121,13 @@ def shape_of(state: TopicState) -> TableShape:
     return state.kind.schema.shape if isinstance(state, RowState) else TOPIC
 
 
+def as_stored(state: TopicState, actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Actions on a state's files as its log has them: the files of a table of rows are in no partition."""
+    if not isinstance(state, RowState):
+        return tuple(actions)
+    return tuple(replace(a, partition=NO_PARTITION) if isinstance(a, Add | Remove) else a for a in actions)
+
+
 def as_one_partition(entry: Entry) -> Entry:
     """The entry as one of a topic with a single partition, 0."""
     return replace(entry, actions=tuple(map(_in_one_partition, entry.actions)))

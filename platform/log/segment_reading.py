@@ -61,7 +61,7 @@ def read_segment(
     try:
         with (
             _source(storage, path, segment) as source,
-            open_parquet(source, size=segment.size, sealed=segment.proven) as file,
+            open_parquet(source, size=segment.size, sealed=True) as file,
         ):
             _check(file, segment)
             for group in _row_groups(file.metadata, segment, low, high):
@@ -71,7 +71,7 @@ def read_segment(
                     )
                 records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
                 for batch in _decoded(file, group, wanted, records, base):
-                    cut = _cut(batch, low + base, high + base, ordered=segment.proven)
+                    cut = _cut(batch, low + base, high + base)
                     if cut.num_rows:
                         yield cut
     except ObjectNotFoundError as e:
@@ -94,7 +94,7 @@ def _check(file: pq.ParquetFile, segment: Segment) -> None:
 def _row_groups(metadata: Any, segment: Segment, low: int, high: int) -> Iterator[_RowGroup]:
     """Those that may have positions in [low, high)."""
     # As many records as offsets, as in every segment that was never compacted: each position is known.
-    whole = segment.proven and segment.stats.records == segment.end - segment.base_offset
+    whole = segment.stats.records == segment.end - segment.base_offset
     column = None if whole else _position_column(metadata)
     begun = 0
     for number in range(metadata.num_row_groups):
@@ -105,7 +105,7 @@ def _row_groups(metadata: Any, segment: Segment, low: int, high: int) -> Iterato
         if bounds is None:
             yield _RowGroup(number, records, group.total_byte_size, None)
         elif bounds[1] >= low and bounds[0] < high:
-            dense = segment.proven and bounds[1] - bounds[0] == records - 1
+            dense = bounds[1] - bounds[0] == records - 1
             yield _RowGroup(number, records, group.total_byte_size, bounds[0] if dense else None)
 
 
@@ -177,14 +177,14 @@ def _kept(wanted: tuple[str, ...]) -> pa.Schema:
     return pa.schema([schema.SEGMENT.field(name) for name in wanted])
 
 
-def _cut(batch: pa.RecordBatch, low: int, high: int, *, ordered: bool) -> pa.RecordBatch:
-    """The records at positions [low, high). `ordered` says that positions rise, so that their ends tell of gaps."""
+def _cut(batch: pa.RecordBatch, low: int, high: int) -> pa.RecordBatch:
+    """The records at positions [low, high). Positions rise, so that their ends tell of gaps."""
     positions = batch.column(0)
     count = len(positions)
     if count == 0:
         return batch
     first, last = positions[0].as_py(), positions[count - 1].as_py()
-    if ordered and last - first == count - 1:
+    if last - first == count - 1:
         begin = max(0, low - first)
         return batch.slice(begin, max(0, min(count, high - first) - begin))
     return batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))

@@ -1,7 +1,7 @@
 """A topic's state: what its log says up to a version. It changes in `apply`, live and at start-up alike."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -44,9 +44,7 @@ class SegmentStats(NamedTuple):
 class Segment:
     """A live data file: records of one partition in [base_offset, end).
 
-    `proven` is False for a file of another engine, which does not say what it covers: its `end` is then the
-    next segment's base, and its rows may be in any order. `since`: the entry that added it, or the checkpoint that it
-    was first read from.
+    `since`: the entry that added it, or the checkpoint that it was first read from.
     """
 
     path: str
@@ -56,12 +54,11 @@ class Segment:
     size: int
     modification_ms: int
     raw_stats: str | None
-    proven: bool = True
     since: int = field(default=-1, compare=False, repr=False)
 
     @cached_property
     def stats(self) -> SegmentStats:
-        """The statistics of the log entry, read when first asked for; what another engine garbled is unknown."""
+        """The statistics of the log entry, read when first asked for; what can't be read is unknown."""
         try:
             body = orjson.loads(self.raw_stats or "{}")
             low, high = body.get("minValues") or {}, body.get("maxValues") or {}
@@ -101,6 +98,8 @@ class TopicState:
     _oldest_ms: int = field(default=_NEVER_MS, init=False, compare=False, repr=False)
     # The newest entry that took segments out, as far as is known: at most the checkpoint that this was restored from.
     removed_at: int = field(default=-1, compare=False, repr=False)
+    # The newest entries, when tidelog did not write them: they change nothing, and wait to be taken back.
+    foreign: tuple[Entry, ...] = ()
 
     # --- what it says --------------------------------------------------------------------------------------
 
@@ -193,14 +192,29 @@ class TopicState:
 
     def apply(self, entry: Entry) -> None:
         """Move on by one entry, which `tidelog.log.verify` has passed."""
+        if entry.info.request_id is None:
+            self.foreign = (*self.foreign, *([entry] if entry.touched else []))
+        elif self.foreign:
+            self._take_back(entry)
+        else:
+            self._apply_own(entry)
+        self.version = entry.version
+
+    def _take_back(self, entry: Entry) -> None:
+        """Other engines come back to this state by the entry's actions: it changes no more than its ids."""
+        self.foreign = ()
+        for txn in (a for a in entry.actions if isinstance(a, Txn)):
+            self._apply_txn(txn)
+
+    def _apply_own(self, entry: Entry) -> None:
         adds: dict[int, list[Add]] = {}
         for add in (a for a in entry.actions if isinstance(a, Add)):
             adds.setdefault(add.partition, []).append(add)
         removed = {a.path: a.partition for a in entry.actions if isinstance(a, Remove)}
         left = set(removed.values())
-        for partition in adds.keys() | (self.segments.keys() if -1 in left else left):
+        for partition in adds.keys() | left:
             new = [self._segment(a, entry.version) for a in adds.get(partition, [])]
-            self._change(partition, new, removed.keys() if left & {partition, -1} else ())
+            self._change(partition, new, removed.keys() if partition in left else ())
         for action in entry.actions:
             self._apply_other(action)
         self._forget_expired()
@@ -208,7 +222,6 @@ class TopicState:
             self._shrink_columns()
             self.last_modification_ms = max((s.modification_ms for s in self.all_segments()), default=0)
             self.removed_at = entry.version
-        self.version = entry.version
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Become what a checkpoint of `version` says. Its rows come in no order."""
@@ -223,7 +236,7 @@ class TopicState:
             else:
                 self._apply_other(action)
         for partition, segments in adds.items():
-            self.segments[partition] = _in_order(segments, self.end(partition))
+            self.segments[partition] = _in_order(segments)
         if producers is not None:
             self.updated_ms = max(self.updated_ms, producers.newest_ms)
             self.producers.restore(producers, self._expiry.producers_since_ms(self.updated_ms))
@@ -270,8 +283,8 @@ class TopicState:
             (layout.START_PREFIX, self.starts),
             (layout.CLEAN_PREFIX, self.cleans),
         ):
-            if txn.app_id.startswith(prefix):
-                offsets[int(txn.app_id[len(prefix) :])] = txn.version
+            if txn.app_id.startswith(prefix) and (partition := layout.number(txn.app_id[len(prefix) :])) is not None:
+                offsets[partition] = txn.version
                 return
         if txn.last_updated_ms is not None:
             self.updated_ms = max(self.updated_ms, txn.last_updated_ms)
@@ -293,10 +306,10 @@ class TopicState:
 
     def _change(self, partition: int, new: list[Segment], removed: Container[str]) -> None:
         live = self.segments.setdefault(partition, [])
-        if not removed and all(s.proven and (not live or s.base_offset >= live[-1].end) for s in new):
+        if not removed and all(not live or s.base_offset >= live[-1].end for s in new):
             live.extend(new)
             return
-        left = _in_order([*(s for s in live if s.path not in removed), *new], self.end(partition))
+        left = _in_order([*(s for s in live if s.path not in removed), *new])
         if left:
             self.segments[partition] = left
         else:
@@ -312,7 +325,6 @@ class TopicState:
             add.size,
             add.modification_ms,
             add.stats,
-            add.end is not None,
             since,
         )
 
@@ -326,7 +338,7 @@ class _Restored:
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> list[Segment]:
         return [
-            Segment(path, p, base, end, size, ms, stats, True, self.since)
+            Segment(path, p, base, end, size, ms, stats, self.since)
             for path, p, base, end, size, ms, _, stats in self.adds.values(rows)
         ]
 
@@ -337,16 +349,5 @@ class _Restored:
         return next(found, None)
 
 
-def _in_order(segments: list[Segment], log_end: int) -> list[Segment]:
-    """Sorted by base, and each unproven segment's end at the next base: the same from entries and checkpoints."""
-    ordered = sorted(segments, key=lambda s: (s.base_offset, s.path))
-    if all(s.proven for s in ordered):
-        return ordered
-    next_base = last_base = log_end
-    for at in range(len(ordered) - 1, -1, -1):
-        segment = ordered[at]
-        if segment.base_offset != last_base:
-            next_base, last_base = last_base, segment.base_offset
-        if not segment.proven:
-            ordered[at] = replace(segment, end=next_base)
-    return ordered
+def _in_order(segments: list[Segment]) -> list[Segment]:
+    return sorted(segments, key=lambda s: (s.base_offset, s.path))

@@ -1,4 +1,4 @@
-"""Whether a table's schema is still one that a topic can live with, whatever another engine did to it."""
+"""Whether a table's schema is the one that tidelog gave it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,39 +18,33 @@ class TableShape:
     partition_columns: tuple[str, ...]
 
     @cached_property
-    def types(self) -> Mapping[str, Any]:
-        """Delta's type of each column."""
-        return {f["name"]: f["type"] for f in orjson.loads(self.schema)["fields"]}
+    def fields(self) -> Mapping[str, Any]:
+        """Delta's JSON of each column."""
+        return _fields(self.schema)
 
 
 TOPIC = TableShape(DELTA_SCHEMA, PARTITION_COLUMNS)
 
 
 def schema_problems(schema: str, partition_columns: Sequence[str], shape: TableShape = TOPIC) -> Iterator[str]:
-    """What is wrong with a table's schema (Delta's JSON), one phrase each.
-
-    A table's own columns stay what they are. Columns that others add may stand beside them when they take null,
-    which is what its own segments have there.
-    """
+    """What is wrong with a table's schema (Delta's JSON), one phrase each."""
     if tuple(partition_columns) != shape.partition_columns:
         yield f"it is partitioned by ({', '.join(partition_columns)}), not by ({', '.join(shape.partition_columns)})"
+    if schema == shape.schema:
+        return
     try:
-        fields: Mapping[str, Mapping[str, Any]] = {f["name"]: f for f in orjson.loads(schema)["fields"]}
+        fields = _fields(schema)
     except (ValueError, KeyError, TypeError) as e:
         yield f"it can't be read ({e!r})"
         return
-    for name, kind in shape.types.items():
+    for name in dict.fromkeys([*shape.fields, *fields]):
         if name not in fields:
             yield f"column '{name}' is gone"
-        elif fields[name].get("type") != kind:
-            yield f"column '{name}' has type {_text(fields[name].get('type'))}, not {_text(kind)}"
-    for name, field in fields.items():
-        if not field.get("nullable", True):
-            yield f"column '{name}' takes no null"
-        rules = sorted(k for k in field.get("metadata") or {} if k.startswith("delta."))
-        if rules:
-            yield f"column '{name}' has rules that are not implemented: {', '.join(rules)}"
+        elif name not in shape.fields:
+            yield f"column '{name}' is not known"
+        elif fields[name] != shape.fields[name]:
+            yield f"column '{name}' is {orjson.dumps(fields[name]).decode()}"
 
 
-def _text(kind: object) -> str:
-    return kind if isinstance(kind, str) else orjson.dumps(kind).decode()
+def _fields(schema: str) -> dict[str, Any]:
+    return {f["name"]: f for f in orjson.loads(schema)["fields"]}

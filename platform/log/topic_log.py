@@ -15,6 +15,7 @@ from tidelog.log.state import FORMAT, ROWS, TopicState
 from tidelog.log.storage.port import Distant, Storage
 from tidelog.log.store_time import StoreTime
 from tidelog.log.table_schema import TOPIC, TableShape
+from tidelog.log.taking_back import verify_none_is_foreign
 from tidelog.log.turns import Turns
 from tidelog.log.txn_expiry import PRODUCER_EXPIRATION, TXN_RETENTION
 from tidelog.log.verify import fact_problems, verify_entry, verify_format, verify_protocol, verify_table
@@ -44,11 +45,12 @@ def topic_machine(topic: str) -> Machine[TopicState]:
 
 
 def head_check(topic: str, shape: TableShape) -> Callable[[TopicState], None]:
-    """What refuses a state at the head of the log whose table another engine changed."""
+    """What refuses a head of the log that tidelog did not write, or a table that it does not implement."""
     passed: Metadata | None = None  # asked at every look, and seldom another one
 
     def verify_head(state: TopicState) -> None:
         nonlocal passed
+        verify_none_is_foreign(state, topic)
         if state.metadata is not None and state.metadata is not passed:
             verify_table(state.metadata, topic, shape)
             passed = state.metadata
@@ -104,14 +106,14 @@ def verify_restored(state: TopicState, version: int, topic: str, rows: str | Non
 def stored_config(topic: str, overrides: Mapping[str, str], lake: LakeConfig, *keys: Key[Any]) -> TopicConfig:
     """The configuration that a topic's log holds, over the lake's defaults; with `keys`, only these are looked at.
 
-    Raises `InvalidConfigError` for what another engine set wrong. Whatever does not need it goes on.
+    Raises `InvalidConfigError` for what this tidelog does not take. Whatever does not need it goes on.
     """
     asked = {k.name for k in keys} or overrides.keys()
     try:
         return TopicConfig.stored({k: v for k, v in overrides.items() if k in asked}, defaults=lake)
     except InvalidConfigError as e:
         raise InvalidConfigError(
-            f"Topic '{topic}' holds a configuration that another engine set wrong. {e} Set it right or reset it:"
+            f"Topic '{topic}' holds a configuration that this tidelog does not take. {e} Set it right or reset it:"
             f" lake.alter_topic('{topic}', config={{key: None}}), 'tidelog topic alter'."
         ) from e
 
@@ -127,7 +129,9 @@ def table_properties(config: TopicConfig, lake: LakeConfig) -> dict[str, str]:
     kept_ms = max(config.file_delete_delay_ms, config.log_min_age_ms)
     return {
         "delta.enableExpiredLogCleanup": "false",
-        # Another engine that deletes rows must not write checkpoints: it would not sync segments first.
+        # An engine that cleans up all the same finds no entry that is old enough: it would publish no floor.
+        "delta.logRetentionDuration": "interval 36500 days",
+        # An engine that passes over the protocol must not write checkpoints: it would not sync segments first.
         "delta.checkpointInterval": "1000000000",
         "delta.deletedFileRetentionDuration": f"interval {max(1, -(-kept_ms // _HOUR_MS))} hours",
         TXN_RETENTION: f"interval {ids_days} days",

@@ -75,7 +75,7 @@ def ages_ms(listing: Sequence[ObjectInfo], floor: int, min_age_ms: int, seen: Se
     ages = counted_ages_ms(listing, floor, min_age_ms // GAPS_IN_AN_AGE)
     if seen is None:
         return ages
-    modified = {layout.version_of(o.path) or 0: o.modified_ms for o in listing if o.path.endswith(".json")}
+    modified = {v: o.modified_ms for o in listing if (v := layout.entry_version(o.path)) is not None}
     reached = 0
     for version in sorted(v for v in ages if v <= seen.version):
         reached = max(reached, modified[version])
@@ -98,7 +98,7 @@ def counted_ages_ms(listing: Sequence[ObjectInfo], floor: int, longest_gap_ms: i
     >>> counted_ages_ms([ObjectInfo(f"t/{v:020}.json", 1, ms) for v, ms in entries], 1, 50)
     {2: 52, 3: 2, 4: 2, 5: 0}
     """
-    modified = {layout.version_of(o.path) or 0: o.modified_ms for o in listing if o.path.endswith(".json")}
+    modified = {v: o.modified_ms for o in listing if (v := layout.entry_version(o.path)) is not None}
     counted_at: dict[int, int] = {}
     counted, reached = 0, None
     for version in sorted(v for v in modified if v > floor):

@@ -109,7 +109,7 @@ class Upkeep:
             if self._chores and (version + CHORES_LEAD * rules.lag) % rules.interval == 0:
                 return self._executor.submit(self._run, self._chores, False)
             return None
-        except (InvalidConfigError, RuntimeError):  # set wrong by another engine; or the lake was closed meanwhile
+        except (InvalidConfigError, RuntimeError):  # another tidelog's configuration; or the lake was closed meanwhile
             logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
             return None
 
@@ -119,7 +119,7 @@ class Upkeep:
             return
         try:
             due = due_version(self._door.state.version, self._door.checkpoint_version, self._rules())
-        except InvalidConfigError:  # set wrong by another engine
+        except InvalidConfigError:  # another tidelog's configuration
             logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
             return
         if due is not None:

@@ -1,51 +1,47 @@
 """Whether an entry may follow a state: each rule a named check, before `apply` changes anything.
 
 An entry that breaks the format stops every reader and writer at it (`CorruptLogError` names it), because
-whatever went on from there would give offsets twice or lose records. Other engines may delete and rewrite
-rows; they may not append.
+whatever went on from there would give offsets twice or lose records. Only tidelog writes to its tables.
 """
 
 from collections.abc import Iterable, Iterator
 
 import orjson
 
-from tidelog.log import layout
+from tidelog.log import layout, taking_back
 from tidelog.log.actions import Add, Entry, Metadata, Protocol, Remove, Txn
+from tidelog.log.disk_format import FORMAT_VERSION, PROTOCOL, described, other_format
 from tidelog.log.errors import CorruptLogError, UnsupportedFormatError
 from tidelog.log.producer_memory import parse_app_id
-from tidelog.log.state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, Segment, TopicState
+from tidelog.log.state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
 from tidelog.log.table_schema import TOPIC, TableShape, schema_problems
 
-FORMAT_VERSION = 1
-READER_VERSION = 1
-WRITER_VERSION = 2
 _OFFSET_PREFIXES = (layout.END_PREFIX, layout.START_PREFIX, layout.CLEAN_PREFIX)
+# Delta's properties that tidelog gives a table (`tidelog.log.topic_log.table_properties`).
 IMPLEMENTED_PROPERTIES = frozenset(
     {
         "delta.enableExpiredLogCleanup",
-        "delta.deletedFileRetentionDuration",
         "delta.logRetentionDuration",
-        "delta.setTransactionRetentionDuration",
         "delta.checkpointInterval",
-        "delta.dataSkippingNumIndexedCols",
-        "delta.dataSkippingStatsColumns",
-        "delta.targetFileSize",
-        "delta.tuneFileSizesForRewrites",
-        "delta.randomizeFilePrefixes",
-        "delta.sampling.enabled",
-        "delta.compatibility.symlinkFormatManifest.enabled",
+        "delta.deletedFileRetentionDuration",
+        "delta.setTransactionRetentionDuration",
     }
 )
 
 
 def verify_entry(state: TopicState, entry: Entry, topic: str) -> None:
-    """Raise unless `entry` may follow `state`. `topic` is the topic's name."""
-    for action in entry.actions:
-        if isinstance(action, Metadata):
-            verify_format(action, topic)
-        elif isinstance(action, Protocol):
-            verify_protocol(action, topic)
-    for problem in _problems(state, entry, topic):
+    """Raise unless `entry` may follow `state`. `topic` is the topic's name.
+
+    One that tidelog did not write changes nothing, and may follow; the head of the log is judged by
+    `tidelog.log.taking_back`.
+    """
+    for metadata in (a for a in entry.actions if isinstance(a, Metadata)):
+        verify_format(metadata, topic)
+    for protocol in (a for a in entry.actions if isinstance(a, Protocol)):
+        verify_protocol(protocol, topic)
+    if entry.info.request_id is None:
+        return
+    for problem in taking_back.problems(state, entry) if state.foreign else _problems(state, entry, topic):
         raise CorruptLogError(
             f"Topic '{topic}': log entry {entry.version} ({entry.info.operation or 'no operation'}) breaks the"
             f" format: {problem}. It was not written by tidelog, or not whole. Run 'tidelog check' to see what"
@@ -55,43 +51,38 @@ def verify_entry(state: TopicState, entry: Entry, topic: str) -> None:
 
 
 def verify_protocol(protocol: Protocol, topic: str) -> None:
-    """Refuse a protocol version or feature that is not implemented, by name."""
-    if protocol.reader > READER_VERSION or protocol.writer > WRITER_VERSION or protocol.features:
-        features = f" with features {', '.join(protocol.features)}" if protocol.features else ""
+    """Refuse any protocol but that of tidelog's tables, by name."""
+    if protocol != PROTOCOL:
         raise UnsupportedFormatError(
-            f"Topic '{topic}' has Delta protocol (reader {protocol.reader}, writer {protocol.writer}){features};"
-            f" this tidelog implements (reader {READER_VERSION}, writer {WRITER_VERSION}) without features."
-            " Another engine upgraded the table: use a tidelog that knows it, or copy the topic to a new one."
+            f"Topic '{topic}' has Delta protocol ({described(protocol)}); every table of tidelog has"
+            f" ({described(PROTOCOL)}), so that other engines read it and don't write to it. Use a tidelog that knows"
+            " this protocol, or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
         )
 
 
 def verify_format(metadata: Metadata, topic: str) -> None:
-    """Refuse a newer format version: what comes after it may mean anything."""
+    """Refuse another format version: what comes after it may mean anything."""
     version = metadata.configuration.get(FORMAT, "")
-    if _is_number(version) and int(version) > FORMAT_VERSION:
-        raise UnsupportedFormatError(
-            f"Topic '{topic}' has format version {version}; this tidelog knows versions up to {FORMAT_VERSION}."
-            " Upgrade tidelog to read or write it."
-        )
+    if _is_number(version) and int(version) != FORMAT_VERSION:
+        raise UnsupportedFormatError(" ".join(other_format(f"Topic '{topic}'", int(version))))
 
 
 def verify_table(metadata: Metadata, topic: str, shape: TableShape = TOPIC) -> None:
     """Refuse table properties and a schema that are not implemented, by name.
 
-    They are judged at the head of the log, so that another engine can undo what it did by another entry.
+    They are judged at the head of the log, so that a tidelog that knows them can take them back.
     """
     unknown = sorted(k for k in metadata.configuration if k.startswith("delta.") and k not in IMPLEMENTED_PROPERTIES)
     if unknown:
         raise UnsupportedFormatError(
             f"Topic '{topic}' has table properties that this tidelog does not implement: {', '.join(unknown)}."
-            " Unset them (ALTER TABLE ... UNSET TBLPROPERTIES), or use a tidelog that knows them."
+            " Use a tidelog that knows them, or restore the log folder from a copy."
         )
     problems = list(schema_problems(metadata.schema, metadata.partition_columns, shape))
     if problems:
         raise UnsupportedFormatError(
-            f"Topic '{topic}': another engine changed the table's schema: {'; '.join(problems)}. A topic's own columns"
-            " stay as they are; others may stand beside them when they take null. Change the schema back with that"
-            " engine (ALTER TABLE): the topic then goes on."
+            f"Topic '{topic}' has a table whose schema this tidelog does not implement: {'; '.join(problems)}. Use a"
+            " tidelog that knows it, or restore the log folder from a copy."
         )
 
 
@@ -147,7 +138,7 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
         yield "it appends, and changes more than that"
     if len(appended) < len(adds) or removes:
         others = [a for a in adds if a.base_offset < state.end(a.partition)]
-        yield from _rewrites(state, entry, others, removes, starts)
+        yield from _rewrites(state, others, removes, starts)
     yield from _starts(state, starts, ends)
     for partition, clean in cleans.items():
         if clean > ends.get(partition, state.end(partition)):
@@ -163,7 +154,7 @@ def _own_ids(txns: list[Txn]) -> Iterator[str]:
             return
         for prefix in _OFFSET_PREFIXES:
             name = txn.app_id.removeprefix(prefix)
-            if name != txn.app_id and not (_is_number(name) and str(int(name)) == name and txn.version >= 0):
+            if name != txn.app_id and (layout.number(name) is None or txn.version < 0):
                 yield f"its transaction id {txn.app_id} ({txn.version}) names no partition, or no offset"
                 return
 
@@ -247,24 +238,16 @@ def _says(records: int | None) -> str:
     return "does not say how many records it holds" if records is None else f"holds {records} records"
 
 
-def _rewrites(
-    state: TopicState, entry: Entry, adds: list[Add], removes: list[Remove], starts: dict[int, int]
-) -> Iterator[str]:
-    """What comes in covers what went out: range for range by tidelog, base for base by another engine."""
+def _rewrites(state: TopicState, adds: list[Add], removes: list[Remove], starts: dict[int, int]) -> Iterator[str]:
+    """What comes in covers what went out, range for range."""
     gone = {r.path for r in removes}
-    out = [s for s in _candidates(state, removes) if s.path in gone]
-    if entry.info.request_id is None:
-        bases = {(s.partition, s.base_offset) for s in out}
-        for add in adds:
-            if (add.partition, add.base_offset) not in bases:
-                yield f"its file {add.path} replaces none of partition {add.partition} at {add.base_offset}"
-        return
+    out = [s for partition in sorted({r.partition for r in removes}) for s in state.live(partition) if s.path in gone]
     left = _by_partition((s.partition, s.base_offset, s.end) for s in out)
     came = _by_partition((a.partition, a.base_offset, a.end or 0) for a in adds)
     for partition in sorted(left.keys() | came.keys()):
         covered, ranges = _union(left.get(partition, [])), came.get(partition, [])
         new = _union(ranges)
-        if any(end <= base for base, end in ranges) or _length(ranges) != _length(new):
+        if any(not 0 <= base < end for base, end in ranges) or _length(ranges) != _length(new):
             yield f"its files of partition {partition} overlap, or don't say (tag {layout.END_TAG}) what they cover"
             continue
         start = starts.get(partition, state.start(partition))
@@ -282,12 +265,6 @@ def _by_partition(covers: Iterable[tuple[int, int, int]]) -> dict[int, list[tupl
     for partition, base, end in covers:
         found.setdefault(partition, []).append((base, end))
     return found
-
-
-def _candidates(state: TopicState, removes: list[Remove]) -> Iterator[Segment]:
-    touched = {r.partition for r in removes}
-    for partition in sorted(state.segments if -1 in touched else touched):
-        yield from state.live(partition)
 
 
 def _union(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

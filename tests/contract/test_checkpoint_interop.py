@@ -10,11 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
+from support.careless_engines import careless
 from support.logs import values
 
 from tidelog.log import layout
+from tidelog.log.actions import Txn
+from tidelog.log.check import repair
 from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.clock import SystemClock
+from tidelog.log.decisions import Outcome
 from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage
 
@@ -23,7 +27,7 @@ ROWS = 10
 
 @pytest.fixture(scope="module")
 def eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A topic's folder without a checkpoint: appends, deleted records, another engine's DELETE, a configuration."""
+    """A topic's folder without a checkpoint: appends, deleted records, a configuration, a DELETE that is taken back."""
     root = tmp_path_factory.mktemp("lake")
     lake = Lake(str(root))  # never closed, so that no checkpoint is written
     lake.create_topic("t", partitions=2, config={"retention.ms": "5"})
@@ -31,11 +35,15 @@ def eventful(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lake.topic("t").append(values(f"{i}", f"{i} again", partition=[0, 1]))
     lake.delete_records("t", {0: 3})
     lake.alter_topic("t", partitions=3, config={"retention.ms": "100000", "segment.bytes": "2000000"})
-    old, new = Transaction("stream-of-old", 7, 1_000), Transaction("stream", 8, SystemClock().now_ms())
-    for one in (old, new):
-        at = CommitProperties(app_transactions=[one])
-        DeltaTable(str(root / "t")).delete(f"base_offset = {4 + one.version % 7}", commit_properties=at)
-    lake.topic("t").append(values("last"))
+    ids = (Txn("stream-of-old", 7, 1_000), Txn("stream", 8, SystemClock().now_ms()))
+    lake.commit("t", lambda _: Outcome(ids, None))
+    with careless(root / "t") as address:
+        for predicate in ("base_offset = 4", "base_offset = 5 AND position = 0"):
+            at = CommitProperties(app_transactions=[Transaction("theirs", 3)])
+            DeltaTable(address).delete(predicate, commit_properties=at)
+    assert repair(lake, execute=True).report.green
+    for _ in range(3):
+        lake.topic("t").append(values("last"))
     return root / "t"
 
 

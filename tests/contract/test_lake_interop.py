@@ -68,7 +68,6 @@ def test_schema_and_partitions(lake: Lake) -> None:
         "timestamp",
         "timestamp_type",
     ]
-    assert (table.protocol().min_reader_version, table.protocol().min_writer_version) == (1, 2)
 
 
 def test_after_delete_records_of_whole_segments(lake: Lake) -> None:
@@ -138,19 +137,3 @@ def test_a_relative_address_stays_where_it_was(tmp_path: Path, monkeypatch: pyte
         lake.topic("t").append(some(2))
     assert (tmp_path / "some/lake/t/_delta_log").is_dir()
     assert not list((tmp_path / "elsewhere").iterdir())
-
-
-def test_another_engine_deletes_rows(lake: Lake) -> None:
-    """On a local disk deltalake excludes other writers; it rewrites files without tags, and says so in the log."""
-    lake.create_topic("t", partitions=2)
-    for _ in range(3):
-        lake.topic("t").append(some(10, partition=[i % 2 for i in range(10)]))
-    DeltaTable(f"{lake.uri}/t").delete("partition = 0 AND base_offset = 5 AND position < 3")
-    assert [row[1] for row in by_tidelog(lake) if row[0] == 0] == [*range(5), *range(8, 15)]
-    assert by_deltalake(lake) == by_tidelog(lake)
-    assert [not s.proven for s in lake.topic("t").state().live(0)] == [False, True, False]
-    assert lake.topic("t").append(some(1, partition=[0])) == {0: (15, 16)}
-    with Lake(lake.uri) as fresh:
-        assert by_tidelog(fresh) == by_tidelog(lake)
-        assert next(fresh.topic("t").read(0, 5, 9)).column("offset").to_pylist() == [8]
-        assert fresh.offsets_for_times("t", {0: 0}) == {0: 0}

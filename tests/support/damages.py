@@ -1,5 +1,6 @@
 """One broken lake per kind of finding, each made by hand: what was done, and what `check` must say."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -54,12 +55,13 @@ def lake_file_gone() -> Patient:
     return patient
 
 
-for text in (b"", b"{", b"[]", b"{}", b'{"format": "1"}', b'{"format": 1, "config": [1]}'):
+for text in (b"", b"{", b"[]", b"{}", b'{"format": "1"}', b'{"format": 2, "config": [1]}'):
     damage(Kind.LAKE_FILE_BROKEN, "__lake.json")(lambda text=text: lake_file(text))  # type: ignore[misc]
-damage(Kind.LAKE_FORMAT_UNKNOWN, "__lake.json")(lambda: lake_file(b'{"format": 2, "config": {}}'))
-damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {"num.partitions": "0"}}'))
-damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {"no.such.key": "0"}}'))
-damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {"num.partitions": 3}}'))
+damage(Kind.LAKE_FORMAT_UNKNOWN, "__lake.json")(lambda: lake_file(b'{"format": 1, "config": {}}'))
+damage(Kind.LAKE_FORMAT_UNKNOWN, "__lake.json")(lambda: lake_file(b'{"format": 3, "config": {}}'))
+damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 2, "config": {"num.partitions": "0"}}'))
+damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 2, "config": {"no.such.key": "0"}}'))
+damage(Kind.LAKE_CONFIG_INVALID, "__lake.json")(lambda: lake_file(b'{"format": 2, "config": {"num.partitions": 3}}'))
 
 
 @damage(Kind.TOPIC_NAME_INVALID, "folder", Kind.LOG_OF_ANOTHER_TOPIC)
@@ -172,7 +174,7 @@ def reaching(patient: Patient, end: int) -> Patient:
 
 BROKEN: dict[str, Callable[[Patient], Patient]] = {
     "no action at all": lambda p: p.put(ENTRY.format(3), b'{"commitInfo":{}}\n7\n'),
-    "an action nobody knows": lambda p: p.foreign(3, {"checkpointMetadata": {}}),
+    "an action nobody knows": lambda p: p.edit(3, lambda ls: ls.insert(0, {"checkpointMetadata": {}})),
     "a wrong base": lambda p: p.edit_add(3, base=2),
     "a base too far": lambda p: p.edit_add(3, base=7),
     "no tag": lambda p: p.edit_add(3, tags=None),
@@ -188,14 +190,46 @@ BROKEN: dict[str, Callable[[Patient], Patient]] = {
     ),
     "a file added twice": lambda p: p.edit(3, lambda ls: ls.insert(0, ls[0])),
     "a transaction id twice": lambda p: p.edit(3, lambda ls: ls.insert(2, ls[2])),
-    "an offset that is no number": lambda p: p.foreign(3, {"txn": {"appId": "tidelog/clean/x", "version": 1}}),
-    "a start that falls": lambda p: p.foreign(3, {"txn": {"appId": "tidelog/start/0", "version": -1}}),
-    "another engine's append": lambda p: p.foreign(3, foreign_add(0, 0)),
-    "another engine's append at the end": lambda p: p.foreign(3, foreign_add(0, 4)),
-    "no partition value": lambda p: p.foreign(3, {"add": {"path": "part-1.parquet", "size": 1}}),
+    "an offset that is no number": lambda p: p.edit(
+        3, lambda ls: ls.insert(0, {"txn": {"appId": "tidelog/clean/x", "version": 1}})
+    ),
+    "no partition value": lambda p: p.edit(3, lambda ls: ls[0]["add"].update(partitionValues={})),
 }
 for break_it in BROKEN.values():
     damage(Kind.ENTRY_BROKEN, "entry 3")(lambda break_it=break_it: break_it(Patient()))  # type: ignore[misc]
+
+
+OTHERS: dict[str, Callable[[Patient], Patient]] = {
+    "an append": lambda p: p.foreign(4, foreign_add(0, 0)),
+    "an append at the end": lambda p: p.foreign(4, foreign_add(0, 6)),
+    "a file without anything": lambda p: p.foreign(4, {"add": {"path": "part-1.parquet"}}),
+    "a delete of a file": lambda p: p.foreign(4, {"remove": {"path": p.segment().path}}),
+    "a rewrite": lambda p: p.foreign(4, {"remove": {"path": p.segment().path}}, foreign_add(0, 0)),
+    "a transaction id": lambda p: p.foreign(4, {"txn": {"appId": "tidelog/start/0", "version": -1}}),
+    "a schema": lambda p: p.foreign(4, {"metaData": {"schemaString": "{}"}}),
+    "an upgrade": lambda p: p.foreign(4, {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7}}),
+    "an action that nobody knows": lambda p: p.foreign(4, {"checkpointMetadata": {}}, foreign_add(0, 0)),
+    "several": lambda p: p.foreign(5, {"remove": {"path": p.segment().path}}).foreign(4, foreign_add(0, 0)),
+    "by hand, without commitInfo": lambda p: p.put(ENTRY.format(4), json.dumps(foreign_add(0, 0)).encode()),
+    "in place of tidelog's last": lambda p: p.foreign(3, foreign_add(0, 0)),
+}
+for come_in in OTHERS.values():
+    damage(Kind.ENTRY_FOREIGN, "entry ")(lambda come_in=come_in: come_in(Patient()))  # type: ignore[misc]
+
+
+@damage(Kind.ENTRY_FOREIGN, "entry 4", Kind.CHECKPOINT_FOREIGN)
+def another_engine_and_its_checkpoint() -> Patient:
+    """The engine's checkpoint holds what it wrote."""
+    patient = Patient().checkpoint(3)
+    rows = patient.get(CHECKPOINT.format(3))
+    patient.foreign(4, foreign_add(0, 0)).put(CHECKPOINT.format(4), rows)
+    return patient.edit_checkpoint(4, lambda rows: None, mark=False)
+
+
+@damage(Kind.ENTRY_TORN, "entry 5", Kind.ENTRY_FOREIGN)
+def another_engine_and_a_torn_entry() -> Patient:
+    patient = Patient(4).foreign(4, {"remove": {"path": Patient().segment().path}})
+    return patient.put(ENTRY.format(5), b"")
 
 
 def foreign_add(partition: int, base: int) -> Line:
@@ -237,10 +271,10 @@ def a_topic_without_permission() -> Patient:
 @damage(Kind.FORMAT_UNSUPPORTED, "entry 3")
 def protocol_upgraded() -> Patient:
     features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["deletionVectors"]}
-    return Patient().foreign(3, {"protocol": features})
+    return Patient().edit(3, lambda ls: ls.insert(0, {"protocol": features}))
 
 
-damage(Kind.FORMAT_UNSUPPORTED, "entry 0")(lambda: Patient().edit_property("tidelog.format", "2"))
+damage(Kind.FORMAT_UNSUPPORTED, "entry 0")(lambda: Patient().edit_property("tidelog.format", "3"))
 damage(Kind.FORMAT_UNSUPPORTED, "delta.appendOnly")(lambda: Patient().edit_property("delta.appendOnly", "true"))
 damage(Kind.FORMAT_UNSUPPORTED, "checkpoint 2")(
     lambda: Patient().checkpoint(2).trim().edit_checkpoint(2, row("protocol", minReaderVersion=3))
@@ -286,7 +320,6 @@ DIFFERENT: dict[str, Callable[[list[Line]], Any]] = {
     "another configuration": lambda rows: next(r for r in rows if r["metaData"])["metaData"]["configuration"].append(
         ("tidelog.x", "1")
     ),
-    "another protocol": row("protocol", minWriterVersion=1),
 }
 for change in DIFFERENT.values():
     damage(Kind.CHECKPOINT_DIFFERS, "checkpoint 2")(

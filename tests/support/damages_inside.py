@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 import pyarrow as pa
 from support.damages import CHECKPOINT, ENTRY, HOUR_S, damage, without
 from support.patients import Line, Patient, columns
@@ -118,18 +117,6 @@ def a_deleted_topic_with_segments() -> Patient:
         body["configuration"].append(("tidelog.deleted", "true"))
 
     return said(mark)
-
-
-@damage(Kind.UNPROVEN, "partition 0, offsets 0 to 2")
-def rewritten_by_another_engine() -> Patient:
-    patient = Patient()
-    segment = patient.segment()
-    path = "partition=0/base_offset=0/part-1.parquet"
-    with_file(patient, path)
-    values = {"partition": "0", "base_offset": "0"}
-    new = {"path": path, "partitionValues": values, "size": segment.size, "modificationTime": 1, "dataChange": True}
-    old = {"path": segment.path, "partitionValues": values, "dataChange": True}
-    return patient.foreign(4, {"add": new}, {"remove": old})
 
 
 # --- configuration ---------------------------------------------------------------------------------------------
@@ -255,17 +242,3 @@ def append_time_that_falls_from_segment_to_segment() -> Patient:
     patient = Patient(2, message_timestamp_type="LogAppendTime")
     patient.replace_segment(lambda t: columns(t, timestamp=[time(2_000_000_000)] * 2))
     return patient.edit(1, lambda ls: ls[0]["add"].update(stats='{"numRecords":2}'))
-
-
-@deep(Kind.OFFSET_TWICE)
-def two_files_of_another_engine_with_the_same_rows() -> Patient:
-    patient = Patient()
-    segment = patient.segment()
-    values = {"partition": "0", "base_offset": "0"}
-    lines: list[Line] = [{"remove": {"path": segment.path, "partitionValues": values, "dataChange": True}}]
-    for name in ("a", "b"):
-        path = f"partition=0/base_offset=0/{name}.parquet"
-        with_file(patient, path)
-        body = {"path": path, "partitionValues": values, "size": segment.size, "modificationTime": 1}
-        lines.append({"add": body | {"dataChange": True, "stats": orjson.dumps({"numRecords": 2}).decode()}})
-    return patient.foreign(4, *lines)

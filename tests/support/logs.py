@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 from support.faults import FaultyStorage
 
-from tidelog.log.actions import Action, Add, CommitInfo, Entry, Metadata, Protocol, Remove, Txn
+from tidelog.log.actions import Action, Add, CommitInfo, Entry, Metadata, Remove, Txn
 from tidelog.log.checkpoint_files import write_checkpoint
+from tidelog.log.disk_format import PROTOCOL
 from tidelog.log.door import Door
 from tidelog.log.lake import Lake
 from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
@@ -161,7 +162,7 @@ def read_offsets(lake: Lake, topic: str, partition: int = 0, **bounds: int) -> l
 def metadata(partitions: int = 2, topic_id: str = "id-1", name: str = "t", **more: str) -> Metadata:
     """A topic's metaData; `more` are table properties with `_` for `.`."""
     configuration = {
-        "tidelog.format": "1",
+        "tidelog.format": "2",
         "tidelog.topic.id": topic_id,
         "tidelog.partitions": str(partitions),
         **{k.replace("_", "."): v for k, v in more.items()},
@@ -170,7 +171,7 @@ def metadata(partitions: int = 2, topic_id: str = "id-1", name: str = "t", **mor
 
 
 def add(partition: int, base: int, end: int | None, path: str = "", **more: Any) -> Add:
-    """A segment of [base, end); without an end it is another engine's, which has no tags."""
+    """A segment of [base, end); without an end it has no tags."""
     count = 1 if end is None else end - base
     fields = {
         "size": 100,
@@ -197,14 +198,14 @@ def start_txn(partition: int, start: int) -> Txn:
     return Txn(f"tidelog/start/{partition}", start)
 
 
-def entry(version: int, *actions: Action, request: str | None = "request", operation: str = "WRITE") -> Entry:
-    """A log entry; `request` None makes it another engine's."""
+def entry(version: int, *actions: Action, request: str = "request", operation: str = "WRITE") -> Entry:
+    """A log entry of tidelog's."""
     return Entry(version, tuple(actions), CommitInfo(START_MS, operation, request))
 
 
 def created(*, version: int = 0, **facts: Any) -> Entry:
     """The entry that creates a topic."""
-    return entry(version, Protocol(1, 2), metadata(**facts))
+    return entry(version, PROTOCOL, metadata(**facts))
 
 
 def apply_all(state: Any, entries: Sequence[Entry]) -> Any:

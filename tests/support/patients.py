@@ -122,11 +122,12 @@ class Patient:
         table = pq.read_table(pa.BufferReader(self.get(layout.checkpoint_path(version))))
         return table.to_pylist(), table.schema
 
-    def edit_checkpoint(self, version: int, change: Callable[[list[Line]], Any]) -> Self:
+    def edit_checkpoint(self, version: int, change: Callable[[list[Line]], Any], mark: bool = True) -> Self:
+        """Change a checkpoint's rows; `mark`: it still says that tidelog wrote it."""
         rows, schema = self.rows(version)
         change(rows)
         sink = pa.BufferOutputStream()
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), sink)
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema if mark else schema.remove_metadata()), sink)
         return self.put(layout.checkpoint_path(version), sink.getvalue().to_pybytes())
 
     def trim(self) -> Self:

@@ -11,9 +11,10 @@ from tidy_repository import ROOT, package_sources, texts
 
 from tidelog.groups.group_log_rows import KIND
 from tidelog.log import layout, state
-from tidelog.log.actions import CommitInfo, Entry, Metadata, Protocol, decode_entry
+from tidelog.log.actions import CommitInfo, Entry, Metadata, decode_entry
 from tidelog.log.config import LakeConfig, TopicConfig
 from tidelog.log.config_settings import keys_of
+from tidelog.log.disk_format import PROTOCOL
 from tidelog.log.row_log import row_machine
 from tidelog.log.row_state import RowState
 from tidelog.log.schema import DELTA_SCHEMA
@@ -48,8 +49,8 @@ def test_the_example_entries_are_one_log_that_the_code_takes():
         topic.apply(entry)
     (segment,) = topic.live(0)
     assert (topic.partitions, topic.start(0), topic.end(0)) == (1, 0, 3)
-    assert (segment.base_offset, segment.end, segment.proven) == (0, 3, False)
-    assert "After these ten entries the topic has one partition with offsets `[0, 3)`" in FORMAT
+    assert (segment.base_offset, segment.end, topic.foreign) == (0, 3, ())
+    assert "After these eleven entries the topic has one partition with offsets `[0, 3)`" in FORMAT
 
 
 def test_the_example_of_a_rewrite_keeps_its_rule():
@@ -61,10 +62,10 @@ def test_the_example_of_a_rewrite_keeps_its_rule():
 def test_the_example_of_a_table_of_rows_is_one_that_the_code_takes():
     table = RowState(kind=KIND, read=lambda _: [])
     machine = row_machine("__consumer_offsets", KIND, table.read)
-    facts = {"tidelog.format": "1", "tidelog.topic.id": "id", "tidelog.partitions": "1", "tidelog.rows": "groups"}
+    facts = {"tidelog.format": "2", "tidelog.topic.id": "id", "tidelog.partitions": "1", "tidelog.rows": "groups"}
     made = Metadata("id", "__consumer_offsets", KIND.schema.shape.schema, ("base_offset",), facts, 0)
     appended = decode_entry(1, "".join(f"{json.dumps(a)}\n" for a in EXAMPLES["groups-1"]).encode(), "groups-1")
-    for entry in (Entry(0, (Protocol(1, 2), made), CommitInfo(0, "CREATE TABLE", "request")), appended):
+    for entry in (Entry(0, (PROTOCOL, made), CommitInfo(0, "CREATE TABLE", "request")), appended):
         machine.verify(table, entry)
         table.apply(entry)
     assert table.fold.view("billing").offsets["orders", 0].offset == 42

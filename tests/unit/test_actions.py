@@ -17,10 +17,12 @@ from tidelog.log.actions import (
     Metadata,
     Protocol,
     Remove,
+    Touched,
     Txn,
     decode_entry,
     encode_entry,
 )
+from tidelog.log.disk_format import PROTOCOL
 from tidelog.log.errors import CorruptLogError, TornEntryError
 
 # Control characters, line ends of every kind and other alphabets have to survive; lone surrogates are no text.
@@ -91,20 +93,77 @@ def lines(*bodies: dict[str, Any]) -> bytes:
     return b"\n".join(orjson.dumps(b) for b in bodies)
 
 
-def test_another_engines_entry_has_its_commit_info_anywhere_and_more_fields() -> None:
+INFO = {"commitInfo": {"timestamp": 5, "operation": "DELETE", "engineInfo": "Apache-Spark", "txnId": "x"}}
+VECTOR = {"storageType": "u", "pathOrInlineDv": "ab", "sizeInBytes": 4, "cardinality": 1}
+
+
+def test_another_engines_entry_has_no_actions_and_says_what_it_changed() -> None:
     data = lines(
-        {"commitInfo": {"timestamp": 5, "operation": "DELETE", "engineInfo": "Apache-Spark", "txnId": "x"}},
+        INFO,
         {"remove": {"path": "a.parquet", "deletionTimestamp": 5, "dataChange": True}},
         {"add": {**FOREIGN_ADD, "clusteringProvider": None, "tags": None}},
+        {"add": {**FOREIGN_ADD, "deletionVector": VECTOR}},
+        {"txn": {"appId": "a", "version": 1}},
         {"cdc": {"path": "c"}},
         {"domainMetadata": {"domain": "d"}},
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
     )
     entry = decode_entry(4, data, "here")
-    assert entry.info.request_id is None
-    assert entry.actions == (
-        Remove("a.parquet", -1, -1, 0, 5, True),
-        Add("partition=0/base_offset=0/part-0.parquet", 0, 10, 5, START_MS, True),
+    assert (entry.info.request_id, entry.actions) == (None, ())
+    path, vector = FOREIGN_ADD["path"], orjson.dumps(VECTOR, option=orjson.OPT_SORT_KEYS).decode()
+    files = (
+        Remove("a.parquet", -1, -1, 0, 0, False),
+        Remove(path, 0, 10, 5, 0, False),
+        Remove(path, 0, 10, 5, 0, False, vector),
     )
+    assert entry.touched == Touched("DELETE by Apache-Spark", files, ("a",), metadata=False, protocol=True)
+    (again,) = decode_entry(5, encode_entry(files[2:], CommitInfo(5, "REPAIR", "id")), "here").actions
+    assert again == files[2]
+
+
+# What others may write into an entry, or a person by hand -> the paths and the ids that it touches.
+ODD: dict[str, tuple[list[Any], list[str], list[str]]] = {
+    "an action that is not known": ([{"teleport": {}}, {"add": {"path": "a"}}], ["a"], []),
+    "a file without anything": ([{"add": {"path": "a"}}, {"remove": {"path": "b"}}], ["a", "b"], []),
+    "a file without a path": ([{"add": {"size": 1}}, {"txn": {"appId": "x"}}], [], ["x"]),
+    "values of other types": (
+        [{"add": {"path": "a", "size": "5", "partitionValues": {"partition": 0, "base_offset": None}}}],
+        ["a"],
+        [],
+    ),
+    "a text for an action": ([{"add": "x"}, {"txn": {"appId": "x", "version": "1"}}], [], ["x"]),
+    "an id without a version": ([{"txn": {"appId": "x"}}, {"txn": {}}], [], ["x"]),
+}
+
+
+@pytest.mark.parametrize(("bodies", "paths", "ids"), ODD.values(), ids=ODD)
+@pytest.mark.parametrize("info", [[INFO], [{"commitInfo": {}}], []])
+def test_what_others_wrote_is_read_as_far_as_it_can_be(
+    bodies: list[Any], paths: list[str], ids: list[str], info: list[Any]
+) -> None:
+    touched = decode_entry(4, lines(*info, *bodies), "here").touched
+    assert touched is not None
+    assert ([file.path for file in touched.files], list(touched.txns)) == (paths, ids)
+
+
+@pytest.mark.parametrize("bodies", [[], [{"cdc": {"path": "c"}}, {"domainMetadata": {"domain": "d"}}]])
+def test_an_entry_that_changes_nothing_that_counts_here_need_not_be_taken_back(bodies: list[Any]) -> None:
+    entry = decode_entry(4, lines(INFO, *bodies), "here")
+    assert (entry.actions, entry.touched) == ((), None)
+
+
+def test_whole_lines_without_commit_info_are_torn_only_when_tidelog_may_have_written_them() -> None:
+    own = encode_entry([add(0, 0, 5), end_txn(0, 5)], CommitInfo(START_MS, "WRITE", "id")).splitlines()[:-1]
+    with pytest.raises(TornEntryError):
+        decode_entry(3, b"\n".join(own), "here")
+    by_hand = json.dumps(orjson.loads(own[0])).encode()  # with spaces
+    touched = decode_entry(3, by_hand, "here").touched
+    assert touched is not None
+    assert touched.by == "no operation by an engine without a name"
+
+
+def own_entry(*bodies: Any) -> bytes:
+    return lines(*bodies, {"commitInfo": {"tidelog": {"request": "id", "actions": len(bodies)}}})
 
 
 # An entry's lines -> what the error says.
@@ -126,7 +185,7 @@ BROKEN: dict[str, tuple[list[dict[str, Any]], str]] = {
 @pytest.mark.parametrize(("bodies", "says"), BROKEN.values(), ids=BROKEN)
 def test_what_is_no_entry_is_refused_by_line(bodies: list[dict[str, Any]], says: str) -> None:
     with pytest.raises(CorruptLogError, match=says) as broken:
-        decode_entry(9, lines(*bodies, {"commitInfo": {}}), "the/path.json")
+        decode_entry(9, own_entry(*bodies), "the/path.json")
     assert "the/path.json" in str(broken.value)
     assert broken.value.version == 9
     assert not isinstance(broken.value, TornEntryError)
@@ -136,25 +195,24 @@ def test_what_is_no_entry_is_refused_by_line(bodies: list[dict[str, Any]], says:
     "values", [None, {}, {"partition": None, "base_offset": None}, {"partition": "²", "base_offset": "x"}]
 )
 def test_a_file_of_a_table_that_is_no_topic_is_in_no_partition(values: dict[str, str] | None) -> None:
-    data = lines({"add": {**FOREIGN_ADD, "partitionValues": values}}, {"commitInfo": {}})
+    data = own_entry({"add": {**FOREIGN_ADD, "partitionValues": values}})
     (found,) = decode_entry(0, data, "here").actions
     assert isinstance(found, Add)
     assert (found.partition, found.base_offset) == (-1, -1)
 
 
-def test_features_of_a_protocol_come_together() -> None:
-    data = lines(
-        {
-            "protocol": {
-                "minReaderVersion": 3,
-                "minWriterVersion": 7,
-                "readerFeatures": ["b"],
-                "writerFeatures": ["a", "b"],
-            }
-        },
-        {"commitInfo": {}},
-    )
-    assert decode_entry(0, data, "here").actions == (Protocol(3, 7, ("a", "b")),)
+@pytest.mark.parametrize(
+    "protocol", [PROTOCOL, Protocol(1, 2), Protocol(1, 7, (), ("tidelog",)), Protocol(3, 7, ("b",), ("a", "b"))]
+)
+def test_a_protocol_is_read_as_it_was_written(protocol: Protocol) -> None:
+    data = encode_entry([protocol], CommitInfo(START_MS, "CREATE TABLE", "id"))
+    assert decode_entry(0, data, "here").actions == (protocol,)
+
+
+def test_no_list_of_reader_features_is_written() -> None:
+    """Spark and deltalake refuse to read a table with an empty one."""
+    (first, _) = map(orjson.loads, encode_entry([PROTOCOL], CommitInfo(START_MS, "X", "id")).splitlines())
+    assert first == {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["tidelog"]}}
 
 
 def test_an_entrys_last_line_counts_what_is_before_it() -> None:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry
 
-from tidelog.log.actions import Metadata, Protocol, Txn
+from tidelog.log.actions import Metadata, Txn
 from tidelog.log.appends import PartlyRepeatedError, decide_append
 from tidelog.log.decisions import decide_create, decide_delete
+from tidelog.log.disk_format import PROTOCOL
 from tidelog.log.errors import InvalidRecordError, OutOfOrderSequenceError, ProducerFencedError
 from tidelog.log.segments import Staged
 from tidelog.log.sequences import MAX_SEQUENCE, ProducerBatch, Sequences, step
@@ -218,7 +219,7 @@ def _checkpoint_of(state: TopicState) -> list[Any]:
     """The rows of a checkpoint of the state, in no good order."""
     metadata = state.metadata
     assert isinstance(metadata, Metadata)
-    rows: list[Any] = [*state.txns.values(), *state.producer_txns(), metadata, Protocol(1, 2)]
+    rows: list[Any] = [*state.txns.values(), *state.producer_txns(), metadata, PROTOCOL]
     rows += [add(s.partition, s.base_offset, s.end, s.path) for s in state.all_segments()]
     rows += [end_txn(p, end) for p, end in state.ends.items()]
     return rows[::-1]

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from support.logs import FakeClock, memory_lake, values
-from support.patients import Patient, found, objects
+from support.patients import Patient, objects
 
-from tidelog.log.check import Kind, Progress, Severity, check_lake
+from tidelog.log.check import Progress, Severity, check_lake
 from tidelog.log.errors import LakeNotFoundError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage, MemoryStorage
@@ -191,29 +191,6 @@ def test_checkpoints_of_deltalake_agree_with_the_log(tmp_path: Path) -> None:
     report = check_lake(lake, deep=True)
     assert report.findings == ()
     assert report.topics[0].checkpoint == 5
-
-
-@pytest.mark.parametrize(
-    ("predicate", "rows", "where"),
-    [
-        ("partition = 0 and base_offset = 2 and position = 0", 15, "partition 0, offsets 2 to 4"),
-        ("partition = 0 and base_offset = 2", 14, "partition 0, offsets 2 to 4"),
-        ("partition = 1", 8, "partition 1, offsets 0 to 8"),
-    ],
-)
-@pytest.mark.parametrize("checkpoint", [False, True])
-def test_what_another_engine_deleted_is_unproven_and_no_error(
-    tmp_path: Path, predicate: str, rows: int, where: str, checkpoint: bool
-) -> None:
-    lake = disk_lake(tmp_path)
-    table = DeltaTable(str(tmp_path / "lake" / "orders"))
-    table.delete(predicate)
-    if checkpoint:
-        table.create_checkpoint()
-    report = check_lake(lake, deep=True)
-    assert report.green
-    assert [f.where for f in found(report, Kind.UNPROVEN)] == [where]
-    assert report.topics[0].records == rows
 
 
 def test_files_of_a_writer_at_work_are_no_damage(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from support import damages_inside
+from support.careless_engines import careless
 from support.damages import CHECKPOINT, CUTS, DAMAGES, ENTRY, HOUR_S, Damage, foreign_add, torn, without
 from support.logs import read, values
 from support.patients import Patient, found, kinds, objects
 
 from tidelog.log import layout
 from tidelog.log.check import Kind, Repair, check_lake, repair
-from tidelog.log.errors import CorruptLogError, StorageUnavailableError, TornEntryError
+from tidelog.log.errors import ForeignEntryError, OutcomeUnknownError, StorageUnavailableError, TornEntryError
 from tidelog.log.lake import Lake
 from tidelog.retention.giving_up import give_up
 
@@ -53,7 +54,7 @@ def test_a_plan_writes_nothing_comes_true_and_makes_nothing_worse(damage: Damage
 MENDED = {
     d.kind: d
     for d in reversed(DAMAGES)
-    if d.kind in (Kind.ENTRY_TORN, Kind.ENTRY_BROKEN, Kind.TEMPORARY_FILES, Kind.HINT_DANGLING)
+    if d.kind in (Kind.ENTRY_TORN, Kind.ENTRY_FOREIGN, Kind.TEMPORARY_FILES, Kind.HINT_DANGLING)
     or d.kind in (Kind.CHECKPOINT_DIFFERS, Kind.CHECKPOINT_UNREADABLE)
 }
 
@@ -76,7 +77,7 @@ def test_a_repair_killed_anywhere_is_finished_by_the_next(damage: Damage) -> Non
             mend(patient)
             assert survived > 0
             return
-        except StorageUnavailableError:
+        except (StorageUnavailableError, OutcomeUnknownError):
             patient.storage.hook = lambda *call: None
         assert kinds(mend(patient).report) == kinds(finished)
     pytest.fail("repair has no end")
@@ -195,31 +196,36 @@ def test_what_changed_meanwhile_is_skipped() -> None:
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
-@pytest.mark.parametrize("appends", [1, 3])
-def test_appends_of_deltalake_are_found_refused_and_taken_out(tmp_path: Path, appends: int, checkpoint: bool) -> None:
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_deltalake_wrote_is_found_refused_and_taken_back(tmp_path: Path, times: int, checkpoint: bool) -> None:
     lake = Lake(str(tmp_path / "lake"))
     lake.create_topic("orders", 1)
-    lake.topic("orders").append(values("a", "b"))
-    address = str(tmp_path / "lake" / "orders")
+    for value in ("a", "b"):
+        lake.topic("orders").append(values(value))
+    table = tmp_path / "lake" / "orders"
     rows = {"partition": pa.array([0], pa.int32()), "base_offset": [0], "position": [0], "value": [b"x"]}
-    for _ in range(appends):
-        write_deltalake(address, pa.table(rows), mode="append", schema_mode="merge")
+    with careless(table) as address:
+        for _ in range(times):
+            write_deltalake(address, pa.table(rows), mode="append", schema_mode="merge")
+            DeltaTable(address).delete("base_offset = 1")
+    assert sorted(r["value"] for r in DeltaTable(str(table)).to_pyarrow_table().to_pylist()) == [b"a", *[b"x"] * times]
+    head = 2 + DeltaTable(str(table)).version() - 2
     if checkpoint:
-        DeltaTable(address).create_checkpoint()
-    else:
-        with pytest.raises(CorruptLogError, match="log entry 2 "):
-            Lake(str(tmp_path / "lake")).topic("orders")
-    report = check_lake(lake)
-    assert [f.where for f in found(report, Kind.ENTRY_BROKEN)] == ["entry 2"]
-    assert "replaces none of partition 0 at 0" in found(report, Kind.ENTRY_BROKEN)[0].what
+        DeltaTable(str(table)).create_checkpoint()
+    handle, other = lake.topic, Lake(str(tmp_path / "lake"))
+    for use in (lambda: lake.offsets("orders"), lambda: other.topic("orders")):
+        with pytest.raises(ForeignEntryError, match=rf"Log entries 3 to {head} were not written by tidelog \(WRITE by"):
+            use()
+    assert [f.where for f in found(check_lake(lake), Kind.ENTRY_FOREIGN)] == ["entry 3"]
     done = repair(lake, execute=True)
     assert done.report.green, done.report.findings
-    assert len(list(lake.storage.list_after("orders/_tidelog/torn"))) == appends + checkpoint
-    opened = Lake(str(tmp_path / "lake"))
-    assert read(opened, "orders") == ["a", "b"]
-    assert opened.topic("orders").append(values("c")) == {0: (2, 3)}
-    assert DeltaTable(address).version() == 2 + appends
-    assert check_lake(opened, deep=True).green
+    assert read(other, "orders") == ["a", "b"]
+    assert handle("orders").append(values("c")) == {0: (2, 3)}
+    assert DeltaTable(str(table)).version() == head + 2
+    assert sorted(r["value"] for r in DeltaTable(str(table)).to_pyarrow_table().to_pylist()) == [b"a", b"b", b"c"]
+    inserted = DeltaTable(str(table), version=head).to_pyarrow_table()  # kept for whoever wants to produce them
+    assert sorted(r["value"] for r in inserted.to_pylist()) == [b"a", *[b"x"] * times]
+    assert check_lake(Lake(str(tmp_path / "lake")), deep=True).green
 
 
 def test_an_entry_of_tidelog_that_breaks_the_format_is_left_alone() -> None:
@@ -235,12 +241,53 @@ def test_a_missing_entry_is_left_alone() -> None:
     assert [r.where for r in done.refusals] == ["entry 2"]
 
 
-def test_an_append_of_others_under_one_of_tidelog_is_left_alone() -> None:
+def test_an_entry_of_others_under_one_of_tidelog_is_left_alone() -> None:
+    """It took the place of tidelog's own, whose records are nowhere else."""
     patient = Patient()
     last = patient.get(ENTRY.format(3))
-    done = mend(patient.foreign(3, foreign_add(0, 0)).put(ENTRY.format(4), last))
+    patient.foreign(3, foreign_add(0, 0)).put(ENTRY.format(4), last)
+    assert kinds(patient.check()) == {Kind.ENTRY_BROKEN, Kind.ENTRY_FOREIGN}
+    done = mend(patient)
     assert done.steps == ()
-    assert "entry 4 of tidelog follows it" in done.refusals[0].why
+    assert ["tidelog wrote it" in r.why for r in done.refusals] == [True]
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_writers_and_readers_go_on_by_themselves_while_it_is_taken_back(twice: bool) -> None:
+    """Of two repairs at once one commits; whoever met the entry goes on from the log as it is."""
+    patient = Patient(3)
+    handle = patient.lake.topic("orders")
+    patient.foreign(4, {"remove": {"path": patient.segment().path}}, foreign_add(0, 0))
+    with pytest.raises(ForeignEntryError):
+        handle.append(values("x", partition=[0]))
+
+    def another_repair(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put_if_absent", "before") and path.endswith(ENTRY.format(5)):
+            patient.storage.hook = lambda *call: None
+            assert mend(patient).steps
+
+    if twice:
+        patient.storage.hook = another_repair
+    done = mend(patient)
+    assert (len(done.steps), len(done.skipped)) == ((0, 1) if twice else (1, 0))
+    assert patient.lines(5)[-1]["commitInfo"]["operation"] == "REPAIR"
+    assert handle.append(values("x", partition=[0])) == {0: (6, 7)}
+    assert read(patient.lake, "orders", 0) == [*ALL, "x"]
+    assert patient.check(deep=True).green
+
+
+def test_what_comes_in_during_a_repair_is_taken_back_with_the_rest() -> None:
+    patient = Patient(3).foreign(4, foreign_add(0, 0))
+
+    def one_more(method: str, path: str, phase: str) -> None:
+        if (method, phase) == ("put_if_absent", "before") and path.endswith(ENTRY.format(5)):
+            patient.storage.hook = lambda *call: None
+            patient.foreign(5, {"metaData": {"configuration": {}}})
+
+    patient.storage.hook = one_more
+    assert mend(patient).report.green
+    assert patient.lines(6)[-1]["commitInfo"]["operationParameters"] == {"entries": "4, 5"}
+    assert all_read(patient) == ALL
 
 
 # --- checkpoints ---------------------------------------------------------------------------------------------

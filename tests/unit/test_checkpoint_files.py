@@ -11,6 +11,7 @@ from support.logs import (
     Calls,
     FakeClock,
     add,
+    end_txn,
     entry,
     memory_lake,
     metadata,
@@ -22,10 +23,11 @@ from support.logs import (
 )
 
 from tidelog.log import checkpoint_files, layout
-from tidelog.log.actions import Action, Protocol, Txn, encode_entry
+from tidelog.log.actions import Action, Add, Txn, encode_entry
 from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.checkpoints import checkpoints_from, removed_files
-from tidelog.log.errors import LogTrimmedError, ObjectNotFoundError
+from tidelog.log.checkpoints import checkpoints_from, read_checkpoint, removed_files
+from tidelog.log.disk_format import PROTOCOL
+from tidelog.log.errors import ForeignEntryError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.storage import MemoryStorage
 
 HOUR_MS = 3_600_000
@@ -58,7 +60,7 @@ def test_between_two_checkpoints_only_new_entries_are_read_and_nothing_is_listed
     storage.hook = calls = Calls()
     put_checkpoint(storage, "t", 25)
     entries = [path for method, path in calls.seen if method == "get" and path.endswith(".json")]
-    assert entries == [f"t/{layout.entry_path(v)}" for v in range(21, 26)]
+    assert entries == [f"t/{layout.entry_path(v)}" for v in range(20, 26)]  # 20: whether tidelog wrote it
     assert {path for method, path in calls.seen if method == "list_after"} == {f"t/{layout.FLOOR_FOLDER}"}
 
 
@@ -137,7 +139,7 @@ def test_removed_files_are_named_until_their_time_is_up(
     properties: dict[str, str], later_ms: int, named: bool, between: bool
 ) -> None:
     storage = MemoryStorage("m")
-    stored(storage, [Protocol(1, 2), metadata(**properties)], [add(0, 0, 4)], [remove(add(0, 0, 4))], [add(0, 4, 5)])
+    stored(storage, [PROTOCOL, metadata(**properties)], [add(0, 0, 4)], [remove(add(0, 0, 4))], [add(0, 4, 5)])
     if between:
         write_checkpoint(storage, "t", 2, START_MS)
     write_checkpoint(storage, "t", 3, START_MS + later_ms)
@@ -148,7 +150,7 @@ def test_removed_files_are_named_until_their_time_is_up(
 
 def test_a_file_that_comes_back_is_there_and_not_removed() -> None:
     storage, one = MemoryStorage("m"), add(0, 0, 4)
-    stored(storage, [Protocol(1, 2), metadata()], [one], [remove(one)], [one])
+    stored(storage, [PROTOCOL, metadata()], [one], [remove(one)], [one])
     for version in (1, 2, 3):
         write_checkpoint(storage, "t", version, START_MS)
         there = version != 2
@@ -173,7 +175,7 @@ def test_transaction_ids_of_long_ago_are_forgotten(
     """By the newest time of an id, in the checkpoint's base or behind it; never by the clock of whoever writes."""
     storage = MemoryStorage("m")
     properties = {"delta_setTransactionRetentionDuration": retention} if retention else {}
-    stored(storage, [Protocol(1, 2), metadata(**properties)], [Txn(name, 5, updated_ms)], [Txn("other", 6, START_MS)])
+    stored(storage, [PROTOCOL, metadata(**properties)], [Txn(name, 5, updated_ms)], [Txn("other", 6, START_MS)])
     for version, clock_ms in ((1, START_MS + 400 * DAY_MS), (2, START_MS), (2, START_MS + 400 * DAY_MS)):
         write_checkpoint(storage, "t", version, clock_ms)
         ids = {body["appId"]: body["version"] for body in bodies(storage, version, "txn")}
@@ -186,30 +188,36 @@ def test_producers_go_by_the_topics_own_time(kept_ms: int) -> None:
     storage = MemoryStorage("m")
     made = metadata(tidelog_producer_id_expiration_ms=str(kept_ms))
     ids = [Txn(f"tidelog/producer/{n}/0", n, START_MS - n) for n in (0, kept_ms, kept_ms + 1)]
-    stored(storage, [Protocol(1, 2), made], list(ids))
+    stored(storage, [PROTOCOL, made], list(ids))
     write_checkpoint(storage, "t", 1, START_MS)
     assert [body["version"] for body in bodies(storage, 1, "txn")] == [0, kept_ms]
 
 
-def test_what_other_engines_say_of_a_file_is_kept() -> None:
-    """Their tags and statistics, and partition values that are none."""
+def test_no_checkpoint_holds_what_is_to_be_taken_back() -> None:
+    """One is pinned before what tidelog did not write, and none is built on another engine's that holds it."""
     storage = MemoryStorage("m")
-    theirs = {
-        "path": "theirs.parquet",
-        "partitionValues": {"partition": None, "base_offset": "x"},
-        "size": 1,
-        "modificationTime": START_MS,
-        "dataChange": False,
-        "stats": '{"numRecords":1,"nullCount":{"key":1}}',
-        "tags": {"INSERTION_TIME": "1", "OPTIMIZE_TARGET_SIZE": "2"},
-    }
-    stored(storage, [Protocol(1, 2), metadata()])
-    lines = [{"add": {**theirs, "defaultRowCommitVersion": None}}, {"commitInfo": {"operation": "OPTIMIZE"}}]
-    storage.put(f"t/{layout.entry_path(1)}", b"\n".join(map(orjson.dumps, lines)))
-    stored(storage, [Txn("a", 1)], first=2)
-    for version in (1, 2):
-        write_checkpoint(storage, "t", version, START_MS)
-        assert bodies(storage, version, "add") == [theirs]
+    stored(storage, [PROTOCOL, metadata()], [add(0, 0, 4), end_txn(0, 4)])
+    others = [{"add": {"path": "theirs.parquet"}}, {"txn": {"appId": "theirs", "version": 1}}, {"commitInfo": {}}]
+    for version, lines in ((2, others), (3, [{"commitInfo": {}}])):
+        storage.put(f"t/{layout.entry_path(version)}", b"\n".join(map(orjson.dumps, lines)))
+    write_checkpoint(storage, "t", 3, START_MS)
+    assert [c.version for c in checkpoints_from(storage, "t", 0)] == [1]
+    stored(storage, [remove(Add("theirs.parquet", 0, 0, 0, 0, True)), Txn("theirs", -1)], [Txn("a", 1)], first=4)
+    theirs = storage.get(f"t/{layout.checkpoint_path(1)}")
+    for version in (2, 3):
+        table = pq.read_table(pa.BufferReader(theirs)).replace_schema_metadata({})
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink)
+        storage.put(f"t/{layout.checkpoint_path(version)}", sink.getvalue().to_pybytes())
+    write_checkpoint(storage, "t", 5, START_MS)
+    assert [b["path"] for b in bodies(storage, 5, "add")] == [add(0, 0, 4).path]
+    assert [b["path"] for b in bodies(storage, 5, "remove")] == ["theirs.parquet"]
+    for found in checkpoints_from(storage, "t", 0):
+        if found.version in (2, 3):
+            with pytest.raises(ForeignEntryError, match="Another engine made it"):
+                read_checkpoint(storage, "t", found)
+        else:
+            read_checkpoint(storage, "t", found)
 
 
 def stored(storage: MemoryStorage, *entries: list[Action], first: int = 0) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from support.cli_calls import answer, done, lake_address, open_lake, refused
 
-from tidelog.log.lake_file import LAKE_FORMAT
+from tidelog.log.disk_format import FORMAT_VERSION
 
 
 @pytest.fixture
@@ -15,9 +15,14 @@ def lake():
 
 
 def test_describe(lake):
-    assert answer("lake", "describe", "--lake", lake) == {"uri": lake, "format": LAKE_FORMAT, "topics": 1, "config": {}}
+    assert answer("lake", "describe", "--lake", lake) == {
+        "uri": lake,
+        "format": FORMAT_VERSION,
+        "topics": 1,
+        "config": {},
+    }
     assert done("lake", "describe", "--lake", lake).stdout == (
-        f"{lake}  format {LAKE_FORMAT}, 1 topic\nIts configuration is all defaults; --all shows them.\n"
+        f"{lake}  format {FORMAT_VERSION}, 1 topic\nIts configuration is all defaults; --all shows them.\n"
     )
 
 

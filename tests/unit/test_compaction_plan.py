@@ -36,7 +36,6 @@ class Seg:
     age_s: float = 10
     oldest_s: float | None = None
     newest_s: float | None = None
-    proven: bool = True
 
     def segment(self) -> Segment:
         oldest, newest = (self.age_s if s is None else s for s in (self.oldest_s, self.newest_s))
@@ -44,7 +43,7 @@ class Seg:
         stats = stats_json(records, records - 1, NOW - int(oldest * 1000), NOW - int(newest * 1000))
         path = f"partition=0/1-{self.base}.parquet"
         modified_ms = NOW - int(self.age_s * 1000)
-        return Segment(path, 0, self.base, self.end, self.size, modified_ms, stats, self.proven)
+        return Segment(path, 0, self.base, self.end, self.size, modified_ms, stats)
 
 
 def state_of(segments: list[Seg], start: int = 0, clean: int = 0, mark: TombstoneMark | None = None) -> TopicState:
@@ -180,13 +179,6 @@ def test_dirty_begins_at_the_clean_offset_or_the_log_start(start: int, clean: in
 def test_tombstones_go_after_delete_retention(waited_s: int, retention_ms: int, start: int, expected: Any) -> None:
     mark = TombstoneMark(20, NOW - waited_s * 1000)
     assert due(THREE, {"delete.retention.ms": str(retention_ms)}, clean=20, start=start, mark=mark) == expected
-
-
-def test_no_tombstone_goes_above_a_segment_that_another_engine_wrote() -> None:
-    """It stays as it is, and may hold what the tombstone deletes."""
-    segments = [Seg(0, 10), Seg(10, 20, proven=False), Seg(20, 30)]
-    assert due(segments, clean=20, mark=MARK) == (20, 20, 10)
-    assert due([Seg(0, 10, proven=False), *THREE[1:]], clean=20, mark=MARK) is None
 
 
 def test_the_dirtiest_partition_comes_first() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, remove, start_txn
 
-from tidelog.log.actions import Metadata, Protocol, Remove, Txn
+from tidelog.log.actions import Metadata, Remove, Txn
 from tidelog.log.decisions import (
     Outcome,
     decide_alter,
@@ -18,6 +18,7 @@ from tidelog.log.decisions import (
     require_partition,
     require_topic,
 )
+from tidelog.log.disk_format import PROTOCOL
 from tidelog.log.errors import (
     InvalidPartitionsError,
     OffsetOutOfRangeError,
@@ -111,13 +112,13 @@ def test_create() -> None:
     outcome = create(TopicState(), 3, **{"retention.ms": "5"})
     protocol, made = outcome.actions
     assert outcome.response == "id-new"
-    assert protocol == Protocol(1, 2)
+    assert protocol == PROTOCOL
     assert isinstance(made, Metadata)
     assert (made.table_id, made.name, made.created_ms) == ("table-new", "t", NOW)
     assert made.partition_columns == ("partition", "base_offset")
     assert made.configuration == {
         "delta.p": "1",
-        "tidelog.format": "1",
+        "tidelog.format": "2",
         "tidelog.topic.id": "id-new",
         "tidelog.partitions": "3",
         "tidelog.retention.ms": "5",
@@ -148,7 +149,7 @@ def test_a_topic_created_again_is_another_one_that_begins_at_0() -> None:
     assert state.overrides == {}
     assert state.metadata is not None
     assert state.metadata.table_id == "table-1"  # the table goes on: streams of other engines stay on it
-    assert state.protocol == Protocol(1, 2)
+    assert state.protocol == PROTOCOL
 
 
 def test_a_new_life_knows_no_batch_of_the_old_one_but_its_purge_floor() -> None:
@@ -168,7 +169,7 @@ def test_alter_sets_the_configuration_and_leaves_what_others_set() -> None:
     assert changed.configuration == {
         "delta.checkpointInterval": "9",
         "delta.enableExpiredLogCleanup": "false",
-        "tidelog.format": "1",
+        "tidelog.format": "2",
         "tidelog.topic.id": "id-1",
         "tidelog.partitions": "5",
         "tidelog.segment.ms": "9",

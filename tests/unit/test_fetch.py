@@ -6,10 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.logs import START_MS, Calls, add, apply_all, created, end_txn, entry, memory_lake, remove, values
+from support.logs import START_MS, Calls, add, apply_all, created, end_txn, entry, memory_lake, values
 from support.parquet import sealed_file
 
-from tidelog.log import fetch as fetching
 from tidelog.log import schema
 from tidelog.log.config import TopicConfig
 from tidelog.log.fetch import fetch, find_by_time, overlapping, plan_fetch
@@ -36,9 +35,9 @@ def put_segment(storage: MemoryStorage, path: str, rows: list[tuple[int, int]]) 
     return len(data)
 
 
-# A partition: segments of (records as gaps of positions and timestamps); maybe another engine rewrote some.
+# A partition: segments of (records as gaps of positions and timestamps).
 RECORDS = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 50)), min_size=1, max_size=6)
-SEGMENTS = st.lists(st.tuples(RECORDS, st.sampled_from(["dense", "compacted", "foreign", "two files"])), max_size=6)
+SEGMENTS = st.lists(st.tuples(RECORDS, st.sampled_from(["dense", "compacted"])), max_size=6)
 
 
 class Partition:
@@ -59,13 +58,6 @@ class Partition:
             stats = stats_json(len(placed), position, min(times), max(times))
             own = add(0, base, end, f"f{i}", stats=stats, size=put_segment(self.storage, f"f{i}", placed))
             entries.append(entry(len(entries), own, end_txn(0, end)))
-            if kind == "foreign":
-                again = add(0, base, None, f"f{i}-again", size=put_segment(self.storage, f"f{i}-again", placed[::-1]))
-                entries.append(entry(len(entries), remove(own), again, request=None))
-            elif kind == "two files":
-                sizes = [put_segment(self.storage, f"f{i}-{part}", placed["ab".index(part) :: 2]) for part in "ab"]
-                parts = [add(0, base, None, f"f{i}-{part}", size=n) for part, n in zip("ab", sizes, strict=True)]
-                entries.append(entry(len(entries), remove(own), *parts, request=None))
             self.records += [(base + p, t) for p, t in placed]
             base = end
         self.end = base
@@ -155,21 +147,6 @@ def test_batches_come_one_by_one() -> None:
     assert calls.take() == ["get"]
     next(batches)
     assert calls.take() == ["get"]
-
-
-def test_another_engines_files_of_one_base_are_one_sorted_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [((1, 10), (1, 20), (1, 30), (1, 40)), "two files"]
-    p = Partition([rows], 0)
-    groups: list[int] = []
-    original = fetching._read_group
-
-    def counted(storage: Any, folder: str, group: list[Any], *more: Any) -> Any:
-        groups.append(len(group))
-        return original(storage, folder, group, *more)
-
-    monkeypatch.setattr(fetching, "_read_group", counted)
-    assert [b.column("offset").to_pylist() for b in p.fetch(None, None)] == [[0, 1, 2, 3]]
-    assert groups == [2]
 
 
 #   [0 A 5)[5 B 8)   [8 C 9)

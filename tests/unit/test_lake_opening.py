@@ -91,13 +91,22 @@ def test_two_who_create_a_lake_at_once_get_one() -> None:
 
 
 BAD_FILES: dict[str, tuple[bytes, type[Exception], str]] = {
-    "a newer format": (b'{"format":2,"config":{}}', UnsupportedFormatError, "format version 2.*Upgrade tidelog"),
-    "no JSON": (b'{"format":1', UnsupportedFormatError, "is not what tidelog writes there"),
+    "a newer format": (
+        b'{"format":3,"config":{}}',
+        UnsupportedFormatError,
+        "lake at .* has on-disk format 3; this tidelog reads and writes format 2 and no other. Upgrade tidelog",
+    ),
+    "an older format": (
+        b'{"format":1,"config":{}}',
+        UnsupportedFormatError,
+        "has on-disk format 1; .* Use the tidelog that wrote it, or produce its records to a new lake",
+    ),
+    "no JSON": (b'{"format":2', UnsupportedFormatError, "is not what tidelog writes there"),
     "empty": (b"", UnsupportedFormatError, "is not what tidelog writes there"),
     "a list": (b"[]", UnsupportedFormatError, "is not what tidelog writes there"),
     "no format": (b"{}", UnsupportedFormatError, "is not what tidelog writes there"),
     "a bad value": (
-        orjson.dumps({"format": 1, "config": {"num.partitions": "0"}}),
+        orjson.dumps({"format": 2, "config": {"num.partitions": "0"}}),
         InvalidConfigError,
         r"__lake\.json: Invalid value 0 for configuration num\.partitions.*Correct it in that file",
     ),

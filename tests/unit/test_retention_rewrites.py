@@ -203,22 +203,16 @@ def test_another_life_of_the_topic_is_refused() -> None:
 # --- which segments ----------------------------------------------------------------------------------------
 
 
-def test_runs_end_at_holes_and_at_what_another_engine_wrote() -> None:
+def test_runs_end_at_holes() -> None:
     state = apply_all(
         TopicState(),
         [
             created(partitions=1),
-            entry(1, add(0, 0, 10), add(0, 10, 20), add(0, 20, 30), add(0, 30, 40), add(0, 40, 50), end_txn(0, 50)),
-            entry(2, Remove("partition=0/0-10-20.parquet", 0, 10, 100, 0, True), request=None),
-            entry(
-                3,
-                Remove("partition=0/0-30-40.parquet", 0, 30, 100, 0, True),
-                add(0, 30, None, path="foreign.parquet"),
-                request=None,
-            ),
+            entry(1, add(0, 0, 10), add(0, 10, 20), add(0, 20, 30), add(0, 30, 40), end_txn(0, 40)),
+            entry(2, Remove("partition=0/0-10-20.parquet", 0, 10, 100, 0, True)),
         ],
     )
-    assert [[s.base_offset for s in run] for run in runs(state, 0)] == [[0], [20], [40]]
+    assert [[s.base_offset for s in run] for run in runs(state, 0)] == [[0], [20, 30]]
 
 
 @pytest.mark.parametrize(

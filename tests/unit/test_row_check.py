@@ -1,5 +1,7 @@
 """`check` and its repair on tables of rows: a healthy one is green, a torn commit comes back whole."""
 
+import orjson
+import pytest
 from support.damages_rows import grouped, path
 from support.logs import put_checkpoint
 from support.patients import Patient
@@ -7,6 +9,7 @@ from support.patients import Patient
 from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.check import Kind, check_lake, repair
+from tidelog.log.errors import ForeignEntryError
 from tidelog.log.layout import OFFSETS_TABLE, entry_path
 from tidelog.log.trim import trim
 
@@ -96,12 +99,16 @@ def test_a_lost_file_of_a_compaction_is_left_to_a_copy() -> None:
     assert "restore it from a copy" in done.refusals[0].why
 
 
-def test_another_engines_change_is_taken_out_again() -> None:
+def test_another_engines_change_is_taken_back() -> None:
     patient = grouped()
     before = patient.storage.get(f"{OFFSETS_TABLE}/{entry_path(1)}").splitlines()
     removed = before[0].replace(b'"add"', b'"remove"')
     info = b'{"commitInfo": {"operation": "DELETE", "engineInfo": "other"}}'
     patient.storage.put(f"{OFFSETS_TABLE}/{entry_path(4)}", b"\n".join([removed, info]) + b"\n")
-    assert Kind.ENTRY_BROKEN in {f.kind for f in patient.check().findings}
+    assert Kind.ENTRY_FOREIGN in {f.kind for f in patient.check().findings}
+    with pytest.raises(ForeignEntryError):
+        offset(patient)
     assert repair(patient.storage, execute=True, clock=patient.clock).report.green
+    taken_back = orjson.loads(patient.storage.get(f"{OFFSETS_TABLE}/{entry_path(5)}").splitlines()[0])
+    assert taken_back["add"]["partitionValues"] == {"base_offset": "0"}
     assert offset(patient) == 3

@@ -229,8 +229,8 @@ def end_is(end: int) -> Txn:
 @pytest.mark.parametrize(
     ("actions", "request_id", "rows", "why"),
     [
-        ([appended(2, 3), end_is(3)], None, (), "another engine"),
-        ([Remove("rows/y.parquet", NO_PARTITION, 0, 1, 0, True)], None, (), "another engine"),
+        ([appended(2, 3), end_is(3)], None, (), "not written by tidelog"),
+        ([Remove("rows/y.parquet", NO_PARTITION, 0, 1, 0, True)], None, (), "not written by tidelog"),
         ([appended(2, 3), end_is(3)], "r", (), "appends 1 rows, and says 0"),
         ([appended(2, 4), end_is(4)], "r", ({"key": "a"},), "appends 2 rows, and says 1"),
         ([], "r", ({"key": "a"},), "appends 0 rows, and says 1"),

@@ -1,6 +1,6 @@
 """A topic's state: the same from its entries one by one as from a checkpoint and the entries after it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
 
 from tidelog.log import layout
-from tidelog.log.actions import Action, Add, Entry, Metadata, Remove, Txn, encode_entry
+from tidelog.log.actions import Action, Add, Entry, Metadata, Remove, Touched, Txn, decode_entry, encode_entry
 from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.checkpoints import checkpoints_from, read_checkpoint
 from tidelog.log.config import LakeConfig, TopicConfig
@@ -21,6 +21,7 @@ from tidelog.log.decisions import decide_create, decide_delete
 from tidelog.log.lazy_list import LazyList
 from tidelog.log.state import Segment, TopicState
 from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
+from tidelog.log.taking_back import take_back
 from tidelog.log.topic_log import table_properties, verify_restored
 from tidelog.log.verify import verify_entry
 
@@ -39,8 +40,10 @@ class History:
         self.create()
         self.put(add(0, 0, 4, "first"), end_txn(0, 4))
 
-    def put(self, *actions: Action, own: bool = True) -> None:
-        one = entry(self.state.version + 1, *actions, request="r" if own else None)
+    def put(self, *actions: Action) -> None:
+        self.take(entry(self.state.version + 1, *actions, request="r"))
+
+    def take(self, one: Entry) -> None:
         verify_entry(self.state, one, "t")
         self.state.apply(one)
         self.entries.append(one)
@@ -99,7 +102,7 @@ class History:
         return p, live[low : low + self.number(1, 3)]
 
     def merge(self) -> None:
-        """Segments that lie end to end become one; a hole that another engine has left is no part of any."""
+        """Segments that lie end to end become one."""
         p, some = self.some()
         old = [s for i, s in enumerate(some) if all(b.base_offset <= a.end for a, b in pairwise(some[: i + 1]))]
         if old:
@@ -112,15 +115,16 @@ class History:
         start = self.number(self.state.start(p), self.state.end(p))
         self.put(*(gone(s) for s in self.state.live(p) if s.end <= start), start_txn(p, start))
 
-    def rewrite_by_another_engine(self) -> None:
-        """A DELETE: some files vanish, some come back as one or two without tags."""
-        p, old = self.some()
-        made = [
-            add(p, s.base_offset, None, f"part-{len(self.entries)}-{i}-{part}", modification_ms=s.modification_ms)
-            for i, s in enumerate(old)
-            for part in range(self.number(0, 2))
-        ]
-        self.put(*map(gone, old), *made, own=False)
+    def another_engine_comes_in(self) -> None:
+        """Some segments vanish, other files, ids and metaData come; all that is taken back, sooner or later."""
+        for _ in range(self.number(1, 3)):
+            some: list[dict[str, Any]] = [{"remove": {"path": s.path}} for s in self.some()[1]]
+            some += [{"add": {"path": self.path(0)}} for _ in range(self.number(0, 2))]
+            some += [{"txn": {"appId": self.draw(FOREIGN_IDS), "version": 3}} for _ in range(self.number(0, 1))]
+            some += [{"metaData": {"configuration": {}}}, {"protocol": {}}][: self.number(0, 2)]
+            self.take(foreign(self.state.version + 1, *some))
+        if self.state.foreign and (self.number(0, 3) or len(self.entries) < 8):
+            self.put(*take_back(self.state, START_MS))
 
     def configure(self) -> None:
         now = self.state.metadata
@@ -137,6 +141,8 @@ class History:
             self.create()
 
     def step(self) -> None:
+        if self.state.foreign:
+            return
         if not self.state.exists:
             self.create()
             return
@@ -144,11 +150,29 @@ class History:
             *[self.append] * 4,
             *[self.merge] * 2,
             self.retain,
-            self.rewrite_by_another_engine,
+            self.another_engine_comes_in,
             self.configure,
             self.delete_and_maybe_create,
         ]
         weighted[self.number(0, len(weighted) - 1)]()
+
+
+FOREIGN_IDS = st.sampled_from(["x", "tidelog/end/0", "tidelog/clean/x", "tidelog/sink/q", "tidelog/start/00"])
+
+
+def foreign(version: int, *bodies: dict[str, Any]) -> Entry:
+    return decode_entry(version, foreign_bytes(bodies), "here")
+
+
+def foreign_bytes(bodies: Iterable[dict[str, Any]]) -> bytes:
+    return b"\n".join(orjson.dumps(b) for b in ({"commitInfo": {}}, *bodies))
+
+
+def foreign_bodies(touched: Touched) -> list[dict[str, Any]]:
+    """What touches the same."""
+    files = [{"remove": {"path": file.path}} for file in touched.files]
+    ids = [{"txn": {"appId": app_id, "version": 3}} for app_id in touched.txns]
+    return [*files, *ids, *[{"metaData": {}}] * touched.metadata, *[{"protocol": {}}] * touched.protocol]
 
 
 def gone(segment: Segment) -> Remove:
@@ -170,16 +194,24 @@ def says(state: TopicState) -> dict[str, Any]:
 
 def store(storage: Storage, entries: list[Entry]) -> None:
     for one in entries:
-        body = one if one.info.request_id else None
-        data = encode_entry(one.actions, one.info)
-        if body is None:  # another engine's entry does not carry tidelog's own fields
-            *lines, last = data.splitlines(keepends=True)
-            info = orjson.loads(last)["commitInfo"]
-            data = b"".join(lines) + orjson.dumps({"commitInfo": {k: v for k, v in info.items() if k != "tidelog"}})
+        if one.info.request_id:
+            data = encode_entry(one.actions, one.info)
+        else:
+            data = foreign_bytes(foreign_bodies(one.touched) if one.touched else [])
         assert storage.put_if_absent(f"t/{layout.entry_path(one.version)}", data)
 
 
+def pinned(entries: list[Entry], version: int) -> int:
+    """The newest version up to this one that a checkpoint may hold: nothing in it waits to be taken back."""
+    state, newest = TopicState(), 0
+    for one in entries[: version + 1]:
+        state.apply(one)
+        newest = newest if state.foreign else one.version
+    return newest
+
+
 def from_checkpoint(storage: Storage, entries: list[Entry], version: int) -> TopicState:
+    version = pinned(entries, version)
     found = next(checkpoints_from(storage, "t", 0))
     assert found.version == version
     state = TopicState()
@@ -295,13 +327,6 @@ def test_a_rewrite_takes_its_place_among_the_others() -> None:
     state = apply_all(TopicState(), [created(), entry(1, *parts, end_txn(0, 5))])
     state.apply(entry(2, remove(parts[1]), remove(parts[2]), add(0, 1, 3)))
     assert [(s.base_offset, s.end) for s in state.live(0)] == [(0, 1), (1, 3), (3, 4), (4, 5)]
-
-
-def test_a_removal_that_names_no_partition_is_found_by_its_path() -> None:
-    old, other = add(0, 0, 5), add(1, 0, 2)
-    state = apply_all(TopicState(), [created(), entry(1, old, other, end_txn(0, 5), end_txn(1, 2))])
-    state.apply(entry(2, Remove(old.path, -1, -1, 0, 0, True), request=None))
-    assert [s.path for s in state.all_segments()] == [other.path]
 
 
 STATS: dict[str, tuple[str | None, tuple[int | None, int | None, int | None]]] = {

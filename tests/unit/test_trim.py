@@ -55,6 +55,15 @@ def test_plans(
     assert [layout.version_of(p) for p in by_kind] == gone
 
 
+def test_another_engines_file_of_the_same_version_tells_nothing_of_an_entrys_age() -> None:
+    listing = listed(EACH_SECOND, {20: 9})
+    compacted = ObjectInfo(f"{LOG}/{0:020d}.{19:020d}.compacted.json", 1, START_MS)
+    assert counted_ages_ms([*listing, compacted], -1, 1000) == counted_ages_ms(listing, -1, 1000)
+    assert ages_ms([compacted, *listing], -1, 10_000, Seen(30, START_MS)) == ages_ms(
+        listing, -1, 10_000, Seen(30, START_MS)
+    )
+
+
 AGES = st.lists(st.integers(0, 60), min_size=1, max_size=8).map(lambda ages: sorted(ages, reverse=True))
 
 
