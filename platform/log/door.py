@@ -229,7 +229,8 @@ class Door(Generic[S]):
         backoff = self._patience.first_backoff_s
         attached, lookup = Attachments(self.storage, self.folder), Lookup(self.storage, self.folder)
         with self.lock:
-            self._time.keep(self.storage, self.folder)
+            if self._state.version >= 0:  # what is refused leaves no folder behind
+                self._time.keep(self.storage, self.folder)
             ahead = self._goes_ahead(request)
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen

@@ -343,7 +343,8 @@ class Topic(TopicTables):
         if wait_s:
             clock.sleep(wait_s)
         by_committer = self.config().timestamp_type == LOG_APPEND_TIME
-        now_ms = self.now_ms()
+        self._lake.time.keep(self._lake.storage, self.folder)
+        now_ms = self._lake.time.now_ms()
 
         def decide(state: TopicState) -> Outcome[Ranges]:
             if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:

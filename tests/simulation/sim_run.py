@@ -19,6 +19,7 @@ from sim_running import Planted, repeat, staged
 from sim_world import App, Plan, Role, World
 
 from tidelog.log import door, upkeep
+from tidelog.log.store_time import MOST_OFF_MS
 from tidelog.log.trim import GAPS_IN_AN_AGE, trim
 
 SETTLE_S = 200.0
@@ -106,7 +107,12 @@ class _Director:
 
     def _jump(self) -> None:
         """The wall clock jumps; the elapsed clock never does."""
-        self._world.wall_jump_ms += self._rng.choice([-30_000, -5_000, 5_000, 60_000, 3_600_000])
+        world = self._world
+        jumped_ms = world.wall_jump_ms + self._rng.choice([-30_000, -5_000, 5_000, 60_000, 3_600_000])
+        # Beside a store with a clock of its own a writer is refused when its clock is an hour off.
+        world.wall_jump_ms = (
+            jumped_ms if world.plan.on_disk else max(min(jumped_ms, MOST_OFF_MS // 2), -MOST_OFF_MS // 2)
+        )
         self._world.history.note(f"JUMP to {self._world.wall_jump_ms}")
 
     def _cut_off(self) -> None:
