@@ -1,5 +1,6 @@
 """The command line as a process: pipes, signals, terminals, what it loads."""
 
+import json
 import os
 import pty
 import signal
@@ -125,7 +126,11 @@ def test_output_that_can_not_be_written_is_an_error(lake, args):
     with open("/dev/full", "wb") as full:
         code, _, err = finished(*args, "--lake", lake, stdout=full)
     assert code == 1
-    assert err == "error: No space left on device. The operating system refused; correct that and try again.\n"
+    words = "No space left on device. The operating system refused; correct that and try again."
+    if "json" in args:
+        assert json.loads(err)["error"]["message"] == words
+    else:
+        assert err == f"error: {words}\n"
 
 
 # --- signals -----------------------------------------------------------------------------------------------
