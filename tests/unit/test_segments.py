@@ -354,10 +354,8 @@ def test_a_file_of_another_writer_reads_with_a_segments_types(how: str) -> None:
         table = table.set_column(4, "timestamp", table.column("timestamp").cast(pa.timestamp("ns")))
     if how == "views":
         table = table.set_column(2, "value", table.column("value").cast(pa.binary_view()))
-    sink = io.BytesIO()
-    pq.write_table(table, sink, **VARIANTS[how])
     storage = MemoryStorage("m")
-    storage.put("t/s.parquet", sink.getvalue())
+    storage.put("t/s.parquet", sealed_file(table, **VARIANTS[how]))
     of = segment(3)
     (batch,) = read_segment(storage, "t", sized(storage, of), 100, 103, schema.SEGMENT.names)
     assert batch.schema.types == schema.SEGMENT.types

@@ -217,7 +217,7 @@ BODIES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.lists(BODIES, max_size=4), min_size=1, max_size=4))
 def test_other_engines_see_what_was_there_before(entries: list[list[dict[str, Any]]]) -> None:
     state, delta = topic(), Delta(topic())
