@@ -17,6 +17,11 @@ ORPHAN_AGE_MS = 3_600_000
 # tidelog's own names of data files; whatever else lies in the folder is another engine's.
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN = re.compile(rf"(?:partition=\d+|rows)/(\d+)-{_UUID}(?:_\d+-{_UUID})?\.parquet")
+# What other engines name the files that they write, before the protocol makes them refuse to commit.
+_OTHERS = re.compile(
+    r"(?:(?:partition|base_offset)=[^/]+/)*"
+    rf"(?:\.?part-\d+-[^/]+\.parquet(?:\.crc|#\d+)?|deletion_vector_{_UUID}\.bin)"
+)
 _PARTITION = re.compile(r"partition=(\d+)/")
 
 
@@ -95,7 +100,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """A file that is deleted: `why` is "removed" (by the log) or "orphan" (of a writer that never committed it)."""
+    """A file that is deleted: `why` is "removed" (by the log) or "orphan" (of a writer that never committed it).
+
+    A writer may be another engine, which the table's protocol refuses.
+    """
 
     path: str
     size: int
@@ -114,7 +122,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """`floor`: the purge floor without which the orphans must stay, None when there are none."""
+    """`floor`: the purge floor without which tidelog's own orphans must stay, None when there are none."""
 
     removed: tuple[Leaving, ...]
     orphans: tuple[Leaving, ...]
@@ -134,8 +142,9 @@ def plan_files(facts: Facts) -> PurgePlan:
         for path, info in sorted(facts.files.items())
         if path not in named and path not in kept.gone and _is_orphan(path, info, facts)
     )
-    floor = max((known_version(o.path) or 0 for o in orphans), default=-1) + 1
-    return PurgePlan(removed, orphans, _waiting(facts, {r.path for r in removed}), floor if orphans else None)
+    newest = max((v for o in orphans if (v := known_version(o.path)) is not None), default=None)
+    floor = None if newest is None else newest + 1
+    return PurgePlan(removed, orphans, _waiting(facts, {r.path for r in removed}), floor)
 
 
 def known_version(path: str) -> int | None:
@@ -152,8 +161,10 @@ def _is_orphan(path: str, info: ObjectInfo, facts: Facts) -> bool:
     known, times = known_version(path), facts.times
     age_ms = max(ORPHAN_AGE_MS, times.patience_ms)
     old = info.modified_ms <= times.now_ms - age_ms and info.modified_ms <= times.seen_ms
-    if known is None or not old or _spared(path, facts.spare):
+    if not old or _spared(path, facts.spare):
         return False
+    if known is None:  # no tidelog ever commits another engine's
+        return _OTHERS.fullmatch(path) is not None
     # One that knew more than the log says now is of a log that was taken back to an earlier copy.
     return known <= facts.head and all(known < version for version, _ in facts.holds)
 

@@ -307,7 +307,7 @@ class Purger:
         """Delete the plan's files, but those that the log turns out to name; returns what was deleted."""
         files = (*plan.removed, *plan.orphans)
         floor = plan.floor or 0
-        needed = set(self.needed(target.name, floor)) if plan.orphans else set()
+        needed = set(self.needed(target.name, floor)) if plan.floor is not None else set()
         if not files:
             return ()
         if target.door.refresh().exists:

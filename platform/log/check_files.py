@@ -25,14 +25,18 @@ class TopicFiles:
 
 
 def list_files(storage: Storage, topic: str) -> TopicFiles:
-    """List a topic's folder. Folders that start with `_` belong to the table's log and to tidelog."""
+    """List a topic's folder. Folders that start with `_` belong to the table's log and to tidelog.
+
+    Of hidden files only those count that Hadoop puts beside the ones that Spark writes.
+    """
     data: dict[str, ObjectInfo] = {}
     unfinished: list[ObjectInfo] = []
     folders = [topic]
     while folders:
         folder = folders.pop()
         for found in storage.list_after(folder):
-            if found.path.rpartition("/")[2][0] not in "._":
+            name = found.path.rpartition("/")[2]
+            if name[0] not in "._" or name.startswith(".part-"):
                 data[found.path.removeprefix(f"{topic}/")] = found
         folders.extend(f"{folder}/{name}" for name in storage.list_folders(folder) if name[0] not in "._")
         unfinished.extend(unfinished_in(storage, folder))

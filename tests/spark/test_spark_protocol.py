@@ -13,10 +13,14 @@ from support.careless_engines import careless
 from support.engine_tables import TABLES, fill_tables
 from support.spark_queries import AVAILABLE_NOW, Collected, append, fails_with, in_topic, source, texts
 
+from tidelog.groups.group_log import GroupLog
 from tidelog.log.check import check_lake, repair
 from tidelog.log.errors import ForeignEntryError
+from tidelog.log.holds import Holder
 from tidelog.log.lake import Lake
+from tidelog.retention.purging import Purger
 from tidelog.spark import read_topic
+from tidelog.transactions.transaction_log import TransactionLog
 
 VALUES = [f"v{i}" for i in range(6)]
 
@@ -117,6 +121,25 @@ def test_it_refuses_to(spark: SparkSession, made: Lake, write: Callable[[SparkSe
 def test_it_refuses_tables_of_rows_too(spark: SparkSession, made: Lake, name: str, write: str) -> None:
     with refused():
         WRITES[write](spark, f"{made.uri}/{name}")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_what_refused_writes_left_is_purged(spark: SparkSession, made: Lake, name: str) -> None:
+    folder = Path(made.uri.removeprefix("file://"), name)
+    before = {p for p in folder.rglob("*") if p.is_file()}
+    for write in ("insert", "delete rows"):
+        with refused():
+            WRITES[write](spark, str(folder))
+    left = {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p not in before}
+    assert left
+    later_ms = made.clock.now_ms() + 3 * 3_600_000
+    with Holder(made.storage, made.clock, made.ids, "purge") as holder:
+        purger = Purger(made, holder)
+        log = {TABLES[1]: GroupLog(made)._first, TABLES[2]: lambda: TransactionLog(made)._log}.get(name)
+        asked: dict[str, Any] = {"now_ms": later_ms, "dry_run": True}
+        done = purger.purge(name, **asked) if log is None else purger.purge_rows(log(), **asked)
+    assert left <= {d.path for d in done.deleted}
+    assert {d.why for d in done.deleted if d.path in left} == {"orphan"}
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -17,7 +17,8 @@ from tidelog.retention.purging import Purged, Purger
 MIN_AGE_MS = 10_000
 HOUR_S = 3600.0
 LEFT = ["2", "3", "4", "5"]
-FOREIGN = "partition=0/base_offset=0/part-00000-c000.zstd.parquet"
+STRANGER = "partition=0/base_offset=0/notes.parquet"
+REFUSED = "partition=0/base_offset=0/part-00000-6992039f-e942-4398-bfae-e4fb7893cd64.c000.snappy.parquet"
 
 
 def purge_once(lake: Lake, topic: str = "t", by: str = "purge", **options: object) -> Purged:
@@ -30,7 +31,7 @@ def purge_once(lake: Lake, topic: str = "t", by: str = "purge", **options: objec
 
 
 def resting_topic() -> tuple[Lake, FaultyStorage, FakeClock]:
-    """Topic "t", two hours at rest: records `LEFT` of "0" to "5", merged; an orphan; another engine's file."""
+    """Topic "t", two hours at rest: records `LEFT` of "0" to "5", merged; an orphan; a file of a stranger's."""
     lake, storage, clock = memory_lake()
     lake.create_topic("t", 1, config={"log.min.age.ms": str(MIN_AGE_MS), "file.delete.delay.ms": "1000"})
     topic = lake.topic("t")
@@ -38,8 +39,8 @@ def resting_topic() -> tuple[Lake, FaultyStorage, FakeClock]:
         topic.append(values(f"{i}"))
         clock.pass_s(1)
     stage(topic, "of a writer that was killed")
-    storage.put(f"t/{FOREIGN}", b"another engine's")
-    storage.sync([f"t/{FOREIGN}"])
+    storage.put(f"t/{STRANGER}", b"a stranger's")
+    storage.sync([f"t/{STRANGER}"])
     lake.delete_records("t", {0: 2})
     merge(lake, "t")
     clock.pass_s(2 * HOUR_S)

@@ -124,6 +124,18 @@ def removed_ago(ms: int) -> Gone:
 
 NOTHING = Kept(5, {}, {})
 A, FOREIGN = name(1), "partition=0/base_offset=0/part-00000-c000.zstd.parquet"
+UUID = "6992039f-e942-4398-bfae-e4fb7893cd64"
+OTHERS = [
+    f"partition=0/base_offset=0/part-00000-{UUID}-c000.zstd.parquet",
+    f"partition=0/base_offset=0/part-00000-{UUID}.c000.snappy.parquet",
+    f"partition=0/base_offset=0/.part-00000-{UUID}.c000.snappy.parquet.crc",
+    f"partition=0/base_offset=0/part-00000-{UUID}-c000.zstd.parquet#1",
+    f"partition=__HIVE_DEFAULT_PARTITION__/base_offset=__HIVE_DEFAULT_PARTITION__/part-00003-{UUID}.c000.parquet",
+    f"base_offset=7/part-00000-{UUID}.c000.snappy.parquet",
+    f"part-00000-{UUID}-c000.snappy.parquet",
+    f"deletion_vector_{UUID}.bin",
+]
+STRANGE = ["notes.txt", "partition=0/notes.parquet", f"backup/part-00000-{UUID}.c000.parquet", "part-1.parquet"]
 # Files {path: age}, what the log says, more -> what goes as removed, what as orphans, what waits.
 FILES: dict[str, tuple[dict[str, int], Kept, dict[str, object], list[str], list[str], list[str]]] = {
     "removed before all that is kept": ({A: OLD}, Kept(5, {}, {A: removed_ago(DELAY_MS)}), {}, [A], [], []),
@@ -133,7 +145,12 @@ FILES: dict[str, tuple[dict[str, int], Kept, dict[str, object], list[str], list[
     "removed, taken back, removed again": ({A: OLD}, Kept(5, {A: 7}, {A: removed_ago(OLD)}), {}, [], [], [A]),
     "removed and gone": ({}, Kept(5, {}, {A: removed_ago(OLD)}), {}, [], [], []),
     "another engine's, removed": ({FOREIGN: OLD}, Kept(5, {}, {FOREIGN: removed_ago(OLD)}), {}, [FOREIGN], [], []),
-    "another engine's, named by nobody": ({FOREIGN: OLD}, NOTHING, {}, [], [], []),
+    "another engine's, which it was refused to commit": ({FOREIGN: OLD}, NOTHING, {}, [], [FOREIGN], []),
+    "another engine's, at work": ({FOREIGN: YOUNG}, NOTHING, {}, [], [], []),
+    "another engine's, live": ({FOREIGN: OLD}, NOTHING, {"live": {FOREIGN}}, [], [], []),
+    "another engine's, of a partition that is spared": ({FOREIGN: OLD}, NOTHING, {"spare": frozenset({0})}, [], [], []),
+    "of any name of theirs": (dict.fromkeys(OTHERS, OLD), NOTHING, {}, [], sorted(OTHERS), []),
+    "of a name that is nobody's": (dict.fromkeys(STRANGE, OLD), NOTHING, {}, [], [], []),
     "named by nobody": ({A: OLD}, NOTHING, {}, [], [A], []),
     "live": ({A: OLD}, NOTHING, {"live": {A}}, [], [], []),
     "of a log that was taken back": ({name(6): OLD, name(7): OLD}, NOTHING, {"head": 6}, [], [name(6)], []),
@@ -164,7 +181,7 @@ def test_which_files_go(
     assert [r.path for r in plan.removed] == removed
     assert [o.path for o in plan.orphans] == orphans
     assert [w.path for w in plan.waiting] == waiting
-    assert (plan.floor is None) == (not orphans)
+    assert (plan.floor is None) == all(known_version(path) is None for path in orphans)
 
 
 def test_the_purge_floor_is_just_above_the_orphans() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from support.logs import Calls, memory_lake, open_lake, quiet, read, values
 from support.purges import (
-    FOREIGN,
     HOUR_S,
     LEFT,
     MIN_AGE_MS,
+    REFUSED,
+    STRANGER,
     data_files,
     everything_in,
     missing_files,
@@ -39,13 +40,29 @@ def live(lake: Lake) -> set[str]:
 def test_what_nobody_needs_goes() -> None:
     lake, storage, _ = resting_topic()
     before = data_files(storage)
-    assert len(before) == 9  # six appended, one merged, an orphan, another engine's
+    assert len(before) == 9  # six appended, one merged, an orphan, a stranger's
     done = purge_once(lake)
-    assert data_files(storage) == live(lake) | {FOREIGN}
+    assert data_files(storage) == live(lake) | {STRANGER}
     assert {d.path for d in done.deleted} == before - data_files(storage)
     assert sorted(d.why for d in done.deleted) == ["orphan"] + ["removed"] * 6
     assert (done.waiting, done.oldest, done.checkpoint, done.entries) == ((), 8, 8, 8)
     assert read(open_lake(storage, lake.clock), "t") == LEFT  # type: ignore[arg-type]
+
+
+def test_what_a_refused_write_left_goes_after_an_hour() -> None:
+    """Also where nothing else is to be deleted; it moves no purge floor."""
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t")
+    lake.topic("t").append(values("a"))
+    left = [REFUSED, REFUSED.replace("/part-", "/.part-") + ".crc", "part-00000-x.c000.snappy.parquet"]
+    for path in left:
+        storage.put(f"t/{path}", b"rows")
+    for passed_s, gone in ((HOUR_S - 60, []), (120, sorted(left))):
+        clock.pass_s(passed_s)
+        done = purge_once(open_lake(storage, clock))
+        assert ([d.path for d in done.deleted], done.floor) == (gone, None)
+    assert read(open_lake(storage, clock), "t") == ["a"]
+    assert missing_files(storage) == set()
 
 
 def test_a_purge_says_what_it_did_in_the_topics_history() -> None:
@@ -183,7 +200,7 @@ def test_a_deleted_topics_files_go_and_its_log_goes_on() -> None:
     assert purgeable(lake) == ["t"]
     assert lake.topics() == []
     done = purge_once(lake)
-    assert data_files(storage) == {FOREIGN}
+    assert data_files(storage) == {STRANGER}
     assert len(done.deleted) == 8
     assert newest_floor(storage, "t") == version - 1
     assert lake.log("t").door.refresh().version == version
@@ -239,7 +256,7 @@ def test_killed_anywhere_it_loses_nothing_and_the_next_one_finishes(killed_at: i
     clock.pass_s(600)  # a dead job's hold counts for nothing
     again = open_lake(storage, clock)
     purge_once(again)
-    assert data_files(storage) == live(again) | {FOREIGN}
+    assert data_files(storage) == live(again) | {STRANGER}
     assert missing_files(storage) == set()
     assert read(open_lake(storage, clock), "t") == LEFT
 
@@ -263,7 +280,7 @@ def test_two_at_once(overtaken_at: int) -> None:
     purge_once(lake)
     storage.hook = quiet
     purge_once(open_lake(storage, clock))
-    assert data_files(storage) == live(lake) | {FOREIGN}
+    assert data_files(storage) == live(lake) | {STRANGER}
     assert missing_files(storage) == set()
     assert read(open_lake(storage, clock), "t") == LEFT
 

@@ -2,7 +2,7 @@
 
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, quiet
-from support.purges import HOUR_S
+from support.purges import HOUR_S, REFUSED
 from support.row_tables import NAME, WORDS, put, words
 
 from tidelog.groups.group_log import GroupLog
@@ -36,6 +36,15 @@ def resting_table() -> tuple[Lake, FaultyStorage, FakeClock]:
     storage.put(f"{NAME}/{layout.rows_path(3, lake.ids.new())}", b"of a committer that was killed")
     clock.pass_s(2 * HOUR_S)
     return open_lake(storage, clock), storage, clock
+
+
+def test_what_a_refused_write_left_goes() -> None:
+    _, storage, clock = resting_table()
+    left = f"base_offset=0/{REFUSED.rpartition('/')[2]}"
+    storage.put(f"{NAME}/{left}", b"rows")
+    clock.pass_s(2 * HOUR_S)
+    assert left in {d.path for d in purge_rows(open_lake(storage, clock)).deleted}
+    assert words(open_lake(storage, clock).row_log(NAME, WORDS)) == {"k0": 18, "k1": 19, "k2": 17}
 
 
 def test_what_nobody_needs_goes() -> None:
