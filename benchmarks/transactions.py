@@ -11,7 +11,7 @@ from tidelog.clients.producer import Producer
 from tidelog.log.checkpoint_files import write_checkpoint
 from tidelog.log.errors import OutOfOrderSequenceError
 from tidelog.log.lake import Lake
-from tidelog.log.sequences import ProducerBatch, known_producers
+from tidelog.log.sequences import ProducerBatch
 from tidelog.log.staging import stage_records
 from tidelog.log.topic import Topic
 
@@ -20,7 +20,7 @@ _PARTITIONS = (1, 4)
 _RECORDS = 1_000
 _VALUE = b"v" * 100
 _WARMUP = 20
-_PRODUCERS = 100_000
+_PRODUCERS = 1_000_000
 _PRODUCERS_PER_ENTRY = 10_000
 _OPENINGS = 9
 
@@ -105,16 +105,16 @@ def _opening(plan: Plan) -> Row:
         lake = tidelog.Lake(uri, create=False)
         known = lake.topic("t").state()
         times_s.append(time.perf_counter() - began)
-        if len(known_producers(known)) != _PRODUCERS:
+        if len(known.producers) != _PRODUCERS:
             raise RuntimeError("the opened topic does not remember its producers")
         _must_refuse_a_gap(lake)
         lake.close()
     p50 = percentile(times_s, 50)
     return Row(
         f"opening a topic that remembers {_PRODUCERS:,} idempotent producers, p50",
-        "≤ 1 s",
+        "≤ 1.5 s",
         f"{p50:.2f} s",
-        p50 <= 1,
+        p50 <= 1.5,
         {"s": summary(times_s)},
     )
 

@@ -4,12 +4,13 @@ from typing import Any
 
 from tidelog.clients.error_codes import NAMES, ErrorCodes, describe
 from tidelog.clients.message import Message
-from tidelog.log.errors import FencedInstanceError, InvalidUriError, LakeNotFoundError, TidelogError
+from tidelog.log.errors import FencedInstanceError, InvalidUriError, LakeFileLostError, LakeNotFoundError, TidelogError
 
 # Errors of tidelog's that Kafka's protocol has no code for, but librdkafka's own codes have.
 _LOCAL_CODES: dict[type[TidelogError], int] = {
     InvalidUriError: ErrorCodes._INVALID_ARG,
     LakeNotFoundError: ErrorCodes._INVALID_ARG,
+    LakeFileLostError: ErrorCodes._INVALID_ARG,
 }
 # After these the client can't go on, whichever call meets them.
 _FATAL = (FencedInstanceError,)

@@ -13,9 +13,13 @@ from tidelog.log.actions import Action, Add, Txn, decode_entry, parse_metadata, 
 from tidelog.log.add_columns import AddColumns, CheckpointActions
 from tidelog.log.checkpoint_rows import MARK
 from tidelog.log.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
-from tidelog.log.producer_memory import ProducerColumns, producer_columns
+from tidelog.log.producer_memory import ProducerColumns, joined, producer_columns
 from tidelog.log.sealed import open_parquet
 from tidelog.log.storage.port import ObjectInfo, Storage
+
+# The rows that make up state. So many are looked at at once: a large checkpoint is never in memory as a whole.
+_KINDS = ("txn", "add", "metaData", "protocol")
+_BATCH_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,8 @@ def read_checkpoint(storage: Storage, folder: str, checkpoint: Checkpoint) -> Ch
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
         try:
             with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
-                table = file.read(columns=["txn", "add", "metaData", "protocol"])
-            parts.append(_actions(table))
-            own = MARK in (table.schema.metadata or {})
+                parts.append(_actions(file.iter_batches(_BATCH_ROWS, columns=list(_KINDS))))
+                own = MARK in (file.schema_arrow.metadata or {})
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as e:
             raise CorruptLogError(
                 f"Checkpoint {path} can't be read: {e}. Earlier entries may be trimmed, so restore it from a copy;"
@@ -146,34 +149,46 @@ def _rows(table: pa.Table, column: str) -> pa.StructArray:
     return array.filter(array.is_valid())
 
 
-def _actions(table: pa.Table) -> CheckpointActions:
-    others: list[Action] = [parse_protocol(body) for body in _rows(table, "protocol").to_pylist()]
+def _actions(batches: Iterable[pa.RecordBatch]) -> CheckpointActions:
+    kept: dict[str, list[pa.StructArray]] = {kind: [] for kind in _KINDS}
+    producers: list[ProducerColumns] = []
+    for batch in batches:
+        for kind in _KINDS:  # one that is missing is an error: this is another kind of file
+            rows = batch.column(kind)
+            if rows.null_count == len(rows):
+                continue
+            rows = rows.filter(rows.is_valid()) if rows.null_count else rows
+            if kind == "txn":
+                found, rows = _split_txns(rows)
+                producers.extend(found)
+            kept[kind].append(rows)
+    others: list[Action] = [parse_protocol(body) for rows in kept["protocol"] for body in rows.to_pylist()]
     others.extend(
         parse_metadata({**body, "configuration": dict(body["configuration"] or [])})
-        for body in _rows(table, "metaData").to_pylist()
+        for rows in kept["metaData"]
+        for body in rows.to_pylist()
     )
-    producers, txns = _split_txns(_rows(table, "txn"))
-    for app_id, version, updated in _columns(txns, "appId", "version", "lastUpdated"):
-        others.append(Txn(app_id, version, updated))
-    rows = _rows(table, "add")
-    columns = _add_columns(rows) or None
-    if columns is None:
-        others.extend(_adds(rows))
-    return CheckpointActions(others, columns, producers)
+    for rows in kept["txn"]:
+        for app_id, version, updated in _columns(rows, "appId", "version", "lastUpdated"):
+            others.append(Txn(app_id, version, updated))
+    adds = pa.concat_arrays(kept["add"]) if kept["add"] else None
+    columns = None if adds is None else _add_columns(adds)
+    if adds is not None and columns is None:
+        others.extend(_adds(adds))
+    return CheckpointActions(others, columns, joined(producers))
 
 
-def _split_txns(rows: pa.StructArray) -> tuple[ProducerColumns | None, pa.StructArray]:
-    """The producers as columns, and the other rows."""
+def _split_txns(rows: pa.StructArray) -> tuple[list[ProducerColumns], pa.StructArray]:
+    """The producers as columns, if there are any, and the other rows."""
     if not {"appId", "version", "lastUpdated"} <= {field.name for field in rows.type}:
-        return None, rows
+        return [], rows
     timed = pc.is_valid(rows.field("lastUpdated"))
     of_producers = pc.and_(pc.starts_with(rows.field("appId"), layout.PRODUCER_PREFIX), timed)
-    if not pc.any(of_producers, min_count=0).as_py():
-        return None, rows
     found = rows.filter(of_producers)
-    return producer_columns(*(found.field(name) for name in ("appId", "version", "lastUpdated"))), rows.filter(
-        pc.invert(of_producers)
-    )
+    if not len(found):
+        return [], rows
+    columns = producer_columns(*(found.field(name) for name in ("appId", "version", "lastUpdated")))
+    return [columns], rows.filter(pc.invert(of_producers))
 
 
 def _columns(rows: pa.StructArray, *names: str) -> Any:

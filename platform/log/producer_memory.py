@@ -4,7 +4,7 @@ A checkpoint's rows stay columns: a million producers that came and went cost a 
 Whatever is older than a time that the caller gives is expired, whether it is still held or not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
@@ -90,6 +90,18 @@ def producer_columns(app_ids: pa.Array, versions: pa.Array, updated: pa.Array) -
     parts = pc.split_pattern(app_ids, "/")
     producer_id, partition = (pc.list_element(parts, _PREFIX_SLASHES + at).cast(pa.int64()) for at in (0, 1))
     return ProducerColumns(producer_id.to_numpy(), partition.to_numpy(), versions.to_numpy(), updated.to_numpy())
+
+
+def joined(parts: Sequence[ProducerColumns]) -> ProducerColumns | None:
+    """The rows of all of them; None where there is none."""
+    if not parts:
+        return None
+    return ProducerColumns(
+        np.concatenate([part.producer_id for part in parts]),
+        np.concatenate([part.partition for part in parts]),
+        np.concatenate([part.version for part in parts]),
+        np.concatenate([part.updated_ms for part in parts]),
+    )
 
 
 class ProducerMemory:

@@ -116,6 +116,7 @@ def test_errors_travel_between_processes():
         (errors.ContendedLogError("busy"), KafkaError.REQUEST_TIMED_OUT, True),
         (errors.OutcomeUnknownError("silence", request_id="r"), KafkaError.REQUEST_TIMED_OUT, True),
         (errors.LakeNotFoundError("where"), KafkaError._INVALID_ARG, False),
+        (errors.LakeFileLostError("where"), KafkaError._INVALID_ARG, False),
         (errors.TidelogError("?"), KafkaError.UNKNOWN, False),
     ],
 )
