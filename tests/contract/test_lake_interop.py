@@ -114,7 +114,9 @@ def test_awkward_folders(tmp_path: Path, name: str) -> None:
             lake.topic("t").append(some(1))
     with Lake(str(tmp_path / name / "lake"), create=False) as again:
         log = tmp_path / name / "lake/t/_delta_log"
-        assert [p.name for p in log.glob("*.checkpoint.parquet")] == [f"{8:020d}.checkpoint.parquet"]
+        # A little behind the head, as it was when the background came to it.
+        [checkpoint] = log.glob("*.checkpoint.parquet")
+        assert int(checkpoint.name[:20]) in range(8, 11)
         assert len(by_tidelog(again)) == 12
         assert by_deltalake(again) == by_tidelog(again)
 

@@ -48,6 +48,10 @@ class DatedStorage(ObjectStorage):
             yield file
         self.stored_ms[path] = self.clock.now_ms()
 
+    def head(self, path: str) -> ObjectInfo:
+        found = super().head(path)
+        return ObjectInfo(found.path, found.size, self.stored_ms[path])
+
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         for found in super().list_after(folder, after):
             yield ObjectInfo(found.path, found.size, self.stored_ms[found.path])
