@@ -55,6 +55,24 @@ def test_a_commit_after_a_look_is_one_put() -> None:
     assert Log().commit() == [PUT]
 
 
+def test_an_entry_whose_first_put_had_no_answer_does_not_show_where_the_head_was() -> None:
+    """Another attempt of it may have been there, and gone, before the one that was answered: the head is looked at."""
+    log = Log()
+    unanswered: list[str] = []
+
+    def lose_the_first(method: str, path: str, phase: str) -> None:
+        if (method, phase) == (PUT, "before") and not unanswered:
+            unanswered.append(path)
+            log.clock.pass_s(3)
+            raise StorageUnavailableError("no answer")
+        log.calls(method, path, phase)
+
+    log.storage.hook = lose_the_first
+    assert log.commit() == [PUT]
+    assert unanswered
+    assert log.commit() == [LOOK, PUT]
+
+
 def test_commits_one_after_another_never_look() -> None:
     """Each entry that is created shows where the head was."""
     log = Log()
