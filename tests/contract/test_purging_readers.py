@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from support.logs import read, stage, values
-from support.purges import missing_files, purge_once
+from support.purges import purge_once
 from support.rewrites import merge
 
 from tidelog.log.check import Severity, check_lake
@@ -67,38 +67,6 @@ def test_time_travel_reads_every_version_that_is_left(lake: Lake, tmp_path: Path
         rows(lake, 4)
     assert len(list((tmp_path / "t").glob("partition=*/*.parquet"))) == 3
     assert not check_lake(lake.storage, deep=True).of(Severity.ERROR)
-
-
-def test_what_deltalake_removed_goes_and_what_it_wrote_stays(lake: Lake, tmp_path: Path) -> None:
-    topic = lake.topic("t")
-    topic.append(values("0", "1", "2"))
-    DeltaTable(f"{lake.uri}/t").delete("position = 1")
-    topic.append(values("3"))
-    age(tmp_path / "t", HOUR_S, 3)
-    (tmp_path / "t" / "partition=0" / "part-00000-of-another-engine.parquet").write_bytes(b"unnamed")
-    assert [d.why for d in purge_once(lake).deleted] == ["removed"]
-    assert read(lake, "t") == ["0", "2", "3"]
-    assert rows(lake, 3) == ["0", "2", "3"]
-    assert (tmp_path / "t" / "partition=0" / "part-00000-of-another-engine.parquet").exists()
-    topic.append(values("4"))
-    forget(lake, "t", [b"nobody"])
-    lake.delete_records("t", {0: 3})
-    age(tmp_path / "t", HOUR_S, lake.topic("t").state().version)
-    assert len(purge_once(lake).deleted) == 1  # the file that deltalake wrote
-    assert read(lake, "t") == ["3", "4"]
-
-
-def test_deltalakes_own_restore_takes_files_back(lake: Lake, tmp_path: Path) -> None:
-    """A file that is removed and named again is no file to delete."""
-    topic = lake.topic("t")
-    topic.append(values("0", "1"))  # version 1
-    DeltaTable(f"{lake.uri}/t").delete("position = 1")  # 2
-    DeltaTable(f"{lake.uri}/t").restore(1)  # 3
-    age(tmp_path / "t", HOUR_S, 3)
-    done = purge_once(lake)
-    assert len(done.deleted) == 1
-    assert read(lake, "t") == rows(lake, 3) == ["0", "1"]
-    assert missing_files(lake.storage) == set()
 
 
 def test_forgetting_leaves_holes_that_deltalake_reads_around(lake: Lake, tmp_path: Path) -> None:
