@@ -11,7 +11,7 @@ from tidelog.log import schema
 from tidelog.log.errors import CorruptSegmentError
 from tidelog.log.lake import Lake
 from tidelog.log.segment_reading import read_segment
-from tidelog.log.state import Segment, TopicState
+from tidelog.log.state import Segment
 from tidelog.log.storage.port import Storage
 from tidelog.retention.carrying import KeepNothing
 from tidelog.retention.executors import LocalExecutor, Task
@@ -19,10 +19,6 @@ from tidelog.retention.rewrites import rewrite_codec, unit_of
 from tidelog.retention.rewriting import rewrite
 
 OPERATION = "GIVE UP"
-_SPLIT = (
-    "It can't be given up alone: another engine split a segment, and which of its offsets lie in which file is not"
-    " known. Restore the file, or delete_records up to the segment's end."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +53,22 @@ class GivenUp:
 def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) -> list[GivenUp]:
     """Give up those of a topic's live segments, by path, that can't be read; one that can be read is left as it is.
 
-    Without `execute` nothing is written. A segment that somebody rewrote or deleted meanwhile is not `done`, nor one of
-    several files that another engine split a segment into. Raises `StorageError` when the store does not say whether a
-    segment is there, and as `rewrite` does.
+    Without `execute` nothing is written. A segment that somebody rewrote or deleted meanwhile is not `done`. Raises
+    `StorageError` when the store does not say whether a segment is there, and as `rewrite` does.
     """
     opened = lake.topic(topic)
     state, config = opened.state(), opened.config()
     live = [segment for segment in state.all_segments() if segment.path in paths]
     lost = [(segment, why) for segment in live if (why := _why_lost(lake.storage, topic, segment))]
     done: set[str] = set()
-    alone = [segment for segment, _ in lost if not _is_split(state, segment)]
-    if execute and alone:
-        units = [unit_of(state, topic, [segment], config, rewrite_codec(config)) for segment in alone]
+    if execute and lost:
+        units = [unit_of(state, topic, [segment], config, rewrite_codec(config)) for segment, _ in lost]
         tasks = [Task(unit, KeepNothing()) for unit in units]
         rewriting = rewrite(
             lake, topic, tasks, LocalExecutor(lake.storage, lake.ids), operation=OPERATION, parameters={}
         )
         done = {segment.path for landed in rewriting.landed for segment in landed.unit.inputs}
-    return [
-        _given_up(topic, segment, f"{why} {_SPLIT}" if _is_split(state, segment) else why, segment.path in done)
-        for segment, why in lost
-    ]
-
-
-def _is_split(state: TopicState, segment: Segment) -> bool:
-    """Whether other files have the same base: an empty segment over its offsets would cover theirs, too."""
-    return sum(s.base_offset == segment.base_offset for s in state.live(segment.partition)) > 1
+    return [_given_up(topic, segment, why, segment.path in done) for segment, why in lost]
 
 
 def _why_lost(storage: Storage, topic: str, segment: Segment) -> str:

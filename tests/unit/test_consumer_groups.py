@@ -226,7 +226,7 @@ class TestFencing:
                     assert refused(call) == fenced
                 assert places(second.assignment()) == ALL
                 first.close()
-                second.commit(asynchronous=False)
+                second.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
 
     def test_on_commit_is_told_that_another_has_the_name(self, lake: Lake) -> None:
         told: list[KafkaError | None] = []

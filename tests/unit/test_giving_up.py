@@ -4,7 +4,7 @@ import pytest
 from support.logs import memory_lake, open_lake, read_offsets, values
 from support.patients import Patient
 
-from tidelog.log.check import Severity, check_lake
+from tidelog.log.check import check_lake
 from tidelog.log.errors import CorruptSegmentError, StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.log.state import Segment
@@ -88,25 +88,6 @@ def test_what_was_rewritten_meanwhile_is_left_alone(lake: Lake) -> None:
     lake.storage.hook = faster  # type: ignore[attr-defined]
     assert [given.done for given in give_up(lake, "t", [lost.path], execute=True)] == [False]
     assert read_offsets(lake, "t") == ALL[4:]
-
-
-def test_one_of_several_files_of_another_engine_at_one_base_is_left_alone() -> None:
-    """An empty segment over its offsets would cover the others' as well, and give these offsets twice."""
-    patient = Patient()
-    one = patient.lines(1)[0]["add"]
-    halves = []
-    for name in ("x", "y"):
-        path = f"partition=0/base_offset=0/{name}.parquet"
-        patient.put(path, patient.get(one["path"]))
-        halves.append({"add": {**one, "path": path, "tags": None, "stats": None}})
-    gone = {"path": one["path"], "partitionValues": one["partitionValues"], "dataChange": True}
-    patient.foreign(4, {"remove": gone}, *halves)
-    lost = "partition=0/base_offset=0/x.parquet"
-    patient.delete(lost)
-    (given,) = give_up(patient.reopened(), "orders", [lost], execute=True)
-    assert not given.done
-    assert "another engine split a segment" in given.why
-    assert [f.where for f in patient.check().findings if f.severity is Severity.ERROR] == [lost]
 
 
 def test_killed_anywhere_it_is_finished_by_the_next() -> None:

@@ -90,7 +90,7 @@ def test_what_was_known_counts_while_it_can_not_be_read(
     if spoil == "away":
         storage.hook = fails_reading
     elif spoil == "broken":
-        storage.inner.put("__lake.json", b'{"format": 1, "config": {"num.partitions": "0"}}')
+        storage.inner.put("__lake.json", lake_file.lake_file({"num.partitions": "0"}))
     else:
         storage.inner.delete("__lake.json")
     later(lake)

@@ -54,7 +54,8 @@ def test_a_lake_that_is_there_is_read_and_not_written():
             assert log_of(s3) == {path: data for path, data in before.items() if "_delta_log" in path}
             with pytest.raises(UnsafeStoreError):
                 lake.create_topic("u")
-        assert set(s3.objects) == set(before)
+        # What tells the store's time is put before anything of a log is.
+        assert {path for path in s3.objects if not path.endswith("/_tidelog/clock")} == set(before)
 
 
 def log_of(s3: SmallS3) -> dict[str, bytes]:
