@@ -84,7 +84,7 @@ def test_a_batch_that_broke_off_before_its_entry_is_run_again(
     lake.create_topic("out")
     rows = stream(spark, lake, subscribe="in", startingOffsets="earliest").selectExpr(VALUES)
 
-    with fails_with("LakeNotFoundError"):
+    with fails_with("LakeFileLostError"):
         run(rows, lake, "out", checkpoint, partitioner="losing_the_lake:before_the_commit")
     assert (in_topic(lake, "out"), len(data_files(lake, "out"))) == ([], 1)
 
