@@ -16,6 +16,7 @@ from groups_sim_world import SESSION_MS, TOPIC, GroupPlan, GroupsWorld, Program
 from sim_running import Planted, repeat, staged
 
 from tidelog.log import combining, door, upkeep
+from tidelog.log.store_time import MOST_OFF_MS
 
 # A dead leader's session, then that of whoever died with it unseen; and some rounds.
 HEALED_S = 2 * SESSION_MS / 1000 + 10
@@ -102,8 +103,9 @@ class _Director:
             self._world.start("new", groups_sim_actors.consumer, 0.0, static)
 
     def _jump(self) -> None:
-        """The wall clock jumps; the elapsed clock never does."""
-        self._world.wall_jump_ms += self._rng.choice([-30_000, 5_000, 3_600_000])
+        """The wall clock jumps; the elapsed clock never does. A writer whose clock is an hour off is refused."""
+        jumped_ms = self._world.wall_jump_ms + self._rng.choice([-30_000, 5_000, 3_600_000])
+        self._world.wall_jump_ms = max(min(jumped_ms, MOST_OFF_MS // 2), -MOST_OFF_MS // 2)
 
     def _cut_off(self) -> None:
         """A process loses its connection."""
