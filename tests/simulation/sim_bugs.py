@@ -7,11 +7,11 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.log import lake, layout, topic, topic_log, upkeep
-from tidelog.log.actions import Add, decode_entry
+from tidelog.log import lake, topic, topic_log, upkeep
+from tidelog.log.actions import Add
 from tidelog.log.appends import decide_append
 from tidelog.log.door import Door
-from tidelog.log.errors import ObjectNotFoundError, OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.errors import OutcomeUnknownError
 from tidelog.log.group_commit import GroupCommit
 from tidelog.log.group_commit_parts import Group
 from tidelog.log.sequences import Sequences
@@ -60,25 +60,6 @@ def takes_its_own_success_for_somebody_elses() -> Iterator[None]:
         return found if found is pending.entry else None
 
     with patch.object(Door, "_put", never_ours):
-        yield
-
-
-@contextmanager
-def goes_on_to_the_next_version_after_an_unknown_outcome() -> Iterator[None]:
-    """A put without an answer counts as a lost race."""
-
-    def once(self: Any, request: str, pending: Any, again: bool, deadline: float) -> Any:
-        version = pending.entry.version
-        path = self.path(layout.entry_path(version))
-        try:
-            if self.storage.put_if_absent(path, pending.data):
-                return pending.entry
-            found = decode_entry(version, self.storage.get(path), path)
-        except (StorageUnavailableError, ObjectNotFoundError):
-            return None
-        return found if found.info.request_id == request else None
-
-    with patch.object(Door, "_put", once):
         yield
 
 
@@ -233,7 +214,6 @@ BUGS: dict[str, Planted] = {
     for planted in (
         keeps_its_offsets_after_a_lost_race,
         takes_its_own_success_for_somebody_elses,
-        goes_on_to_the_next_version_after_an_unknown_outcome,
         acknowledges_without_a_look_at_the_floors,
         goes_by_its_own_clocks_alone,
         deletes_before_it_publishes_the_floor,
