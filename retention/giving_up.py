@@ -5,7 +5,7 @@ like any other (docs/format.md, 5.4).
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tidelog.log import schema
 from tidelog.log.errors import CorruptSegmentError
@@ -38,16 +38,7 @@ class GivenUp:
 
     def to_dict(self) -> dict[str, object]:
         """For JSON."""
-        return {
-            "topic": self.topic,
-            "path": self.path,
-            "partition": self.partition,
-            "base_offset": self.base_offset,
-            "end": self.end,
-            "records": self.records,
-            "why": self.why,
-            "done": self.done,
-        }
+        return asdict(self)
 
 
 def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) -> list[GivenUp]:
