@@ -11,7 +11,7 @@ folder above up to the first one known to last were fsynced.
 import io
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import count
@@ -137,16 +137,19 @@ class LocalStorage:
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """The files directly in `folder` whose name sorts after `after`, in lexical order."""
+        found = self._entries(folder, lambda e: e.name > after and not is_unfinished(e.name) and is_file(e))
+        return self._infos(f"{folder}/" if folder else "", found)
+
+    def _entries(self, folder: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[os.DirEntry[str]]:
+        """What is wanted of a folder, by name; nothing of one that is not there."""
         check_folder(folder)
         try:
             with os.scandir(self._location(folder)) as entries:
-                found = [e for e in entries if e.name > after and not is_unfinished(e.name) and is_file(e)]
+                return sorted(filter(wanted, entries), key=lambda e: e.name)
         except FileNotFoundError:
-            found = []
+            return []
         except OSError as error:
             raise failed("list", self._location(folder), error) from error
-        found.sort(key=lambda e: e.name)
-        return self._infos(f"{folder}/" if folder else "", found)
 
     def _infos(self, prefix: str, entries: list[os.DirEntry[str]]) -> Iterator[ObjectInfo]:
         for entry in entries:
@@ -160,37 +163,15 @@ class LocalStorage:
 
     def list_folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder`, sorted, empty ones too."""
-        check_folder(folder)
-        try:
-            with os.scandir(self._location(folder)) as entries:
-                return sorted(e.name for e in entries if is_folder(e))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise failed("list", self._location(folder), error) from error
+        return [e.name for e in self._entries(folder, is_folder)]
 
     def strangers(self, folder: str) -> list[str]:
         """The names directly in `folder` of what is no object, sorted."""
-        check_folder(folder)
-        try:
-            with os.scandir(self._location(folder)) as entries:
-                return sorted(e.name for e in entries if not is_file(e))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise failed("list", self._location(folder), error) from error
+        return [e.name for e in self._entries(folder, lambda e: not is_file(e))]
 
     def unfinished(self, folder: str) -> list[ObjectInfo]:
         """The temporary files directly in `folder`; a process that died left them, or is writing them now."""
-        check_folder(folder)
-        try:
-            with os.scandir(self._location(folder)) as entries:
-                found = [e for e in entries if is_unfinished(e.name) and e.is_file(follow_symlinks=False)]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise failed("list", self._location(folder), error) from error
-        found.sort(key=lambda e: e.name)
+        found = self._entries(folder, lambda e: is_unfinished(e.name) and e.is_file(follow_symlinks=False))
         return list(self._infos(f"{folder}/" if folder else "", found))
 
     def discard_unfinished(self, path: str) -> None:
