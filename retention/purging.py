@@ -13,7 +13,6 @@ from urllib.parse import unquote
 
 from tidelog.log import layout, names
 from tidelog.log.actions import Remove, decode_entry
-from tidelog.log.check_files import TopicFiles, list_files, old_temporary_files
 from tidelog.log.checkpoints import whole_checkpoints
 from tidelog.log.config import TopicConfig
 from tidelog.log.door import SMALLEST_MIN_AGE_S, Door
@@ -30,6 +29,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.purging import AT_ONCE, READERS, Kept, newest_floor, read_kept
 from tidelog.log.row_log import RowLog
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
+from tidelog.log.topic_files import TopicFiles, list_files, old_temporary_files
 from tidelog.log.topic_log import stored_config
 from tidelog.log.trim import Seen, trim
 from tidelog.log.upkeep import Upkeep

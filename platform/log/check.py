@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from tidelog.log import layout, names
 from tidelog.log.check_config import check_lake_file
-from tidelog.log.check_files import check_temporary_files, unfinished_in
+from tidelog.log.check_files import check_temporary_files
 from tidelog.log.check_mend import Repair, mend
 from tidelog.log.check_repair import Refusal, Step
 from tidelog.log.check_report import (
@@ -31,6 +31,7 @@ from tidelog.log.clock import Clock, SystemClock
 from tidelog.log.errors import LakeNotFoundError, StorageError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Storage
+from tidelog.log.topic_files import unfinished_in
 
 __all__ = [
     "Finding",

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidelog.log import layout
-from tidelog.log.check_files import old_temporary_files, unfinished_in
 from tidelog.log.check_listing import list_log
 from tidelog.log.check_overlay import Overlay
 from tidelog.log.check_repair import Operation, Plan, Refusal, Scene, Step, plan_topic
@@ -13,14 +12,14 @@ from tidelog.log.check_report import Report
 from tidelog.log.check_rows import machine_of
 from tidelog.log.check_topic import read_log
 from tidelog.log.clock import Clock, SystemIds
-from tidelog.log.decisions import Outcome
+from tidelog.log.decisions import Outcome, decide_take_back
 from tidelog.log.door import Door
 from tidelog.log.errors import ObjectNotFoundError, StorageError
 from tidelog.log.lake_file import lake_file
 from tidelog.log.row_state import as_stored
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import LeavesUnfinished, Storage
-from tidelog.log.taking_back import decide_take_back
+from tidelog.log.topic_files import old_temporary_files, unfinished_in
 
 # Each round of steps lets the next one see further into the log; no lake needs more.
 _ROUNDS = 20

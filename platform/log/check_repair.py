@@ -16,7 +16,7 @@ from tidelog.log import layout, taking_back
 from tidelog.log.actions import Action, Add, Remove, decode_entry
 from tidelog.log.check_checkpoints import UNREADABLE, check_hint
 from tidelog.log.check_config import check_metadata
-from tidelog.log.check_files import TopicFiles, check_segments, old_temporary_files
+from tidelog.log.check_files import check_segments
 from tidelog.log.check_listing import LogFiles
 from tidelog.log.check_log import Break, LogWalk
 from tidelog.log.check_report import Kind, Severity
@@ -31,6 +31,7 @@ from tidelog.log.row_state import RowState, as_stored, shape_of
 from tidelog.log.sealed import open_parquet
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.log.topic_files import TopicFiles, old_temporary_files
 
 
 @dataclass(frozen=True, slots=True)

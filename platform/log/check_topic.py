@@ -8,7 +8,7 @@ from tidelog.log import layout, names
 from tidelog.log.check_checkpoints import check_hint
 from tidelog.log.check_config import check_metadata, topic_config
 from tidelog.log.check_deep import DeepCheck
-from tidelog.log.check_files import TopicFiles, check_leftovers, check_segments, check_temporary_files, list_files
+from tidelog.log.check_files import check_leftovers, check_segments, check_temporary_files
 from tidelog.log.check_intents import TRANSACTIONS, check_intents
 from tidelog.log.check_listing import LogFiles, list_log, newest_floor, taken_names
 from tidelog.log.check_log import LogWalk, walk_log
@@ -19,6 +19,7 @@ from tidelog.log.config import LakeConfig
 from tidelog.log.row_state import RowState, shape_of
 from tidelog.log.state import TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.log.topic_files import TopicFiles, list_files
 
 # A log that is trimmed while it is read is read again.
 _ATTEMPTS = 3

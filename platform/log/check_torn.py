@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.log.actions import Action, Add, CommitInfo, Remove, decode_entry, encode_entry
+from tidelog.log.decisions import REPAIR
 from tidelog.log.errors import CorruptLogError
-from tidelog.log.taking_back import REPAIR
 
 _INFO = b'{"commitInfo":'
 _ANY_INFO = b'{"commitInfo":{"tidelog":{"request":"","actions":1}}}'

@@ -22,10 +22,13 @@ from tidelog.log.errors import (
 )
 from tidelog.log.state import CONFIG_PREFIX, DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
 from tidelog.log.table_schema import TOPIC, TableShape
+from tidelog.log.taking_back import take_back
 
 R = TypeVar("R")
 
 MOST_PARTITIONS = 2**31 - 1
+# The operation of an entry that takes others back.
+REPAIR = "REPAIR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +253,10 @@ def move_starts(state: TopicState, starts: Mapping[int, int], now_ms: int) -> tu
             if s.end <= start
         )
     return tuple(actions)
+
+
+def decide_take_back(state: TopicState, now_ms: int) -> Outcome[None]:
+    """Take back what the entries at the head that tidelog did not write have changed; nothing when there is none."""
+    parameters = {"entries": ", ".join(str(entry.version) for entry in state.foreign)}
+    # The segments that come back are as durable as they were before.
+    return Outcome(take_back(state, now_ms), None, REPAIR, parameters=parameters, synced=True)

@@ -9,12 +9,9 @@ from dataclasses import replace
 
 from tidelog.log import layout
 from tidelog.log.actions import Action, Add, Entry, Remove, Txn
-from tidelog.log.decisions import Outcome
 from tidelog.log.errors import ForeignEntryError
 from tidelog.log.producer_memory import parse_app_id
 from tidelog.log.state import Segment, TopicState
-
-REPAIR = "REPAIR"
 
 
 def verify_none_is_foreign(state: TopicState, name: str) -> None:
@@ -35,13 +32,6 @@ def described(state: TopicState) -> str:
     which = f"Log entry {first} was" if first == last else f"Log entries {first} to {last} were"
     kinds = dict.fromkeys(entry.touched.by for entry in state.foreign if entry.touched is not None)
     return f"{which} not written by tidelog ({', '.join(kinds)})."
-
-
-def decide_take_back(state: TopicState, now_ms: int) -> Outcome[None]:
-    """Take back what the entries at the head that tidelog did not write have changed; nothing when there is none."""
-    parameters = {"entries": ", ".join(str(entry.version) for entry in state.foreign)}
-    # The segments that come back are as durable as they were before.
-    return Outcome(take_back(state, now_ms), None, REPAIR, parameters=parameters, synced=True)
 
 
 def take_back(state: TopicState, now_ms: int) -> tuple[Action, ...]:

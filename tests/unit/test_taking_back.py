@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry, metadata, remove, start_txn
 
 from tidelog.log.actions import Action, Add, Entry, Metadata, Protocol, Remove, Txn, decode_entry, encode_entry
+from tidelog.log.decisions import decide_take_back
 from tidelog.log.disk_format import PROTOCOL
 from tidelog.log.errors import CorruptLogError, ForeignEntryError
 from tidelog.log.state import TopicState
-from tidelog.log.taking_back import decide_take_back, take_back
+from tidelog.log.taking_back import take_back
 from tidelog.log.topic_log import topic_machine
 from tidelog.log.verify import verify_entry
 
