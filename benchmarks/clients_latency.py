@@ -12,9 +12,9 @@ from figures import Row, percentile, summary
 from plan import Plan
 
 import tidelog
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.producer import Producer
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.producer.producer import Producer
+from tidelog.clients.values.partitions import TopicPartition
 
 _WARMUP = 100
 

@@ -8,8 +8,8 @@ from figures import Row, percentile, summary
 from plan import Plan
 
 import tidelog
-from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.group_log import GroupLog
 
 _GROUPS = 50
 _WARMUP = 50

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from sparks import PARTITIONS, produce, seconds, session
 
 import tidelog
-from tidelog.jobs.spark_compaction import SparkCompactor
-from tidelog.retention.compacting import compact
+from tidelog.jobs.on_spark.compaction import SparkCompactor
+from tidelog.retention.compaction.run import compact
 from tidelog.spark import read_topic
 
 TOPIC = "keyed"

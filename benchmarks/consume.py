@@ -8,8 +8,8 @@ from figures import Row, summary
 from plan import Plan
 
 import tidelog
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.values.partitions import TopicPartition
 
 _PARTITIONS = 8
 _ENTRIES = 10

@@ -8,7 +8,7 @@ from figures import Row, interleaved, percentile, speed_ratio, summary
 from plan import Plan
 
 import tidelog
-from tidelog.clients.producer import Producer
+from tidelog.clients.producer.producer import Producer
 
 _RECORDS = 500_000
 _VALUE_BYTES = 100

@@ -6,7 +6,7 @@ from figures import Row
 from plan import Plan
 
 import tidelog
-from tidelog.clients.consumer import Consumer
+from tidelog.clients.consumer.consumer import Consumer
 
 _SETTLING_S = 3.0
 

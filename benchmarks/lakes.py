@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 import tidelog
-from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.segments import Staged
-from tidelog.log.staging import stage_records
+from tidelog.log.checkpoints.writing import write_checkpoint
+from tidelog.log.segments.staging import stage_records
+from tidelog.log.segments.writer import Staged
 
 RECORDS_PER_APPEND = 100
 VALUE_BYTES = 100

@@ -13,7 +13,7 @@ from figures import Row
 from plan import Plan
 
 import tidelog
-from tidelog.log.fetch import plan_fetch
+from tidelog.log.segments.fetch import plan_fetch
 from tidelog.sinks.options import parse_batch
 from tidelog.sinks.tasks import open_target, stage
 from tidelog.sources.tasks import ReadTask, read_task

@@ -14,7 +14,7 @@ from figures import Row
 from plan import Plan
 
 import tidelog
-from tidelog.clients.producer import Producer
+from tidelog.clients.producer.producer import Producer
 from tidelog.log.storage import MemoryStorage, ObjectInfo, Storage
 
 _CALL_S, _FAR_CALL_S = 0.06, 0.2

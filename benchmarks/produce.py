@@ -9,7 +9,7 @@ from figures import Row, interleaved, percentile, summary
 from plan import Plan
 
 import tidelog
-from tidelog.clients.producer import Producer
+from tidelog.clients.producer.producer import Producer
 
 _RECORDS = 1_000_000
 _TABLE_RECORDS = 4_000_000

@@ -13,10 +13,10 @@ from figures import Row, summary
 from plan import Plan
 
 import tidelog
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.leases import Leases
-from tidelog.groups.membership import Membership
-from tidelog.groups.membership_events import Assigned, Failed, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Failed, MemberConfig, Revoke
+from tidelog.groups.member.heartbeats import Leases
+from tidelog.groups.member.membership import Membership
+from tidelog.groups.store.group_log import GroupLog
 
 _MEMBERS = 10
 _PARTITIONS = 100

@@ -7,12 +7,12 @@ from figures import Row, percentile, summary
 from plan import Plan
 
 import tidelog
-from tidelog.clients.producer import Producer
-from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.errors import OutOfOrderSequenceError
+from tidelog.clients.producer.producer import Producer
+from tidelog.log.base.errors import OutOfOrderSequenceError
+from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.lake import Lake
-from tidelog.log.sequences import ProducerBatch
-from tidelog.log.staging import stage_records
+from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.segments.staging import stage_records
 from tidelog.log.topic import Topic
 
 # As many partitions as a topic has when nobody says, and more.

@@ -1,5 +1,5 @@
 """Consumer groups: who reads which partition, by Kafka's rules."""
 
-from tidelog.groups.assignors import ASSIGNORS, assign
+from tidelog.groups.assignors.assign import ASSIGNORS, assign
 
 __all__ = ["ASSIGNORS", "assign"]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidelog.groups.model import TopicPartition
-from tidelog.log.errors import InconsistentProtocolError
+from tidelog.log.base.errors import InconsistentProtocolError
 
 # The protocol type of consumers' groups.
 PROTOCOL_TYPE = "consumer"

@@ -9,13 +9,14 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, pairs, session
-from tidelog.cli.stopping import Stop
-from tidelog.cli.terminal import note
-from tidelog.jobs import moving_options as shared
-from tidelog.jobs.moving_columns import BadJson, Forms, KeyForm, ValueForm
-from tidelog.jobs.moving_export import (
+from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, pairs, session
+from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import note
+from tidelog.jobs.programs import lone_app, run_job
+from tidelog.jobs.transfer import options as shared
+from tidelog.jobs.transfer.columns import BadJson, Forms, KeyForm, ValueForm
+from tidelog.jobs.transfer.export import (
     Rows,
     SaveMode,
     Target,
@@ -26,11 +27,10 @@ from tidelog.jobs.moving_export import (
     write_batch,
     write_stream,
 )
-from tidelog.jobs.moving_failures import spark_failures_told
-from tidelog.jobs.moving_report import Moved, Place, batch_in_words
-from tidelog.jobs.programs import lone_app, run_job
-from tidelog.log.holds import Holder
+from tidelog.jobs.transfer.report import Moved, Place, batch_in_words
+from tidelog.jobs.transfer.spark_errors import spark_failures_told
 from tidelog.log.lake import Lake
+from tidelog.log.upkeep.holds import Holder
 from tidelog.spark import session as spark_session
 
 RECORDS = "Which records"

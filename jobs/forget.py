@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import typer
 
-from tidelog.cli.failures import EXIT_CODES
-from tidelog.cli.forget_options import (
+from tidelog.commands.failures import EXIT_CODES
+from tidelog.commands.forget_options import (
     ForgetDryRunOption,
     ForgetTopicsOption,
     KeyEncoding,
@@ -19,10 +19,10 @@ from tidelog.cli.forget_options import (
     WaitOption,
     keys_of,
 )
-from tidelog.cli.forgetting import forget_keys
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.forget_run import forget_keys
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.jobs.on_spark.executor import SparkExecutor
 from tidelog.jobs.programs import lone_app, run_job
-from tidelog.jobs.spark_executor import SparkExecutor
 from tidelog.spark.session import session as spark_session
 
 

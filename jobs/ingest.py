@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, pairs, session
-from tidelog.cli.stopping import Stop
-from tidelog.cli.terminal import note
-from tidelog.jobs import moving_options as shared
-from tidelog.jobs.moving_failures import spark_failures_told
-from tidelog.jobs.moving_ingest import Source, as_records, check_source, read, write_batch, write_stream
-from tidelog.jobs.moving_records import Wanted
-from tidelog.jobs.moving_report import Moved, Place, batch_in_words
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, pairs, session
+from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import note
 from tidelog.jobs.programs import lone_app, run_job
-from tidelog.log.errors import UnknownTopicError
+from tidelog.jobs.transfer import options as shared
+from tidelog.jobs.transfer.ingest import Source, as_records, check_source, read, write_batch, write_stream
+from tidelog.jobs.transfer.records import Wanted
+from tidelog.jobs.transfer.report import Moved, Place, batch_in_words
+from tidelog.jobs.transfer.spark_errors import spark_failures_told
+from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.spark import session as spark_session
 

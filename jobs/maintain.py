@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Sequence
 
-from tidelog.cli.maintain_options import ALL
+from tidelog.commands.maintain_options import ALL
 from tidelog.jobs.maintenance_job import maintenance_job
 from tidelog.jobs.programs import run_job
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import typer
 
-from tidelog.cli.failures import EXIT_CODES
-from tidelog.cli.maintain_options import (
+from tidelog.commands.failures import EXIT_CODES
+from tidelog.commands.maintain_options import (
     DryRunOption,
     EveryOption,
     NowOption,
@@ -18,11 +18,11 @@ from tidelog.cli.maintain_options import (
     TopicsOption,
     wanted,
 )
-from tidelog.cli.maintaining import carry_out
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.maintain_run import carry_out
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.jobs.on_spark.compaction import SparkCompactor
+from tidelog.jobs.on_spark.executor import SparkExecutor
 from tidelog.jobs.programs import lone_app
-from tidelog.jobs.spark_compaction import SparkCompactor
-from tidelog.jobs.spark_executor import SparkExecutor
 from tidelog.spark.session import session as spark_session
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import typer
 
-from tidelog.cli.failures import LoneCommand, exit_code_of
-from tidelog.cli.terminal import prose
+from tidelog.commands.failures import LoneCommand, exit_code_of
+from tidelog.commands.terminal import prose
 
 
 def lone_app(name: str, summary: str, command: Callable[..., None], example: str, exit_codes: str) -> typer.Typer:

@@ -7,9 +7,9 @@ by size, then by time. An expired newest one goes too, as Kafka rolls and then d
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidelog.log.config import TopicConfig
-from tidelog.log.decisions import Outcome, move_starts, require_topic
-from tidelog.log.state import Segment, TopicState
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.rules.topics import Outcome, move_starts, require_topic
+from tidelog.log.state.topic_state import Segment, TopicState
 
 # What the topic's history calls it.
 OPERATION = "RETENTION"

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.log.decisions import require_topic
-from tidelog.log.errors import ContendedLogError, InvalidRecordError
-from tidelog.log.holds import Holder
+from tidelog.log.base.errors import ContendedLogError, InvalidRecordError
 from tidelog.log.lake import Lake
-from tidelog.log.state import Segment, TopicState
-from tidelog.retention.carrying import DropKeys
-from tidelog.retention.executors import Executor, LocalExecutor, Task
-from tidelog.retention.purge_plans import Leaving, Waiting
-from tidelog.retention.purging import Needed, Purged, Purger, no_intents
-from tidelog.retention.rewrites import rewrite_codec, unit_of
-from tidelog.retention.rewriting import Rewriting, rewrite
+from tidelog.log.rules.topics import require_topic
+from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.upkeep.holds import Holder
+from tidelog.retention.purge.plan import Leaving, Waiting
+from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents
+from tidelog.retention.rewrites.commit import Rewriting, rewrite
+from tidelog.retention.rewrites.execute import DropKeys
+from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
+from tidelog.retention.rewrites.units import rewrite_codec, unit_of
 
 # So many passes at most, when others rewrite each time what was about to be rewritten.
 MOST_PASSES = 100

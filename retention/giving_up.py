@@ -7,16 +7,16 @@ like any other (docs/format.md, 5.4).
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
-from tidelog.log import schema
-from tidelog.log.errors import CorruptSegmentError
+from tidelog.log.base.errors import CorruptSegmentError
+from tidelog.log.delta import schema
 from tidelog.log.lake import Lake
-from tidelog.log.segment_reading import read_segment
-from tidelog.log.state import Segment
+from tidelog.log.segments.reader import read_segment
+from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.port import Storage
-from tidelog.retention.carrying import KeepNothing
-from tidelog.retention.executors import LocalExecutor, Task
-from tidelog.retention.rewrites import rewrite_codec, unit_of
-from tidelog.retention.rewriting import rewrite
+from tidelog.retention.rewrites.commit import rewrite
+from tidelog.retention.rewrites.execute import KeepNothing
+from tidelog.retention.rewrites.executors import LocalExecutor, Task
+from tidelog.retention.rewrites.units import rewrite_codec, unit_of
 
 OPERATION = "GIVE UP"
 

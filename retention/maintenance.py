@@ -12,30 +12,30 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from tidelog.log.config import TopicConfig
-from tidelog.log.decisions import Outcome
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     InvalidConfigError,
     ObjectNotFoundError,
     TidelogError,
     TopicChangedError,
     UnknownTopicError,
 )
-from tidelog.log.holds import Holder, Onlooker
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.group_ports import GroupUpkeep
 from tidelog.log.lake import Lake
-from tidelog.log.positions import GroupUpkeep
-from tidelog.log.row_log import RowLog
-from tidelog.log.state import ROWS, Segment, TopicState
-from tidelog.retention.clocks import clock_problem
-from tidelog.retention.compacting import CompactionReport, Compactor, LocalCompactor, compact
-from tidelog.retention.executors import Executor, LocalExecutor, Task
+from tidelog.log.rows.row_log import RowLog
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.state.topic_state import ROWS, Segment, TopicState
+from tidelog.log.upkeep.holds import Holder, Onlooker
+from tidelog.retention.compaction.run import CompactionReport, Compactor, LocalCompactor, compact
 from tidelog.retention.expiry import OPERATION as RETENTION
 from tidelog.retention.expiry import Expiry, decide_expiry, in_steps, kept_by_the_future, plan_expiry
 from tidelog.retention.merging import MOST_INPUTS, plan_merges, shape_of
-from tidelog.retention.purging import Needed, Purged, Purger, no_intents, purgeable
+from tidelog.retention.purge.clock_check import clock_problem
+from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents, purgeable
 from tidelog.retention.report import Failure, Merged, OffsetsReport, Report, Retained, TopicReport
-from tidelog.retention.rewrites import Unit, plan_cuts
-from tidelog.retention.rewriting import Rewriting, rewrite
+from tidelog.retention.rewrites.commit import Rewriting, rewrite
+from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
+from tidelog.retention.rewrites.units import Unit, plan_cuts
 
 R = TypeVar("R")
 

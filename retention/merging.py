@@ -7,10 +7,10 @@ every few minutes is written a few times in all, not once a run.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidelog.log.config import TopicConfig
-from tidelog.log.state import Segment, TopicState
-from tidelog.retention.compaction import cleanable
-from tidelog.retention.rewrites import Unit, rewrite_codec, runs, unit_of
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.retention.compaction.plan import cleanable
+from tidelog.retention.rewrites.units import Unit, rewrite_codec, runs, unit_of
 
 # So many segments become one at most: an entry that takes long to make loses every race against producers who append
 # all the time. What very many become is merged by the next pass.

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.retention.compacting import CompactionReport
+from tidelog.retention.compaction.run import CompactionReport
 from tidelog.retention.merging import Shape
-from tidelog.retention.purging import Purged
+from tidelog.retention.purge.run import Purged
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Source: `KafkaWriter.validateQuery` of Spark 4.2.
 
 from collections.abc import Iterable, Sequence
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.errors import InvalidOptionError
 from tidelog.sinks.options import SinkOptions
 
 HEADERS = "array<struct<key:string,value:binary>>"

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from tidelog.log.appends import Marker
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     DuplicateSegmentError,
     InvalidOptionError,
     OutcomeUnknownError,
@@ -12,8 +11,9 @@ from tidelog.log.errors import (
     StorageError,
     TidelogError,
 )
+from tidelog.log.delta.layout import TXN_PREFIX
 from tidelog.log.lake import Lake
-from tidelog.log.layout import TXN_PREFIX
+from tidelog.log.rules.appends import Marker
 from tidelog.log.shared import shared_storage
 from tidelog.log.topic import Topic
 from tidelog.sinks.intents import (
@@ -25,7 +25,7 @@ from tidelog.sinks.intents import (
     query_transactional_id,
     txn_transactional_id,
 )
-from tidelog.sinks.moving import goes_by_intents, marker_id, newest_by_markers
+from tidelog.sinks.markers import goes_by_intents, marker_id, newest_by_markers
 from tidelog.sinks.options import SinkOptions, Txn
 from tidelog.sinks.staged_files import Segments, delete, merged
 from tidelog.sinks.tasks import StagedTopics

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable
 
-from tidelog.log.errors import ContendedLogError, ProducerFencedError, StaleBatchError, TidelogError
+from tidelog.log.base.errors import ContendedLogError, ProducerFencedError, StaleBatchError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.sinks.staged_files import Segments, delete
 from tidelog.transactions.manager import Phase, TransactionManager

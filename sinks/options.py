@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tidelog.log.errors import InvalidOptionError
-from tidelog.log.partitioners import PARTITIONERS
+from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.records.partitioners import PARTITIONERS
 from tidelog.log.spark_options import (
     BOOTSTRAP_SERVERS,
     ignored_settings,
@@ -60,7 +60,7 @@ class SinkOptions:
     """What a query asks of the sink.
 
     `topic` wins over a column of that name. `compression` is the producer's codec, None when it names none.
-    `partitioner` is a name of `tidelog.log.partitioners`, or `module:function`. `include_timestamp` makes the
+    `partitioner` is a name of `tidelog.log.records.partitioners`, or `module:function`. `include_timestamp` makes the
     column `timestamp` count. `request_id` is the id that a batch write's entry carries, None for one of its own.
     `warnings` are for the caller to utter once. `store`: how to reach the lake's store.
     """

@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
-from tidelog.log.errors import InvalidOptionError
-from tidelog.log.partitioners import PARTITIONERS, Partitioner
+from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.records.partitioners import PARTITIONERS, Partitioner
 
 
 def load_partitioner(name: str) -> str | Partitioner:

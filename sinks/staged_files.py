@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from tidelog.log.errors import StorageError
-from tidelog.log.segments import Staged
+from tidelog.log.base.errors import StorageError
+from tidelog.log.segments.writer import Staged
 from tidelog.log.storage import Storage
 from tidelog.sinks.tasks import StagedTopics
 

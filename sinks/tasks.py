@@ -10,13 +10,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from tidelog.log.config import TopicConfig
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.door.presence import make_durable
 from tidelog.log.lake import Lake
-from tidelog.log.presence import make_durable
-from tidelog.log.schema import LOG_APPEND_TIME
-from tidelog.log.segments import Staged
-from tidelog.log.staging import WAITING_BYTES, Stager, Target, stage_records
+from tidelog.log.segments.staging import WAITING_BYTES, Stager, Target, stage_records
+from tidelog.log.segments.writer import Staged
 from tidelog.sinks.options import NULL_TOPIC, SinkOptions
 from tidelog.sinks.partitioner import load_partitioner
 

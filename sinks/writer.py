@@ -9,10 +9,10 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from tidelog.log.clock import SystemClock
-from tidelog.log.errors import InvalidOptionError, TidelogError
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.base.errors import InvalidOptionError, TidelogError
+from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
-from tidelog.log.shallow import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sinks import commits
 from tidelog.sinks.columns import check_columns

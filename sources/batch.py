@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
-from tidelog.log.clock import SystemIds
-from tidelog.log.shallow import shallow
+from tidelog.log.base.clock import SystemIds
+from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.filters import Wanted, wanted_by

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
-from tidelog.log import names
-from tidelog.log.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
-from tidelog.log.fetch import find_by_time
+from tidelog.log.base.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.lake import Lake
-from tidelog.log.state import Segment, TopicState
+from tidelog.log.rules import names
+from tidelog.log.segments.fetch import find_by_time
+from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.sources.limits import Limit, Position, among, bind, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from tidelog.log.state import Segment
+from tidelog.log.state.topic_state import Segment
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.planning import Range
 

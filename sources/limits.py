@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.spark_options import integer
 from tidelog.sources import texts
 from tidelog.sources.offset_json import (

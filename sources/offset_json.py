@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.spark_options import integer
 
 EARLIEST = -2

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tidelog.log.errors import DataLossError, TopicChangedError
+from tidelog.log.base.errors import DataLossError, TopicChangedError
 from tidelog.sources import texts
 from tidelog.sources.offset_json import Offsets, TopicPartition
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
-from tidelog.log.errors import InvalidOptionError
-from tidelog.log.shallow import shallow
+from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.base.shallow_errors import shallow
 from tidelog.sources.offset_json import JsonOffsets
 
 

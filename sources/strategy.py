@@ -6,7 +6,7 @@ Source: `ConsumerStrategy` of Spark 4.2's Kafka connector.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.errors import InvalidOptionError
 from tidelog.sources.offset_json import TopicPartition, parse_partitions
 from tidelog.sources.topic_patterns import compile_pattern, match_topics
 

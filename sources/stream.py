@@ -13,13 +13,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from tidelog.log.clock import SystemIds
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.clock import SystemIds
+from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.base.poll_backoff import Sparing
+from tidelog.log.base.shallow_errors import shallow
+from tidelog.log.group_ports import GroupPositions
 from tidelog.log.lake import Lake
-from tidelog.log.positions import GroupPositions
-from tidelog.log.shallow import shallow
 from tidelog.log.shared import shared_lake
-from tidelog.log.sparing import Sparing
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import depends_on_now
 from tidelog.sources.offset_json import JsonOffsets, Offsets, TopicPartition, from_json_offsets, to_json_offsets

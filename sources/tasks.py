@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
-from tidelog.log.fetch import FetchPlan, fetch, overlapping
-from tidelog.log.segments import ROW_GROUP_RECORDS
+from tidelog.log.segments.fetch import FetchPlan, fetch, overlapping
+from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.shared import shared_storage
-from tidelog.log.state import Segment
+from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
@@ -65,7 +65,7 @@ def _fetch_plan(part: Range, segments: Sequence[Segment]) -> FetchPlan:
 
 
 def read_task(task: InputPartition) -> Iterator[pa.RecordBatch]:
-    """The task's records as Arrow batches, columns as `tidelog.log.schema.RECORDS`.
+    """The task's records as Arrow batches, columns as `tidelog.log.delta.schema.RECORDS`.
 
     A record without headers has null in `headers`, whether its producer gave none or an empty list. Source:
     `KafkaRecordToRowConverter`.

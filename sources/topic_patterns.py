@@ -7,7 +7,7 @@ rewritten; the ones that would mean something else in Python are refused.
 import re
 from collections.abc import Iterable
 
-from tidelog.log.errors import InvalidOptionError
+from tidelog.log.base.errors import InvalidOptionError
 
 _ALPHA = "a-zA-Z"
 _CLASSES = {

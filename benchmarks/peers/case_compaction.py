@@ -23,8 +23,8 @@ from spark_systems import TOPIC, awaited, kafka_topic, new_lake, produce_kafka, 
 from sparks import PARTITIONS, keyed_records, produce, seconds
 
 import tidelog
-from tidelog.jobs.spark_compaction import SparkCompactor
-from tidelog.retention.compacting import Compactor, LocalCompactor, compact
+from tidelog.jobs.on_spark.compaction import SparkCompactor
+from tidelog.retention.compaction.run import Compactor, LocalCompactor, compact
 
 TITLE = "Key compaction"
 

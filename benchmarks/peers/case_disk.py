@@ -15,8 +15,8 @@ from peer import DELTA, KAFKA, TIDELOG, Peer, both, flushed
 from produce import keyed_records
 
 import tidelog
-from tidelog.cli.demo_data import as_records, load_flights
-from tidelog.cli.demo_lake import PARTITIONS
+from tidelog.cli.demo.flights import as_records, load_flights
+from tidelog.cli.demo.lake import PARTITIONS
 from tidelog.retention.maintenance import maintain
 
 TITLE = "Bytes on disk per record"

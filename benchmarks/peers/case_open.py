@@ -16,7 +16,7 @@ from peer import DELTA, KAFKA, TIDELOG, Peer, both, fill
 from produce import keyed_records
 
 import tidelog
-from tidelog.log.clock import SystemClock
+from tidelog.log.base.clock import SystemClock
 
 TITLE = "Opening a topic after many appends"
 CASE = "open after {:,} appends"

@@ -20,7 +20,7 @@ from spark_systems import (
 )
 from sparks import PARTITIONS
 
-from tidelog.cli.demo_data import load_flights
+from tidelog.cli.demo.flights import load_flights
 from tidelog.jobs.flight_delays import flights_frame
 
 TITLE = "Spark streaming read with an aggregation"

@@ -11,9 +11,9 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSp
 from leaders import await_leaders
 
 import tidelog
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.producer import Producer
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.producer.producer import Producer
+from tidelog.clients.values.partitions import TopicPartition
 
 TIDELOG, KAFKA, DELTA = "tidelog", "kafka", "delta"
 # Records that a producer may hold: all of a case's, so that no case measures how a full queue is waited for.

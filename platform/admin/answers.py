@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
-from tidelog.log.clock import Clock
-from tidelog.log.errors import TidelogError
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import TidelogError
 
 K = TypeVar("K")
 

@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions
 from tidelog.admin.topics import OffsetSpec
-from tidelog.clients.constants import OFFSET_END, OFFSET_INVALID
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.values.constants import OFFSET_END, OFFSET_INVALID
+from tidelog.clients.values.partitions import TopicPartition
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from typing import Final
 
 from tidelog.admin.configs import ConfigEntry, ConfigResource
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.log.config import LakeConfig, TopicConfig
-from tidelog.log.config_keys import Words
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.log.config.keys import Words
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
 
 _SOURCES: Final = {

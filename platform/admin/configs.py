@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import total_ordering
 
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
-from tidelog.clients.errors import KafkaError
+from tidelog.clients.values.errors import KafkaError
 
 
 @dataclass

@@ -14,14 +14,14 @@ from tidelog.admin.group_types import (
     MemberDescription,
 )
 from tidelog.clients.cluster import Node
-from tidelog.clients.errors import kafka_error
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.values.errors import kafka_error
+from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.leases import Leases
-from tidelog.groups.membership_watch import Bystander
+from tidelog.groups.member.failure_detector import Bystander
+from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, Phase
-from tidelog.log.errors import GroupNotFoundError, InconsistentProtocolError
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import GroupNotFoundError, InconsistentProtocolError
 from tidelog.log.lake import Lake
 
 STATES: Final[Mapping[Phase, ConsumerGroupState]] = {

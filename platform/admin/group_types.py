@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from tidelog.admin.enums import AclOperation, ConsumerGroupState, ConsumerGroupType
 from tidelog.clients.cluster import Node
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.partitions import TopicPartition
 
 
 @dataclass

@@ -9,8 +9,8 @@ from typing import Any, Final, NoReturn
 from tidelog.admin.access import AclBinding, AclBindingFilter, UserScramCredentialAlteration
 from tidelog.admin.checks import check_list
 from tidelog.admin.enums import ElectionType
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.partitions import TopicPartition
 
 _NO_RULES: Final = (
     "a lake has no users and no access rules of its own. Who may read and write it, its storage decides: set that there"

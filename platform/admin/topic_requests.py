@@ -17,15 +17,15 @@ from tidelog.admin.topics import (
     TopicPartitionInfo,
 )
 from tidelog.clients.cluster import Uuid, lake_node
-from tidelog.clients.errors import KafkaError, KafkaException, kafka_error
-from tidelog.clients.topic_partition import TopicPartition
-from tidelog.log import names
-from tidelog.log.config import TopicConfig
-from tidelog.log.decisions import decide_alter, decide_create
-from tidelog.log.errors import InvalidPartitionsError, TidelogError, UnknownPartitionError, UnknownTopicError
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.partitions import TopicPartition
+from tidelog.log.base.errors import InvalidPartitionsError, TidelogError, UnknownPartitionError, UnknownTopicError
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.door.topic_machine import check_name, table_properties
 from tidelog.log.lake import Lake
-from tidelog.log.state import Segment, TopicState
-from tidelog.log.topic_log import check_name, table_properties
+from tidelog.log.rules import names
+from tidelog.log.rules.topics import decide_alter, decide_create
+from tidelog.log.state.topic_state import Segment, TopicState
 
 
 def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:

@@ -6,9 +6,9 @@ from concurrent.futures import Executor
 from typing import Any
 
 from tidelog.aio.calls import AsyncClient, in_thread
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.consumer_core import Deadline, deadline, give_back, hurry
-from tidelog.clients.message import Message
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.consumer.core import Deadline, deadline, give_back, hurry
+from tidelog.clients.values.message import Message
 
 
 class AIOConsumer(AsyncClient):

@@ -7,10 +7,10 @@ from concurrent.futures import Executor
 from typing import Any, Final
 
 from tidelog.aio.calls import AsyncClient, in_thread
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.message import Message
-from tidelog.clients.producer import Producer
-from tidelog.clients.producer_records import NO_PARTITION
+from tidelog.clients.producer.producer import Producer
+from tidelog.clients.producer.records import NO_PARTITION
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.message import Message
 
 # A wait for statistics ends with it, or with the producer.
 _POLL_S: Final = 1.0

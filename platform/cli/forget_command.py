@@ -2,7 +2,7 @@
 
 import typer
 
-from tidelog.cli.forget_options import (
+from tidelog.commands.forget_options import (
     ForgetDryRunOption,
     ForgetTopicsOption,
     KeyEncoding,
@@ -12,7 +12,7 @@ from tidelog.cli.forget_options import (
     WaitOption,
     keys_of,
 )
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 
 
 def forget(
@@ -37,6 +37,6 @@ def forget(
     sought = keys_of(keys, key_file, key_encoding)
     with call.open_lake() as opened:
         # Arrow and the log: heavy, and not needed for --help.
-        from tidelog.cli.forgetting import forget_keys
+        from tidelog.commands.forget_run import forget_keys
 
         forget_keys(call, opened, topics, sought, dry_run=dry_run, wait=wait)

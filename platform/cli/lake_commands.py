@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli import views
-from tidelog.cli.failures import UsageProblemError
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
-from tidelog.cli.terminal import console, print_json, say
-from tidelog.cli.topic_commands import Config, changes_of
+from tidelog.cli.topic.commands import Config, changes_of
+from tidelog.commands import views
+from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
+from tidelog.commands.terminal import console, print_json, say
 
 lakes = typer.Typer(
     callback=remember, no_args_is_help=True, help="Show and change a lake's configuration, the defaults of its topics."
@@ -29,7 +29,7 @@ def describe(
     """Show a lake's address, the version of its format, the number of its topics, and its configuration."""
     call = session(context, lake, output, debug, store)
     # The log, which a help text need not wait for.
-    from tidelog.log.disk_format import FORMAT_VERSION
+    from tidelog.log.delta.disk_format import FORMAT_VERSION
 
     with call.open_lake() as opened:
         uri, config, count = opened.uri, opened.config(), len(opened.topics())

@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.check_command import check
-from tidelog.cli.consume_command import consume
-from tidelog.cli.demo_command import demo
-from tidelog.cli.failures import EXIT_CODES, CommandGroup, exit_code_of
+from tidelog.cli.check.command import check
+from tidelog.cli.consume.command import consume
+from tidelog.cli.demo.command import demo
 from tidelog.cli.forget_command import forget
-from tidelog.cli.group_commands import groups
+from tidelog.cli.group.commands import groups
 from tidelog.cli.lake_commands import lakes
 from tidelog.cli.maintain_command import maintain
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
-from tidelog.cli.perf_command import perf
-from tidelog.cli.produce_command import produce
-from tidelog.cli.terminal import prose
-from tidelog.cli.topic_commands import topics
-from tidelog.cli.transaction_commands import producers, transactions
+from tidelog.cli.perf.command import perf
+from tidelog.cli.produce.command import produce
+from tidelog.cli.topic.commands import topics
+from tidelog.cli.transaction.commands import producers, transactions
+from tidelog.commands.failures import EXIT_CODES, CommandGroup, exit_code_of
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.terminal import prose
 
 app = typer.Typer(
     name="tidelog",

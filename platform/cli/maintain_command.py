@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tidelog.cli.maintain_options import (
+from tidelog.commands.maintain_options import (
     DryRunOption,
     EveryOption,
     NowOption,
@@ -14,7 +14,7 @@ from tidelog.cli.maintain_options import (
     TopicsOption,
     wanted,
 )
-from tidelog.cli.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
 
 # Unix's scale from 0 to 19: producers and readers on this machine come first.
 NICENESS = 10
@@ -44,7 +44,7 @@ def maintain(
     _give_way()
     with call.open_lake() as opened:
         # Arrow, the groups and the scheduler: heavy, and not needed for --help.
-        from tidelog.cli.maintaining import carry_out
+        from tidelog.commands.maintain_run import carry_out
 
         carry_out(call, opened, asked)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidelog.admin.client import AdminClient
-    from tidelog.clients.consumer import Consumer
-    from tidelog.clients.deserializing_consumer import DeserializingConsumer
-    from tidelog.clients.errors import KafkaError, KafkaException
-    from tidelog.clients.message import Message
-    from tidelog.clients.producer import Producer
-    from tidelog.clients.serializing_producer import SerializingProducer
-    from tidelog.clients.topic_partition import TopicPartition
+    from tidelog.clients.consumer.consumer import Consumer
+    from tidelog.clients.consumer.deserializing import DeserializingConsumer
+    from tidelog.clients.producer.producer import Producer
+    from tidelog.clients.producer.serializing import SerializingProducer
+    from tidelog.clients.values.errors import KafkaError, KafkaException
+    from tidelog.clients.values.message import Message
+    from tidelog.clients.values.partitions import TopicPartition
 
 __all__ = [
     "AdminClient",
@@ -30,14 +30,14 @@ __all__ = [
 
 _HOMES = {
     "AdminClient": "tidelog.admin.client",
-    "Consumer": "tidelog.clients.consumer",
-    "DeserializingConsumer": "tidelog.clients.deserializing_consumer",
-    "KafkaError": "tidelog.clients.errors",
-    "KafkaException": "tidelog.clients.errors",
-    "Message": "tidelog.clients.message",
-    "Producer": "tidelog.clients.producer",
-    "SerializingProducer": "tidelog.clients.serializing_producer",
-    "TopicPartition": "tidelog.clients.topic_partition",
+    "Consumer": "tidelog.clients.consumer.consumer",
+    "DeserializingConsumer": "tidelog.clients.consumer.deserializing",
+    "KafkaError": "tidelog.clients.values.errors",
+    "KafkaException": "tidelog.clients.values.errors",
+    "Message": "tidelog.clients.values.message",
+    "Producer": "tidelog.clients.producer.producer",
+    "SerializingProducer": "tidelog.clients.producer.serializing",
+    "TopicPartition": "tidelog.clients.values.partitions",
 }
 
 

@@ -8,8 +8,8 @@ import base64
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidelog.clients.errors import KafkaError, kafka_error
-from tidelog.log.errors import TidelogError, UnknownTopicError
+from tidelog.clients.values.errors import KafkaError, kafka_error
+from tidelog.log.base.errors import TidelogError, UnknownTopicError
 from tidelog.log.lake import Lake
 
 BROKER_ID: Final = 0

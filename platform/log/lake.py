@@ -9,20 +9,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tidelog.log import layout, names
-from tidelog.log.checkpoint_files import Checkpointer, write_checkpoint
-from tidelog.log.clock import Clock, Ids, SystemClock, SystemIds
-from tidelog.log.config import LakeConfig, TopicConfig
-from tidelog.log.decisions import (
-    Outcome,
-    decide_alter,
-    decide_create,
-    decide_delete,
-    decide_delete_records,
-    require_topic,
-)
-from tidelog.log.door import Door
-from tidelog.log.errors import (
+from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
+from tidelog.log.base.errors import (
     InvalidConfigError,
     NotATopicError,
     PolicyViolationError,
@@ -30,19 +18,32 @@ from tidelog.log.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
-from tidelog.log.lake_file import LakeFile
-from tidelog.log.machine import Committed
-from tidelog.log.row_log import RowLog
-from tidelog.log.row_state import Fold, RowKind
-from tidelog.log.state import TopicState
+from tidelog.log.checkpoints.writing import Checkpointer, write_checkpoint
+from tidelog.log.config.lake_file import LakeFile
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.delta import layout
+from tidelog.log.door.contract import Committed
+from tidelog.log.door.door import Door
+from tidelog.log.door.rate_limit import Throttle
+from tidelog.log.door.topic_machine import check_name, stored_config, table_properties, topic_door
+from tidelog.log.rows.row_log import RowLog
+from tidelog.log.rows.state import Fold, RowKind
+from tidelog.log.rules import names
+from tidelog.log.rules.topics import (
+    Outcome,
+    decide_alter,
+    decide_create,
+    decide_delete,
+    decide_delete_records,
+    require_topic,
+)
+from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
-from tidelog.log.store_time import StoreTime
-from tidelog.log.throttle import Throttle
+from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.topic import Topic
-from tidelog.log.topic_log import check_name, stored_config, table_properties, topic_door
-from tidelog.log.upkeep import Upkeep, UpkeepRules
+from tidelog.log.upkeep.background import Upkeep, UpkeepRules
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)

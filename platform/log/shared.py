@@ -7,10 +7,10 @@ import os
 import threading
 from dataclasses import dataclass
 
-from tidelog.log import layout
-from tidelog.log.clock import SystemClock
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.base.poll_backoff import Sparing
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
-from tidelog.log.sparing import Sparing
 from tidelog.log.storage import Storage, open_storage
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 
-from tidelog.log.errors import InvalidConfigError, InvalidOptionError
+from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError
 from tidelog.log.storage.addresses import why_wrong
 from tidelog.log.storage.options import StoreOptions, store_options
 

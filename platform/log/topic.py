@@ -9,9 +9,26 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from tidelog.log import fetch, partitioners
-from tidelog.log.actions import Metadata
-from tidelog.log.appends import (
+from tidelog.log.base.clock import Clock, Ids
+from tidelog.log.base.errors import (
+    InvalidConfigError,
+    OutcomeUnknownError,
+    SegmentTooOldError,
+    TidelogError,
+    UnknownPartitionError,
+)
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.delta.actions import Metadata
+from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.door.contract import Committed
+from tidelog.log.door.door import Door
+from tidelog.log.door.rate_limit import Throttle
+from tidelog.log.door.request_history import Answer, find_answer
+from tidelog.log.door.topic_machine import stored_config
+from tidelog.log.records import partitioners
+from tidelog.log.records.checks import check_columns
+from tidelog.log.records.frames import as_table
+from tidelog.log.rules.appends import (
     ConfigurationChangedError,
     LogAppendTimeError,
     Marker,
@@ -19,33 +36,17 @@ from tidelog.log.appends import (
     UnsettledRequestError,
     decide_append,
 )
-from tidelog.log.clock import Clock, Ids
-from tidelog.log.config import LakeConfig, TopicConfig
-from tidelog.log.decisions import Outcome, require_partition, require_topic
-from tidelog.log.door import Door
-from tidelog.log.errors import (
-    InvalidConfigError,
-    OutcomeUnknownError,
-    SegmentTooOldError,
-    TidelogError,
-    UnknownPartitionError,
-)
-from tidelog.log.frames import as_table
-from tidelog.log.machine import Committed
-from tidelog.log.records import check_columns
-from tidelog.log.request_history import Answer, find_answer
-from tidelog.log.restage import restage
-from tidelog.log.schema import LOG_APPEND_TIME
-from tidelog.log.segments import ROW_GROUP_RECORDS, Staged
-from tidelog.log.sequences import ProducerBatch
-from tidelog.log.staging import Stager, Target, stage_records
-from tidelog.log.state import TopicState
+from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.rules.topics import Outcome, require_partition, require_topic
+from tidelog.log.segments import fetch
+from tidelog.log.segments.restage import restage
+from tidelog.log.segments.staging import Stager, Target, stage_records
+from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
+from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
-from tidelog.log.store_time import StoreTime
-from tidelog.log.throttle import Throttle
-from tidelog.log.topic_log import stored_config
+from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.topic_tables import TopicTables
-from tidelog.log.upkeep import Upkeep
+from tidelog.log.upkeep.background import Upkeep
 
 logger = logging.getLogger("tidelog.log")
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.log import frames
-from tidelog.log.errors import InvalidConfigError
-from tidelog.log.schema import RECORDS, RECORDS_WITH_HEADERS
-from tidelog.log.state import TopicState
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.delta.schema import RECORDS, RECORDS_WITH_HEADERS
+from tidelog.log.records import frames
+from tidelog.log.state.topic_state import TopicState
 
 
 class TopicTables:

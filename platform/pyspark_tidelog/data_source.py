@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.positions import LoggedPositions
-from tidelog.log.errors import InvalidOptionError
+from tidelog.groups.store.adapters import LoggedPositions
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
-from tidelog.log.shallow import shallow
 from tidelog.log.spark_options import unknown_options
 from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter

@@ -15,7 +15,7 @@ from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
-from tidelog.log.errors import MissingJarsError
+from tidelog.log.base.errors import MissingJarsError
 
 logger = logging.getLogger("tidelog.spark")
 

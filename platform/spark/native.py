@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
-from tidelog.log.errors import InvalidOptionError, LogTrimmedError
-from tidelog.log.frames import check_forms
+from tidelog.log.base.errors import InvalidOptionError, LogTrimmedError
+from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
-from tidelog.log.shallow import shallow
-from tidelog.log.state import TopicState
+from tidelog.log.records.frames import check_forms
+from tidelog.log.state.topic_state import TopicState
 from tidelog.spark.jars import require_delta
 from tidelog.spark.s3a import hadoop_address, s3a_settings
 from tidelog.spark.session import VERIFY_PAGES

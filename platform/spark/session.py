@@ -8,7 +8,7 @@ from typing import Final
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from tidelog.log.shallow import shallow
+from tidelog.log.base.shallow_errors import shallow
 from tidelog.spark import s3a
 from tidelog.spark.jars import add_packages, delta_is_there, delta_package
 

@@ -32,7 +32,12 @@ if TYPE_CHECKING:
         TopicPartitionInfo,
     )
     from tidelog.clients.cluster import Node, Uuid
-    from tidelog.clients.constants import (
+    from tidelog.clients.consumer.consumer import Consumer
+    from tidelog.clients.consumer.deserializing import DeserializingConsumer
+    from tidelog.clients.producer.key_partitions import consistent, fnv1a, murmur2
+    from tidelog.clients.producer.producer import Producer
+    from tidelog.clients.producer.serializing import SerializingProducer
+    from tidelog.clients.values.constants import (
         OFFSET_BEGINNING,
         OFFSET_END,
         OFFSET_INVALID,
@@ -41,17 +46,13 @@ if TYPE_CHECKING:
         TIMESTAMP_LOG_APPEND_TIME,
         TIMESTAMP_NOT_AVAILABLE,
     )
-    from tidelog.clients.consumer import Consumer
-    from tidelog.clients.deserializing_consumer import DeserializingConsumer
-    from tidelog.clients.errors import KafkaError, KafkaException
-    from tidelog.clients.key_partitions import consistent, fnv1a, murmur2
-    from tidelog.clients.message import Message
-    from tidelog.clients.producer import Producer
-    from tidelog.clients.serializing_producer import SerializingProducer
-    from tidelog.clients.topic_partition import TopicPartition
+    from tidelog.clients.values.errors import KafkaError, KafkaException
+    from tidelog.clients.values.message import Message
+    from tidelog.clients.values.partitions import TopicPartition
     from tidelog.clients.versions import libversion, version
-    from tidelog.log import errors, partitioners
+    from tidelog.log.base import errors
     from tidelog.log.lake import Lake
+    from tidelog.log.records import partitioners
     from tidelog.log.topic import Topic
 
 __all__ = [
@@ -109,9 +110,9 @@ _MODULES = {
     "clients": "tidelog.clients",
     "deserializing_consumer": "tidelog.deserializing_consumer",
     "error": "tidelog.error",
-    "errors": "tidelog.log.errors",
+    "errors": "tidelog.log.base.errors",
     "groups": "tidelog.groups",
-    "partitioners": "tidelog.log.partitioners",
+    "partitioners": "tidelog.log.records.partitioners",
     "serialization": "tidelog.serialization",
     "serializing_producer": "tidelog.serializing_producer",
     "spark": "tidelog.spark",
@@ -132,7 +133,7 @@ _HOMES = {
         "TopicPartitionInfo",
     ),
     "tidelog.clients.cluster": ("Node", "Uuid"),
-    "tidelog.clients.constants": (
+    "tidelog.clients.values.constants": (
         "OFFSET_BEGINNING",
         "OFFSET_END",
         "OFFSET_INVALID",
@@ -141,14 +142,14 @@ _HOMES = {
         "TIMESTAMP_LOG_APPEND_TIME",
         "TIMESTAMP_NOT_AVAILABLE",
     ),
-    "tidelog.clients.consumer": ("Consumer",),
-    "tidelog.clients.deserializing_consumer": ("DeserializingConsumer",),
-    "tidelog.clients.errors": ("KafkaError", "KafkaException"),
-    "tidelog.clients.key_partitions": ("consistent", "fnv1a", "murmur2"),
-    "tidelog.clients.message": ("Message",),
-    "tidelog.clients.producer": ("Producer",),
-    "tidelog.clients.serializing_producer": ("SerializingProducer",),
-    "tidelog.clients.topic_partition": ("TopicPartition",),
+    "tidelog.clients.consumer.consumer": ("Consumer",),
+    "tidelog.clients.consumer.deserializing": ("DeserializingConsumer",),
+    "tidelog.clients.values.errors": ("KafkaError", "KafkaException"),
+    "tidelog.clients.producer.key_partitions": ("consistent", "fnv1a", "murmur2"),
+    "tidelog.clients.values.message": ("Message",),
+    "tidelog.clients.producer.producer": ("Producer",),
+    "tidelog.clients.producer.serializing": ("SerializingProducer",),
+    "tidelog.clients.values.partitions": ("TopicPartition",),
     "tidelog.clients.versions": ("libversion", "version"),
     "tidelog.log.lake": ("Lake",),
     "tidelog.log.topic": ("Topic",),

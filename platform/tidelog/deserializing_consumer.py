@@ -1,9 +1,9 @@
 """`confluent_kafka.deserializing_consumer` under tidelog's name."""
 
-from tidelog.clients.deserializing_consumer import DeserializingConsumer
-from tidelog.clients.errors import ConsumeError, KeyDeserializationError, ValueDeserializationError
-from tidelog.clients.message import Message
-from tidelog.clients.serialization import MessageField, SerializationContext
+from tidelog.clients.consumer.deserializing import DeserializingConsumer
+from tidelog.clients.values.errors import ConsumeError, KeyDeserializationError, ValueDeserializationError
+from tidelog.clients.values.message import Message
+from tidelog.clients.values.serialization import MessageField, SerializationContext
 
 __all__ = [
     "ConsumeError",

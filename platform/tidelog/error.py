@@ -1,6 +1,6 @@
 """`confluent_kafka.error` under tidelog's name. tidelog's own errors are `tidelog.errors`."""
 
-from tidelog.clients.errors import (
+from tidelog.clients.values.errors import (
     ConsumeError,
     KafkaError,
     KafkaException,
@@ -11,7 +11,7 @@ from tidelog.clients.errors import (
     ValueDeserializationError,
     ValueSerializationError,
 )
-from tidelog.clients.message import Message
+from tidelog.clients.values.message import Message
 
 __all__ = [
     "ConsumeError",

@@ -1,7 +1,7 @@
 """`confluent_kafka.serialization` under tidelog's name."""
 
-from tidelog.clients.errors import KafkaException
-from tidelog.clients.serialization import (
+from tidelog.clients.values.errors import KafkaException
+from tidelog.clients.values.serialization import (
     Deserializer,
     DeserializerBuilder,
     DoubleDeserializer,

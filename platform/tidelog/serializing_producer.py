@@ -1,8 +1,8 @@
 """`confluent_kafka.serializing_producer` under tidelog's name."""
 
-from tidelog.clients.errors import KeySerializationError, ValueSerializationError
-from tidelog.clients.serialization import MessageField, SerializationContext
-from tidelog.clients.serializing_producer import SerializingProducer
+from tidelog.clients.producer.serializing import SerializingProducer
+from tidelog.clients.values.errors import KeySerializationError, ValueSerializationError
+from tidelog.clients.values.serialization import MessageField, SerializationContext
 
 __all__ = [
     "KeySerializationError",

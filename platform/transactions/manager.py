@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.appends import Ranges
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     ConcurrentTransactionsError,
     InvalidTransactionStateError,
     OutcomeUnknownError,
@@ -28,7 +27,8 @@ from tidelog.log.errors import (
     UnknownTransactionalIdError,
 )
 from tidelog.log.lake import Lake
-from tidelog.log.segments import Staged
+from tidelog.log.rules.appends import Ranges
+from tidelog.log.segments.writer import Staged
 from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
 from tidelog.transactions.ports import GroupIdentity, GroupOffsets, NoGroups, OffsetToCommit
 from tidelog.transactions.roll_forward import finish, roll_forward

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tidelog.log import layout
-from tidelog.log.segments import Staged
+from tidelog.log.delta import layout
+from tidelog.log.segments.writer import Staged
 
 # Kafka's epochs are SHORTs: a producer id lasts for so many of ours.
 EPOCHS_OF_AN_ID: Final = 2**15

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
-from tidelog.log.errors import InvalidTransactionStateError
+from tidelog.log.base.errors import InvalidTransactionStateError
 from tidelog.transactions.model import TransactionKey
 
 

@@ -8,15 +8,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidelog.log import layout
-from tidelog.log.actions import Action, Txn
-from tidelog.log.appends import LogAppendTimeError, Ranges, check_append_times, segment_actions
-from tidelog.log.decisions import Outcome
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Action, Txn
+from tidelog.log.delta.schema import LOG_APPEND_TIME
 from tidelog.log.lake import Lake
-from tidelog.log.restage import restage
-from tidelog.log.schema import LOG_APPEND_TIME
-from tidelog.log.segments import Staged
-from tidelog.log.state import TopicState
+from tidelog.log.rules.appends import LogAppendTimeError, Ranges, check_append_times, segment_actions
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.segments.restage import restage
+from tidelog.log.segments.writer import Staged
+from tidelog.log.state.topic_state import TopicState
 from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, marker, marker_version
 from tidelog.transactions.ports import GroupOffsets
 from tidelog.transactions.rules import Done

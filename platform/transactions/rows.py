@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
-from tidelog.log.row_schema import Row, RowSchema
-from tidelog.log.row_state import RowKind
-from tidelog.log.schema import TIMESTAMP
-from tidelog.log.segments import Staged
+from tidelog.log.delta.schema import TIMESTAMP
+from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.rows.state import RowKind
+from tidelog.log.segments.writer import Staged
 from tidelog.transactions.model import Intent, Part, Transactional, Verdict
 
 TRANSACTION = "transaction"

@@ -7,7 +7,7 @@ Source: `TransactionCoordinator`, `TransactionMetadata` (kafka 4.0).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     ConcurrentTransactionsError,
     InvalidTransactionStateError,
     ProducerFencedError,
@@ -17,7 +17,7 @@ from tidelog.log.errors import (
     TransactionalIdNotFoundError,
     UnknownTransactionalIdError,
 )
-from tidelog.log.row_rules import RowOutcome
+from tidelog.log.rows.rules import RowOutcome
 from tidelog.transactions.model import (
     EPOCHS_OF_AN_ID,
     MAX_EPOCH,

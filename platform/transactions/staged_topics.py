@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.actions import Metadata
-from tidelog.log.decisions import require_partition, require_topic
-from tidelog.log.errors import TopicChangedError
+from tidelog.log.base.errors import TopicChangedError
+from tidelog.log.delta.actions import Metadata
+from tidelog.log.door.presence import make_durable, require_stored
 from tidelog.log.lake import Lake
-from tidelog.log.presence import make_durable, require_stored
-from tidelog.log.records import to_records
-from tidelog.log.restage import restage
-from tidelog.log.segments import Staged
-from tidelog.log.staging import Stager
+from tidelog.log.records.checks import to_records
+from tidelog.log.rules.topics import require_partition, require_topic
+from tidelog.log.segments.restage import restage
+from tidelog.log.segments.staging import Stager
+from tidelog.log.segments.writer import Staged
 from tidelog.log.topic import Topic
 from tidelog.transactions.model import Part
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from tidelog.log import layout
-from tidelog.log.errors import CorruptLogError, InvalidTransactionTimeoutError, UnsupportedFormatError
+from tidelog.log.base.errors import CorruptLogError, InvalidTransactionTimeoutError, UnsupportedFormatError
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
-from tidelog.log.producer_memory import MAX_PRODUCER_ID
-from tidelog.log.row_log import RowLog
-from tidelog.log.row_rules import RowOutcome
-from tidelog.log.state import ROWS
+from tidelog.log.rows.row_log import RowLog
+from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
+from tidelog.log.state.topic_state import ROWS
 from tidelog.transactions import rules
 from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
 from tidelog.transactions.rows import KIND, TransactionsFold

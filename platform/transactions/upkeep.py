@@ -3,10 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tidelog.log import names
-from tidelog.log.errors import CorruptLogError, InvalidConfigError, TidelogError, UnsupportedFormatError
+from tidelog.log.base.errors import CorruptLogError, InvalidConfigError, TidelogError, UnsupportedFormatError
 from tidelog.log.lake import Lake
-from tidelog.log.row_log import RowLog
+from tidelog.log.rows.row_log import RowLog
+from tidelog.log.rules import names
 from tidelog.transactions.ports import GroupOffsets
 from tidelog.transactions.roll_forward import decide_retire, finish
 from tidelog.transactions.rows import TransactionsFold

@@ -8,8 +8,8 @@ import pytest
 from support.logs import values
 
 from tidelog.admin import AdminClient, ConsumerGroupState, ConsumerGroupTopicPartitions, NewTopic
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.partitions import TopicPartition
 from tidelog.log.lake import Lake
 
 MEMBER = """

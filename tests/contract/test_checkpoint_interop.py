@@ -13,13 +13,13 @@ from deltalake import CommitProperties, DeltaTable, Transaction
 from support.careless_engines import careless
 from support.logs import values
 
-from tidelog.log import layout
-from tidelog.log.actions import Txn
-from tidelog.log.check import repair
-from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.clock import SystemClock
-from tidelog.log.decisions import Outcome
+from tidelog.check.lake import repair
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.checkpoints.writing import write_checkpoint
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Txn
 from tidelog.log.lake import Lake
+from tidelog.log.rules.topics import Outcome
 from tidelog.log.storage import LocalStorage
 
 ROWS = 10

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import support.consumer_member
 
-from tidelog.groups.group_log import GroupLog
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 PARTITIONS = 8

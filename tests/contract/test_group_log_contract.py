@@ -9,8 +9,8 @@ from deltalake import DeltaTable, QueryBuilder
 from support.logs import values
 from support.storage_adapters import ADAPTERS
 
-from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset, Decision, Group, Phase
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.groups.group_log import GroupLog
+from tidelog.check.lake import check_lake
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase
-from tidelog.log.check import check_lake
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 THREADS = 10

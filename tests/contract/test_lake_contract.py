@@ -7,11 +7,11 @@ import pytest
 from support.logs import CountingIds, FakeClock, read_offsets, values
 from support.storage_adapters import ADAPTERS
 
-from tidelog.log.clock import SystemClock
-from tidelog.log.errors import OffsetOutOfRangeError, TopicChangedError, TopicExistsError, UnknownTopicError
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.base.errors import OffsetOutOfRangeError, TopicChangedError, TopicExistsError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage
-from tidelog.log.trim import trim
+from tidelog.log.upkeep.trim import trim
 
 
 @pytest.fixture(params=ADAPTERS)

@@ -9,8 +9,7 @@ import pytest
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read_offsets, values
 
-from tidelog.log import staging
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     OutcomeUnknownError,
     StorageError,
     StorageFullError,
@@ -20,6 +19,7 @@ from tidelog.log.errors import (
     UnknownTopicError,
 )
 from tidelog.log.lake import Lake
+from tidelog.log.segments import staging
 from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
 
 

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from support.logs import values
 
-from tidelog.log.check import Severity, check_lake
+from tidelog.check.lake import Severity, check_lake
 from tidelog.log.lake import Lake
 from tidelog.retention.maintenance import maintain
 

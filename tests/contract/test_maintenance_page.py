@@ -8,8 +8,8 @@ from typing import Any
 
 from support.logs import memory_lake, values
 
-from tidelog.groups.group_log import GroupLog
 from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.retention.forgetting import forget
 from tidelog.retention.maintenance import maintain
 

@@ -7,7 +7,7 @@ from support.fault_proxy import Fault, first
 from support.faulty_store import RETRIES, FaultyStore, faulty_store
 from support.storage_adapters import names
 
-from tidelog.log.errors import ObjectNotFoundError, StoragePermissionError, StorageUnavailableError
+from tidelog.log.base.errors import ObjectNotFoundError, StoragePermissionError, StorageUnavailableError
 from tidelog.log.storage import ObjectStorage
 
 

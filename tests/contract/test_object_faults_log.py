@@ -11,8 +11,8 @@ from support.faulty_store import QUICK, RETRIES, FaultyStore, bad_weather, fault
 from support.logs import stage, values
 from support.producers import Delivered, producer
 
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.log.errors import OutcomeUnknownError, StorageUnavailableError
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.storage.proving import RACERS, RACES
 
 PARTITIONS = 2

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, Field, QueryBuilder, TableFeatures, write_delt
 from deltalake.exceptions import CommitFailedError
 from support.engine_tables import TABLES, fill_tables
 
-from tidelog.log import layout
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 
 SEGMENTS = 25

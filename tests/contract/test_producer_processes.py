@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.clients.producer import Producer
-from tidelog.log.check import check_lake
+from tidelog.check.lake import check_lake
+from tidelog.clients.producer.producer import Producer
 from tidelog.log.lake import Lake
-from tidelog.log.sequences import known_producers
+from tidelog.log.rules.sequences import known_producers
 
 PARTITIONS = 4
 ROUNDS = 3

@@ -10,8 +10,8 @@ from support.logs import read, stage, values
 from support.purges import purge_once
 from support.rewrites import merge
 
-from tidelog.log.check import Severity, check_lake
-from tidelog.log.clock import SystemClock
+from tidelog.check.lake import Severity, check_lake
+from tidelog.log.base.clock import SystemClock
 from tidelog.log.lake import Lake
 from tidelog.retention.forgetting import forget
 

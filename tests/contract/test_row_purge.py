@@ -7,9 +7,9 @@ import pytest
 from deltalake import DeltaTable
 from support.row_tables import NAME, WORDS, put, words
 
-from tidelog.log.checkpoint_files import write_checkpoint
+from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.lake import Lake
-from tidelog.log.trim import trim
+from tidelog.log.upkeep.trim import trim
 
 
 def age(folder: Path, seconds: float) -> None:

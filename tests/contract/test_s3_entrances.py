@@ -12,13 +12,13 @@ from support.versitygw import S3Place, in_environment
 
 import tidelog
 from tidelog.admin import AdminClient, NewTopic
-from tidelog.clients.settings import ConsumerSettings, ProducerSettings
-from tidelog.jobs.spark_executor import Address
-from tidelog.log.clock import SystemClock, SystemIds
-from tidelog.log.errors import StorageError
+from tidelog.check.store import check_store
+from tidelog.clients.settings.common import ConsumerSettings, ProducerSettings
+from tidelog.jobs.on_spark.executor import Address
+from tidelog.log.base.clock import SystemClock, SystemIds
+from tidelog.log.base.errors import StorageError
 from tidelog.log.shared import shared_lake
 from tidelog.log.storage.options import StoreOptions
-from tidelog.log.store_check import check_store
 from tidelog.sinks.options import parse_batch as parse_sink
 from tidelog.sources.options import parse_batch as parse_source
 from tidelog.sources.tasks import ReadTask

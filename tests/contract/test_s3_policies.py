@@ -14,9 +14,9 @@ from support.logs import values
 from support.small_s3 import SmallS3, small_s3
 
 import tidelog
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.positions import LoggedPositions
-from tidelog.log.errors import StoragePermissionError
+from tidelog.groups.store.adapters import LoggedPositions
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import StoragePermissionError
 from tidelog.log.lake import Lake
 from tidelog.log.shared import shared_lake
 from tidelog.log.storage.options import StoreOptions

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import versitygw
 from support.storage_adapters import ADAPTERS, INSIDE, names, write
 
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.storage import Storage
 
 # Few names, so that calls meet; none is a folder of another.

@@ -17,20 +17,20 @@ from obstore.store import MemoryStore
 from support.logs import CountingIds, FakeClock, put_checkpoint, values
 from support.transactions import AtOnce
 
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.producer import Producer
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.leases import Leases
-from tidelog.groups.membership import Membership
-from tidelog.groups.membership_events import MemberConfig
-from tidelog.groups.pending_offsets import LoggedOffsets
-from tidelog.groups.positions import LoggedPositions
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.producer.producer import Producer
+from tidelog.groups.member.events import MemberConfig
+from tidelog.groups.member.heartbeats import Leases
+from tidelog.groups.member.membership import Membership
+from tidelog.groups.store.adapters import LoggedPositions
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.store.pending_offsets import LoggedOffsets
+from tidelog.log.delta.layout import LAKE_FILE
+from tidelog.log.follow.tailing import LAST_PAUSE_S, LookSchedule
 from tidelog.log.lake import Lake
-from tidelog.log.layout import LAKE_FILE
-from tidelog.log.staging import stage_records
+from tidelog.log.segments.staging import stage_records
 from tidelog.log.storage import ObjectInfo, ObjectStorage
 from tidelog.log.storage.requests import RequestKind, Requests
-from tidelog.log.tailing import LAST_PAUSE_S, LookSchedule
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.storage_adapters import ADAPTERS, WRITES, names, write
 
-from tidelog.log.errors import InvalidPathError, ObjectNotFoundError
+from tidelog.log.base.errors import InvalidPathError, ObjectNotFoundError
 from tidelog.log.storage import ObjectStorage, Storage
 from tidelog.log.storage.port import Distant
 

@@ -10,7 +10,7 @@ import pytest
 from support.storage_adapters import ADAPTERS, WRITES, names, write
 from support.versitygw import S3Place
 
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.storage import Storage, open_storage
 
 every_write = pytest.mark.parametrize("how", WRITES)

@@ -12,7 +12,7 @@ from support.small_s3 import SmallS3, small_s3
 from support.storage_adapters import write
 from support.versitygw import S3Place
 
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage, ObjectStorage, Storage, open_storage
 from tidelog.log.storage.counting import CountingStorage, counted

@@ -11,10 +11,10 @@ import pytest
 from support.faults import FaultyStorage
 from support.logs import read, values
 
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.pending_offsets import LoggedOffsets
-from tidelog.log.check import check_lake
-from tidelog.log.errors import ProducerFencedError
+from tidelog.check.lake import check_lake
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.store.pending_offsets import LoggedOffsets
+from tidelog.log.base.errors import ProducerFencedError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import open_storage
 from tidelog.transactions.manager import TransactionManager

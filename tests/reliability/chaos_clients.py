@@ -16,15 +16,15 @@ from chaos_life import (
 from chaos_plan import AUDIT, COPIERS, INPUT, OUTPUT, READERS, SESSION_MS, TOPICS
 from history import Place as LogPlace
 
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.message import Message
-from tidelog.clients.producer import Producer
-from tidelog.clients.topic_partition import TopicPartition
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.pending_offsets import LoggedOffsets
-from tidelog.groups.upkeep import GroupsAndTransactions
-from tidelog.log.errors import TidelogError
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.producer.producer import Producer
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.message import Message
+from tidelog.clients.values.partitions import TopicPartition
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.store.pending_offsets import LoggedOffsets
+from tidelog.groups.store.upkeep import GroupsAndTransactions
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.upkeep import TransactionUpkeep

@@ -8,10 +8,10 @@ from typing import Any
 from chaos_plan import TRANSACTION_TIMEOUT_MS, Place, Worker
 from journals import JournalFile
 
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.message import Message
-from tidelog.clients.producer import Producer
-from tidelog.log.errors import CorruptLogError, CorruptSegmentError
+from tidelog.clients.producer.producer import Producer
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.message import Message
+from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError
 from tidelog.log.lake import Lake
 
 # A worker goes on for so long against a fault, then leaves it to its successor. Seconds.

@@ -8,7 +8,7 @@ from random import Random
 from chaos_storage import ChaosStorage, PowerNotes, Switch
 from history import Copy, Policy, Rule
 
-from tidelog.log.clock import SystemClock, SystemIds
+from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.lake import Lake
 
 # Small rules, so that minutes see many checkpoints, trims, merges, time-outs and evictions.

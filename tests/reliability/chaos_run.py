@@ -26,10 +26,10 @@ from checkers import SHOWN, check, summary
 from history import History, Partition, Policy
 from journals import HistoryReader, events
 
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.errors import KafkaException
-from tidelog.clients.topic_partition import TopicPartition
-from tidelog.log.check import Severity, check_lake
+from tidelog.check.lake import Severity, check_lake
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.values.errors import KafkaException
+from tidelog.clients.values.partitions import TopicPartition
 from tidelog.log.lake import Lake
 
 FAULTS = ("killed", "frozen", "disk full", "permissions lost", "answers lost", "power cut")

@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, BinaryIO, TypeVar
 
-from tidelog.log.errors import StorageFullError, StoragePermissionError, StorageUnavailableError
+from tidelog.log.base.errors import StorageFullError, StoragePermissionError, StorageUnavailableError
 from tidelog.log.storage import LocalStorage, ObjectInfo
 
 T = TypeVar("T")

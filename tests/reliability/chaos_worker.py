@@ -15,8 +15,8 @@ from chaos_clients import copy, maintain_lake, produce, produce_transactions, re
 from chaos_life import GivesUpError, Life, is_broken
 from chaos_plan import QUERY, WORKERS, Place
 
-from tidelog.clients.errors import KafkaException
-from tidelog.log.errors import TidelogError
+from tidelog.clients.values.errors import KafkaException
+from tidelog.log.base.errors import TidelogError
 
 GIVES_UP = 3
 

@@ -10,7 +10,7 @@ from chaos_storage import ChaosStorage, Faults, PowerNotes, Switch, cut_power
 from history import History, Stretch
 from journals import HistoryReader, JournalFile, events
 
-from tidelog.log.errors import StorageFullError, StoragePermissionError, StorageUnavailableError
+from tidelog.log.base.errors import StorageFullError, StoragePermissionError, StorageUnavailableError
 from tidelog.log.storage import LocalStorage
 
 SEED = 6

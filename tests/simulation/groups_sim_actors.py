@@ -6,11 +6,11 @@ from contextlib import suppress
 from groups_sim_history import Consumer, Place
 from groups_sim_world import GROUP, HEARTBEAT_MS, PATIENCE_MS, SESSION_MS, TOPIC, Program
 
-from tidelog.groups.leases import Leases
-from tidelog.groups.membership import Membership
-from tidelog.groups.membership_events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.heartbeats import Leases
+from tidelog.groups.member.membership import Membership
 from tidelog.groups.model import CommittedOffset
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     ContendedLogError,
     FencedInstanceError,
     IllegalGenerationError,

@@ -8,22 +8,17 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.groups import (
-    assignors,
-    coordination,
-    coordination_offsets,
-    coordination_rounds,
-    membership_watch,
-    sticky,
-)
-from tidelog.groups.leases import SilenceClocks
-from tidelog.groups.membership import Membership, _Stage
+from tidelog.groups.assignors import assign, sticky
+from tidelog.groups.member import failure_detector
+from tidelog.groups.member.heartbeats import SilenceClocks
+from tidelog.groups.member.membership import Membership, _Stage
+from tidelog.groups.rules import members, offsets, rounds
 
 
 @contextmanager
 def takes_commits_of_any_generation() -> Iterator[None]:
     """Whoever was a member may commit."""
-    with patch.object(coordination_offsets, "_require_member", lambda *_: None):
+    with patch.object(offsets, "_require_member", lambda *_: None):
         yield
 
 
@@ -58,44 +53,44 @@ def reads_on_while_others_join() -> Iterator[None]:
 @contextmanager
 def hands_out_what_another_still_owns() -> Iterator[None]:
     """The cooperative assignor withholds nothing."""
-    with patch.dict(assignors._RULES, {"cooperative-sticky": sticky.sticky}):
+    with patch.dict(assign._RULES, {"cooperative-sticky": sticky.sticky}):
         yield
 
 
 @contextmanager
 def goes_on_before_all_have_joined() -> Iterator[None]:
     """A round ends with the first who joins."""
-    complete = coordination_rounds.complete
+    complete = rounds.complete
 
     def early(group: Any, now_ms: int, *, late: bool = False) -> Any:
         return complete(group, now_ms, late=True)
 
-    with patch.object(coordination, "complete", early):
+    with patch.object(members, "complete", early):
         yield
 
 
 @contextmanager
 def starts_generations_again_when_a_group_is_empty() -> Iterator[None]:
     """An empty group forgets its generation."""
-    complete = coordination_rounds.complete
+    complete = rounds.complete
 
     def forgetful(group: Any, now_ms: int, *, late: bool = False) -> Any:
         after = complete(group, now_ms, late=late)
         return replace(after, generation=0) if not after.members else after
 
-    with patch.object(coordination, "complete", forgetful):
+    with patch.object(members, "complete", forgetful):
         yield
 
 
 @contextmanager
 def watches_nobody_but_followers() -> Iterator[None]:
     """Nobody notices that the leader died."""
-    watched = membership_watch.Watchman._watched
+    watched = failure_detector.Watchman._watched
 
     def followers(self: Any, group: Any) -> Any:
         return [member for member in watched(self, group) if member.member_id != group.leader]
 
-    with patch.object(membership_watch.Watchman, "_watched", followers):
+    with patch.object(failure_detector.Watchman, "_watched", followers):
         yield
 
 

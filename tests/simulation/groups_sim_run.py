@@ -15,8 +15,10 @@ from groups_sim_history import GroupHistory
 from groups_sim_world import SESSION_MS, TOPIC, GroupPlan, GroupsWorld, Program
 from sim_running import Planted, repeat, staged
 
-from tidelog.log import combining, door, upkeep
-from tidelog.log.store_time import MOST_OFF_MS
+from tidelog.log.door import door
+from tidelog.log.rows import flat_combining
+from tidelog.log.storage.store_time import MOST_OFF_MS
+from tidelog.log.upkeep import background
 
 # A dead leader's session, then that of whoever died with it unseen; and some rounds.
 HEALED_S = 2 * SESSION_MS / 1000 + 10
@@ -36,7 +38,7 @@ class GroupReport:
 def run_group(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> GroupReport:
     """Run one seed."""
     world = GroupsWorld(seed, GroupPlan.of(seed), trace)
-    with staged(world.scheduler, (combining, door, upkeep), planted):
+    with staged(world.scheduler, (flat_combining, door, background), planted):
         problems = _Director(world).direct()
     return GroupReport(seed, problems, world.history.digest(), world.history)
 

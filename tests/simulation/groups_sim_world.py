@@ -12,8 +12,8 @@ from sim_scheduler import Actor, Process, Scheduler, SimExecutor
 from sim_storage import Disk, SimStorage, Trouble
 from sim_world import ProcessClock, SeededIds, StoreClock
 
-from tidelog.groups.group_log import GroupLog
-from tidelog.log.errors import ContendedLogError, OutcomeUnknownError, StorageUnavailableError
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.lake import Lake
 
 TOPIC = "t"

@@ -11,9 +11,7 @@ import pyarrow as pa
 from sim_history import TOPIC, Attempt, Ranges
 from sim_world import CONFIG, TROUBLED, App
 
-from tidelog.log.appends import Marker
-from tidelog.log.door import FLOORS_EVERY_S
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     ContendedLogError,
     CorruptSegmentError,
     OffsetOutOfRangeError,
@@ -23,7 +21,9 @@ from tidelog.log.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
-from tidelog.log.records import to_records
+from tidelog.log.door.door import FLOORS_EVERY_S
+from tidelog.log.records.checks import to_records
+from tidelog.log.rules.appends import Marker
 from tidelog.log.topic import Topic
 
 GONE = (TopicChangedError, UnknownTopicError)

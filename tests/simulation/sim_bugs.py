@@ -7,17 +7,19 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.log import lake, topic, topic_log, upkeep
-from tidelog.log.actions import Add
-from tidelog.log.appends import decide_append
-from tidelog.log.door import Door
-from tidelog.log.errors import OutcomeUnknownError
-from tidelog.log.group_commit import GroupCommit
-from tidelog.log.group_commit_parts import Group
-from tidelog.log.sequences import Sequences
-from tidelog.log.state import TopicState
+from tidelog.log import lake, topic
+from tidelog.log.base.errors import OutcomeUnknownError
+from tidelog.log.delta.actions import Add
+from tidelog.log.door import topic_machine
+from tidelog.log.door.door import Door
+from tidelog.log.group_commit.batch import Group
+from tidelog.log.group_commit.engine import GroupCommit
+from tidelog.log.rules.appends import decide_append
+from tidelog.log.rules.sequences import Sequences
+from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
-from tidelog.log.trim import trim
+from tidelog.log.upkeep import background
+from tidelog.log.upkeep.trim import trim
 
 
 class _Proxy:
@@ -46,7 +48,7 @@ def keeps_its_offsets_after_a_lost_race() -> Iterator[None]:
 
         return commit(self, first, **options)
 
-    with patch.object(Door, "commit", once), patch.object(topic_log, "verify_entry", lambda *_: None):
+    with patch.object(Door, "commit", once), patch.object(topic_machine, "verify_entry", lambda *_: None):
         yield
 
 
@@ -89,14 +91,14 @@ def deletes_before_it_publishes_the_floor() -> Iterator[None]:
             storage.put_if_absent(path, data)
         return plan
 
-    with patch.object(upkeep, "trim", backwards):
+    with patch.object(background, "trim", backwards):
         yield
 
 
 @contextmanager
 def trims_whatever_the_age() -> Iterator[None]:
     """Trimming that counts entries only."""
-    with patch.object(upkeep, "trim", lambda storage, folder, _: trim(storage, folder, 0)):
+    with patch.object(background, "trim", lambda storage, folder, _: trim(storage, folder, 0)):
         yield
 
 
@@ -130,7 +132,7 @@ def believes_what_it_reads_after_a_long_sleep() -> Iterator[None]:
 def rests_the_floor_on_a_checkpoint_that_is_not_synced() -> Iterator[None]:
     """Nobody syncs checkpoints."""
     with ExitStack() as stack:
-        for module, name in ((upkeep, "trim"), (lake, "write_checkpoint")):
+        for module, name in ((background, "trim"), (lake, "write_checkpoint")):
             stack.enter_context(patch.object(module, name, _without_checkpoint_syncs(getattr(module, name))))
         yield
 

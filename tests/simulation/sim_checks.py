@@ -9,7 +9,7 @@ from sim_history import PREFIX, TOPIC, Attempt, History
 from sim_replay import BrokenLogError, Replay, from_checkpoint, records_of
 from sim_storage import Disk
 
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
 
 Place = tuple[str, int, int]  # topic id, partition, offset

@@ -18,9 +18,10 @@ from sim_history import PREFIX, TOPIC, History
 from sim_running import Planted, repeat, staged
 from sim_world import App, Plan, Role, World
 
-from tidelog.log import door, upkeep
-from tidelog.log.store_time import MOST_OFF_MS
-from tidelog.log.trim import GAPS_IN_AN_AGE, trim
+from tidelog.log.door import door
+from tidelog.log.storage.store_time import MOST_OFF_MS
+from tidelog.log.upkeep import background
+from tidelog.log.upkeep.trim import GAPS_IN_AN_AGE, trim
 
 SETTLE_S = 200.0
 
@@ -39,7 +40,7 @@ def run(seed: int, planted: Planted = nullcontext, trace: list[str] | None = Non
     """Run one seed."""
     world = World(seed, Plan.of(seed), trace)
     unsynced = patch.object(door, "MANY_UNSYNCED", world.plan.many_unsynced)
-    with unsynced, staged(world.scheduler, (door, upkeep), planted):
+    with unsynced, staged(world.scheduler, (door, background), planted):
         problems = _Director(world).direct()
     return Report(seed, problems, world.history.digest(), world.history)
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from sim_history import TOPIC, Attempt
 from sim_world import TROUBLED, App
 
-from tidelog.clients.producer_sequences import Numbering
-from tidelog.log.errors import (
+from tidelog.clients.producer.sequences import Numbering
+from tidelog.log.base.errors import (
     ContendedLogError,
     DeliveryTimeoutError,
     OutcomeUnknownError,
@@ -20,8 +20,8 @@ from tidelog.log.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.group_commit import REPEATED, GroupCommit, Landed, Limits, Submission
-from tidelog.log.sequences import ProducerBatch
+from tidelog.log.group_commit.engine import REPEATED, GroupCommit, Landed, Limits, Submission
+from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.topic import Topic
 
 NOT_NOW = (*TROUBLED, ContendedLogError, UnknownTopicError, TopicChangedError, OutcomeUnknownError)

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 
 from sim_scheduler import Process, Scheduler
 
-from tidelog.log.errors import ObjectNotFoundError, StorageFullError, StorageUnavailableError
+from tidelog.log.base.errors import ObjectNotFoundError, StorageFullError, StorageUnavailableError
 from tidelog.log.storage.memory import MemoryStorage
 from tidelog.log.storage.port import ObjectInfo
 

@@ -9,8 +9,8 @@ from sim_history import TOPIC, History
 from sim_scheduler import Actor, Process, Scheduler, SimExecutor
 from sim_storage import Disk, SimStorage, Trouble
 
-from tidelog.log import layout
-from tidelog.log.errors import StorageFullError, StorageUnavailableError
+from tidelog.log.base.errors import StorageFullError, StorageUnavailableError
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 
 EPOCH_MS = 1_700_000_000_000

@@ -16,7 +16,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from support.logs import FakeClock
 from support.source_world import Log, Reading, World, read
 
-from tidelog.log.errors import DataLossError, InvalidOptionError, TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.errors import (
+    DataLossError,
+    InvalidOptionError,
+    TidelogError,
+    TopicChangedError,
+    UnknownTopicError,
+)
 from tidelog.sources.offset_json import TopicPartition, dumps, from_json_offsets
 from tidelog.sources.options import parse_stream
 from tidelog.sources.stream import StreamReader

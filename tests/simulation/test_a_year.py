@@ -17,14 +17,15 @@ from support.faults import FaultyStorage
 from support.logs import CountingIds, FakeClock, open_lake, quiet, values
 from support.rewrites import merge
 
-from tidelog.log import door, unanswered, upkeep
-from tidelog.log.actions import Action, Txn
-from tidelog.log.decisions import Outcome
-from tidelog.log.errors import OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.delta.actions import Action, Txn
+from tidelog.log.door import door, unanswered
 from tidelog.log.lake import Lake
-from tidelog.log.records import to_records
-from tidelog.log.sequences import ProducerBatch
+from tidelog.log.records.checks import to_records
+from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.rules.topics import Outcome
 from tidelog.log.storage import MemoryStorage
+from tidelog.log.upkeep import background
 
 ENTRIES_A_DAY = 4
 PRODUCERS_AN_ENTRY = 25
@@ -113,7 +114,7 @@ def test_neither_process_comes_to_hold_more(monkeypatch: pytest.MonkeyPatch) -> 
     # What is bounded by a number is bounded sooner, so that a year of few entries shows it.
     monkeypatch.setattr(door, "MANY_UNSYNCED", 4)
     monkeypatch.setattr(unanswered, "MOST_REMEMBERED", 20)
-    monkeypatch.setattr(upkeep, "MARKS", 16)
+    monkeypatch.setattr(background, "MARKS", 16)
     year = Year()
     weeks: list[tuple[int, int]] = []
     for day in range(DAYS):

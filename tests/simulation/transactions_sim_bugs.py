@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from sim_running import Planted
 
-from tidelog.groups import group_log
+from tidelog.groups.store import group_log
 from tidelog.transactions import roll_forward, rules
 from tidelog.transactions.model import Verdict
 

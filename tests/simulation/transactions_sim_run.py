@@ -27,14 +27,16 @@ from transactions_sim_world import (
     inline,
 )
 
-from tidelog.groups import group_log_pending
-from tidelog.log import combining, door, upkeep
-from tidelog.log.check import Severity, check_lake
-from tidelog.log.errors import TidelogError
+from tidelog.check.lake import Severity, check_lake
+from tidelog.groups.store import pending
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.door import door
+from tidelog.log.rows import flat_combining
+from tidelog.log.upkeep import background
 from tidelog.transactions import staged_topics
 
 SETTLE_S = 240.0
-THREADED = (combining, door, upkeep, group_log_pending, staged_topics)
+THREADED = (flat_combining, door, background, pending, staged_topics)
 
 
 @dataclass

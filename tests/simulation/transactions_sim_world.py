@@ -16,10 +16,14 @@ from sim_scheduler import Actor, Process, Scheduler
 from sim_storage import Disk, Trouble
 from sim_world import StoreClock
 
-from tidelog.log import combining
-from tidelog.log import purging as row_purging
-from tidelog.log.holds import Holder
-from tidelog.retention import carrying, compacting, executors, maintenance, purging, survivors
+from tidelog.log.rows import flat_combining
+from tidelog.log.upkeep import replaced_files as row_purging
+from tidelog.log.upkeep.holds import Holder
+from tidelog.retention import maintenance
+from tidelog.retention.compaction import run as compaction_run
+from tidelog.retention.compaction import survivors
+from tidelog.retention.purge import run as purge_run
+from tidelog.retention.rewrites import execute, executors
 
 INPUT, AUDIT = "in", "audit"
 PARTITIONS = 2
@@ -184,13 +188,13 @@ class InlineHolder(Holder):
 def inline(scheduler: Scheduler) -> Iterator[None]:
     """Maintenance without threads, and threads that line up for a table of rows on the scheduler."""
 
-    def place(request: Any) -> combining.Place[Any]:
+    def place(request: Any) -> flat_combining.Place[Any]:
         return Place(request, wake=SimEvent(scheduler))  # type: ignore[arg-type]  # it is asked for no more
 
-    Place = combining.Place  # noqa: N806 - a class
+    Place = flat_combining.Place  # noqa: N806 - a class
     with ExitStack() as stack:
-        stack.enter_context(patch.object(combining, "Place", place))
-        for module in (carrying, compacting, executors, purging, row_purging, survivors):
+        stack.enter_context(patch.object(flat_combining, "Place", place))
+        for module in (execute, compaction_run, executors, purge_run, row_purging, survivors):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch.object(maintenance, "Holder", InlineHolder))
         yield

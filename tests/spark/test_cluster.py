@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from support.spark_cluster import Cluster, await_true, cluster_in
 
-from tidelog.cli.failures import exit_code_of
 from tidelog.cli.main import app
+from tidelog.commands.failures import exit_code_of
 from tidelog.log.lake import Lake
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from tidelog.cli import demo_steps
-from tidelog.cli.demo import run_demo
-from tidelog.cli.demo_data import closed_averages, load_flights
+from tidelog.cli.demo import steps
+from tidelog.cli.demo.flights import closed_averages, load_flights
+from tidelog.cli.demo.run import run_demo
 from tidelog.log.lake import Lake
 
 FLIGHTS = 336_776
@@ -67,7 +67,7 @@ def test_another_run_starts_afresh_and_tells_a_wrong_result(
         hour, (scheduled, departed, delay) = next((h, a) for h, a in averages.items() if a[2] is not None)
         return {**averages, hour: (scheduled, departed, delay + 1)}
 
-    monkeypatch.setattr(demo_steps, "closed_averages", one_minute_off)
+    monkeypatch.setattr(steps, "closed_averages", one_minute_off)
     lake, flights, out = whole[0] / "demo-lake", load_flights().head(SOME), io.StringIO()
     assert run_demo(lake, Console(file=out, width=100), flights=flights) == 1
 

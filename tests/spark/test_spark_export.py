@@ -11,8 +11,8 @@ from support.jobs_that_move import moved, ranges, refused
 from support.spark_queries import append, forget_commit
 
 from tidelog.jobs import export
-from tidelog.log.holds import Hold, read_holds
 from tidelog.log.lake import Lake
+from tidelog.log.upkeep.holds import Hold, read_holds
 
 JSON = ["--value-as", "json", "--schema", "id long, city string"]
 ROWS = "id long, city string, key string, partition int, offset long"

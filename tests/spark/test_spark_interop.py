@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from support.careless_engines import careless
 from support.spark_queries import append, await_that, fill, in_topic, numbered, source, texts
 
-from tidelog.log import layout
-from tidelog.log.check import repair
-from tidelog.log.checkpoint_files import write_checkpoint
+from tidelog.check.lake import repair
+from tidelog.log.checkpoints.writing import write_checkpoint
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 
 Rows = list[tuple[int, int, str]]

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from support.spark_queries import Collected, append, fails_with, in_topic, run, source, stream, texts, write
 
 from tidelog.jobs import export, forget, ingest, retention
-from tidelog.log.errors import InvalidUriError
+from tidelog.log.base.errors import InvalidUriError
 from tidelog.log.lake import Lake
 from tidelog.spark import read_topic
 

@@ -13,12 +13,12 @@ from support.faults import FaultyStorage
 from support.spark_queries import fails_with, write
 
 from tidelog.jobs import compaction, forget, maintain, merge, retention
-from tidelog.jobs.spark_compaction import SparkCompactor
-from tidelog.jobs.spark_executor import SparkExecutor
+from tidelog.jobs.on_spark.compaction import SparkCompactor
+from tidelog.jobs.on_spark.executor import SparkExecutor
 from tidelog.log.lake import Lake
-from tidelog.retention.compacting import LocalCompactor, compact
-from tidelog.retention.executors import LocalExecutor
+from tidelog.retention.compaction.run import LocalCompactor, compact
 from tidelog.retention.maintenance import maintain as maintain_lake
+from tidelog.retention.rewrites.executors import LocalExecutor
 from tidelog.spark import read_topic
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "delete.retention.ms": "1000"}

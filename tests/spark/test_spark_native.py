@@ -19,7 +19,7 @@ from support.spark_queries import (
     texts,
 )
 
-from tidelog.log.errors import InvalidConfigError, InvalidOptionError, LogTrimmedError, UnknownTopicError
+from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError, LogTrimmedError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.spark import create_view, decoded, read_topic, stream_topic
 from tidelog.spark.session import VERIFY_PAGES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tidelog.log.errors import MissingJarsError
+from tidelog.log.base.errors import MissingJarsError
 from tidelog.spark.jars import add_packages, delta_is_there, delta_package, fetch
 
 SETTINGS = """

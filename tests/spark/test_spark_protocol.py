@@ -13,12 +13,12 @@ from support.careless_engines import careless
 from support.engine_tables import TABLES, fill_tables
 from support.spark_queries import AVAILABLE_NOW, Collected, append, fails_with, in_topic, source, texts
 
-from tidelog.groups.group_log import GroupLog
-from tidelog.log.check import check_lake, repair
-from tidelog.log.errors import ForeignEntryError
-from tidelog.log.holds import Holder
+from tidelog.check.lake import check_lake, repair
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import ForeignEntryError
 from tidelog.log.lake import Lake
-from tidelog.retention.purging import Purger
+from tidelog.log.upkeep.holds import Holder
+from tidelog.retention.purge.run import Purger
 from tidelog.spark import read_topic
 from tidelog.transactions.transaction_log import TransactionLog
 

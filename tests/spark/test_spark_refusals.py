@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from support.logs import values
 
 import tidelog
-from tidelog.log.errors import TidelogError
+from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 
 OWN_FRAME = re.compile(r'File "[^"]*/(?:tidelog|pyspark_tidelog)/[^"]*"')

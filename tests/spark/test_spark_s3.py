@@ -16,8 +16,8 @@ from support.logs import values
 from support.spark_queries import forget_commit, in_topic, numbered, run, stream
 from support.versitygw import S3Place, Server, in_environment
 
-from tidelog.jobs.spark_compaction import SparkCompactor
-from tidelog.jobs.spark_executor import SparkExecutor
+from tidelog.jobs.on_spark.compaction import SparkCompactor
+from tidelog.jobs.on_spark.executor import SparkExecutor
 from tidelog.log.lake import Lake
 from tidelog.retention.maintenance import maintain
 

@@ -52,7 +52,7 @@ def topic(lake: Lake) -> Lake:
 def test_bad_batch_writes(
     spark: SparkSession, topic: Lake, row: str, topic_name: str | None, options: dict[str, Any], words: list[str]
 ) -> None:
-    with fails_with("tidelog.log.errors.", *words):
+    with fails_with("tidelog.log.base.errors.", *words):
         write(spark.sql(f"select {row}"), topic, topic_name, **options)
     assert (topic.topics(), topic.offsets("t"), data_files(topic, "t")) == (["t"], {0: (0, 0)}, [])
 
@@ -93,6 +93,6 @@ def test_bad_streaming_writes(
 ) -> None:
     append(topic, "in", "v")
     rows = stream(spark, topic, subscribe="in", startingOffsets="earliest").selectExpr(columns)
-    with fails_with("tidelog.log.errors.", *words):
+    with fails_with("tidelog.log.base.errors.", *words):
         run(rows, topic, topic_name, checkpoint, **options)
     assert topic.offsets("t") == {0: (0, 0)}

@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from support.admin_groups import stable_group
 from support.spark_queries import Collected, append, fill, numbered, stream
 
-from tidelog.groups.group_log import GroupLog
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from support.submitting import submit
 
-from tidelog.cli.failures import STILL_WAITING
+from tidelog.commands.failures import STILL_WAITING
 from tidelog.log.lake import Lake
 
 JOBS = Path(__file__).resolve().parents[2] / "jobs"

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from tidelog.groups.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.leases import Leases
+from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.model import Decision, Group, Member, Phase
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 SESSION_MS = 2_000

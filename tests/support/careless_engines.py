@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import orjson
 
-from tidelog.log import layout
+from tidelog.log.delta import layout
 
 
 @contextmanager

@@ -4,8 +4,8 @@ import os
 import sys
 from contextlib import suppress
 
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.errors import KafkaException
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.values.errors import KafkaException
 
 
 def main(lake: str, path: str) -> None:

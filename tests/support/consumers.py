@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from support.logs import values
 
-from tidelog.clients.constants import OFFSET_INVALID
-from tidelog.clients.consumer import Consumer
-from tidelog.clients.errors import KafkaError, KafkaException
-from tidelog.clients.message import Message
-from tidelog.clients.topic_partition import TopicPartition
+from tidelog.clients.consumer.consumer import Consumer
+from tidelog.clients.values.constants import OFFSET_INVALID
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.message import Message
+from tidelog.clients.values.partitions import TopicPartition
 from tidelog.log.lake import Lake
 
 # The patience of a test, seconds: what takes longer is broken, however busy the machine.

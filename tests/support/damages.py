@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from support.patients import Line, Patient
 
-from tidelog.log import layout
-from tidelog.log.check import Kind
-from tidelog.log.errors import StoragePermissionError
+from tidelog.check.lake import Kind
+from tidelog.log.base.errors import StoragePermissionError
+from tidelog.log.delta import layout
 
 ENTRY = "_delta_log/{:020d}.json"
 CHECKPOINT = "_delta_log/{:020d}.checkpoint.parquet"

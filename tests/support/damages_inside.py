@@ -8,8 +8,8 @@ import pyarrow as pa
 from support.damages import CHECKPOINT, ENTRY, HOUR_S, damage, without
 from support.patients import Line, Patient, columns
 
-from tidelog.log.check import Kind
-from tidelog.log.schema import HEADERS
+from tidelog.check.lake import Kind
+from tidelog.log.delta.schema import HEADERS
 
 
 def said(change: Callable[[list[Line]], Any]) -> Patient:

@@ -8,11 +8,11 @@ from support.damages import ENTRY, damage
 from support.logs import values
 from support.patients import Line, Patient
 
-from tidelog.groups.group_log import GroupLog
-from tidelog.groups.group_log_rows import SCHEMA, offset_row
+from tidelog.check.lake import Kind
 from tidelog.groups.model import CommittedOffset, Decision
-from tidelog.log.check import Kind
-from tidelog.log.layout import OFFSETS_TABLE
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.store.rows import SCHEMA, offset_row
+from tidelog.log.delta.layout import OFFSETS_TABLE
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.transaction_log import TransactionLog
 

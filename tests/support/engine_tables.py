@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from support.logs import values
 
 import tidelog
-from tidelog.log import layout
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 
 TABLES = ["orders", layout.OFFSETS_TABLE, layout.TRANSACTIONS_TABLE]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from support.logs import CountingIds, FakeClock, memory_lake, quiet, values
 
-from tidelog.log.errors import StorageUnavailableError
-from tidelog.log.group_commit import GroupCommit, Landed, Limits, Submission
+from tidelog.log.base.errors import StorageUnavailableError
+from tidelog.log.group_commit.engine import GroupCommit, Landed, Limits, Submission
 from tidelog.log.lake import Lake
-from tidelog.log.sequences import ProducerBatch
+from tidelog.log.rules.sequences import ProducerBatch
 
 # Where each engine's ids begin, beyond those of lakes.
 _engines = count(10**11, 10**6)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.coordination import evict_late, evict_silent, heartbeat, join, leave, sync
-from tidelog.groups.coordination_offsets import decide_commit
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Member
-from tidelog.log.errors import TidelogError
+from tidelog.groups.rules.members import evict_late, evict_silent, heartbeat, join, leave, sync
+from tidelog.groups.rules.offsets import decide_commit
+from tidelog.log.base.errors import TidelogError
 
 GROUP = "g"
 NOW_MS = 1_000

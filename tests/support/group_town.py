@@ -6,9 +6,9 @@ from typing import Any
 
 from support.logs import CountingIds, FakeClock
 
-from tidelog.groups.leases import Leases
-from tidelog.groups.membership import Membership
-from tidelog.groups.membership_events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Event, Failed, Lost, MemberConfig, Revoke
+from tidelog.groups.member.heartbeats import Leases
+from tidelog.groups.member.membership import Membership
 from tidelog.groups.model import Decision, Group, GroupView
 from tidelog.log.storage.memory import MemoryStorage
 

@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 from support.faults import FaultyStorage
 
-from tidelog.log.actions import Action, Add, CommitInfo, Entry, Metadata, Remove, Txn
-from tidelog.log.checkpoint_files import write_checkpoint
-from tidelog.log.disk_format import PROTOCOL
-from tidelog.log.door import Door
+from tidelog.log.checkpoints.writing import write_checkpoint
+from tidelog.log.delta.actions import Action, Add, CommitInfo, Entry, Metadata, Remove, Txn
+from tidelog.log.delta.disk_format import PROTOCOL
+from tidelog.log.delta.schema import DELTA_SCHEMA, PARTITION_COLUMNS
+from tidelog.log.door.door import Door
 from tidelog.log.lake import Lake
-from tidelog.log.schema import DELTA_SCHEMA, PARTITION_COLUMNS
-from tidelog.log.segments import Staged, stats_json
-from tidelog.log.staging import stage_records
+from tidelog.log.segments.staging import stage_records
+from tidelog.log.segments.writer import Staged, stats_json
 from tidelog.log.storage import MemoryStorage, Storage
 from tidelog.log.topic import Topic
 

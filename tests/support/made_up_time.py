@@ -11,7 +11,7 @@ from typing import Any
 from support.logs import FakeClock
 
 from tidelog.log.storage import LocalStorage, ObjectStorage
-from tidelog.log.store_time import StoreTime
+from tidelog.log.storage.store_time import StoreTime
 
 
 @contextmanager

@@ -19,8 +19,8 @@ import pytest
 from support import logs, producers, versitygw
 from support.faults import FaultyStorage
 
-from tidelog.log.clock import Clock
-from tidelog.log.helpers import Helpers
+from tidelog.log.base.clock import Clock
+from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage import ObjectInfo, ObjectStorage
 
 

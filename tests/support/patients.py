@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 from support.logs import memory_lake, open_lake, put_checkpoint, values
 from support.parquet import sealed_file
 
-from tidelog.log import layout
-from tidelog.log.check import Finding, Kind, Report, check_lake
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.check.lake import Finding, Kind, Report, check_lake
+from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.delta import layout
+from tidelog.log.delta.schema import SEGMENT
 from tidelog.log.lake import Lake
-from tidelog.log.schema import SEGMENT
-from tidelog.log.state import Segment
+from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage import Storage
-from tidelog.log.trim import trim
+from tidelog.log.upkeep.trim import trim
 
 Line = dict[str, Any]
 

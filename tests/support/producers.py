@@ -6,8 +6,8 @@ from typing import Any
 from support.faults import FaultyStorage
 from support.logs import CountingIds, quiet
 
-from tidelog.clients.producer import Producer
-from tidelog.log.clock import SystemClock
+from tidelog.clients.producer.producer import Producer
+from tidelog.log.base.clock import SystemClock
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
 

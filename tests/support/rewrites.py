@@ -2,13 +2,13 @@
 
 import pyarrow as pa
 
-from tidelog.log import layout
-from tidelog.log.actions import Add, Remove
-from tidelog.log.config import Codec
-from tidelog.log.decisions import Outcome
+from tidelog.log.config.topics_and_lakes import Codec
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Add, Remove
 from tidelog.log.lake import Lake
-from tidelog.log.segments import stats_json, write_small_segment
-from tidelog.log.state import TopicState
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.segments.writer import stats_json, write_small_segment
+from tidelog.log.state.topic_state import TopicState
 
 
 def merge(lake: Lake, topic: str, partition: int = 0) -> None:

@@ -7,10 +7,10 @@ import pyarrow as pa
 from support.logs import memory_lake, open_lake
 
 from tidelog.log.lake import Lake
-from tidelog.log.row_log import RowLog
-from tidelog.log.row_rules import RowOutcome
-from tidelog.log.row_schema import Row, RowSchema
-from tidelog.log.row_state import RowKind
+from tidelog.log.rows.row_log import RowLog
+from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.rows.state import RowKind
 
 NAME = "__words"
 

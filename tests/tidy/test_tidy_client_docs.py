@@ -4,9 +4,9 @@ import pytest
 from tidy_client_docs import CLIENTS, clients_page
 from tidy_repository import ROOT
 
-from tidelog.clients.settings import ConsumerSettings, ProducerSettings
-from tidelog.clients.settings_parsing import keys_of
-from tidelog.clients.settings_unused import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+from tidelog.clients.settings.common import ConsumerSettings, ProducerSettings
+from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+from tidelog.clients.settings.parsing import keys_of
 
 
 def test_the_page_is_up_to_date():

@@ -34,19 +34,19 @@ def test_no_modules_import_each_other_in_a_circle():
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("tidelog.log.door", "from tidelog.transactions.state import State"),
-        ("tidelog.log.door", "import tidelog.spark"),
-        ("tidelog.log.door", "from tidelog import sinks"),
-        ("tidelog.log.door", "import tidelog"),
-        ("tidelog.log.door", "from tidelog import Lake"),
-        ("tidelog.log.door", "def f():\n    from tidelog.cli.main import run"),
+        ("tidelog.log.door.door", "from tidelog.transactions.state import State"),
+        ("tidelog.log.door.door", "import tidelog.spark"),
+        ("tidelog.log.door.door", "from tidelog import sinks"),
+        ("tidelog.log.door.door", "import tidelog"),
+        ("tidelog.log.door.door", "from tidelog import Lake"),
+        ("tidelog.log.door.door", "def f():\n    from tidelog.cli.main import run"),
         ("tidelog.transactions.state", "import tidelog.groups.offsets as offsets"),
         ("tidelog.sources.reader", "from tidelog.sinks.writer import Writer"),
         ("tidelog.sources.reader", "from tidelog.groups import positions"),
         ("tidelog.retention.plan", "import tidelog.sources"),
-        ("tidelog.groups.offsets", "from tidelog.clients.consumer import Consumer"),
+        ("tidelog.groups.offsets", "from tidelog.clients.consumer.consumer import Consumer"),
         ("tidelog.spark.session", "import tidelog.jobs.retention"),
-        ("tidelog.clients.producer", "import pyspark_tidelog"),
+        ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
     ],
 )
 def test_a_wrong_way_import_is_found(module, text):
@@ -56,8 +56,8 @@ def test_a_wrong_way_import_is_found(module, text):
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("tidelog.log.door", "from tidelog.log.state import State"),
-        ("tidelog.sinks.writer", "from tidelog.log.segments import Segment\nimport pyarrow"),
+        ("tidelog.log.door.door", "from tidelog.log.state.topic_state import State"),
+        ("tidelog.sinks.writer", "from tidelog.log.segments.writer import Segment\nimport pyarrow"),
         ("tidelog.sinks.writer", "from tidelog.transactions import intents"),
         ("tidelog.spark.session", "from tidelog.sources.reader import Reader"),
         ("pyspark_tidelog.source", "from tidelog.sinks.writer import Writer"),
@@ -101,7 +101,7 @@ def test_a_circle_is_found():
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("tidelog.log.errors.TidelogError", "log"),
+        ("tidelog.log.base.errors.TidelogError", "log"),
         ("tidelog", "tidelog"),
         ("tidelog.Lake", "tidelog"),
         ("pyspark_tidelog", "pyspark_tidelog"),

@@ -7,7 +7,7 @@ import pytest
 from support.iam import documented
 from tidy_repository import ROOT
 
-from tidelog.log import errors
+from tidelog.log.base import errors
 from tidelog.log.storage.option_table import BY_NAME
 
 PAGE = (ROOT / "docs/object-stores.md").read_text(encoding="utf-8")

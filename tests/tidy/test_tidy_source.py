@@ -105,12 +105,12 @@ GOOD = [
         "from hypothesis import settings\nfew = settings(max_examples=9)",
     ),
     (rules.no_test_has_a_deadline, "tests.x", "def settings(deadline): ...\nsettings(deadline=1)"),
-    (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.errors import TidelogError"),
+    (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.base.errors import TidelogError"),
     (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
     (rules.no_builtin_hash, "tidelog.log.x", "class A:\n    def __hash__(self): return hash(self.a)"),
     (rules.no_print_outside_the_cli, "tidelog.cli.main", "print('done')"),
     (rules.no_print_outside_the_cli, "tidelog.jobs.retention", "console.print('done')"),
-    (rules.clocks_and_chance_in_one_module, "tidelog.log.clock", "import time, uuid\ntime.time(), uuid.uuid4()"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.base.clock", "import time, uuid\ntime.time(), uuid.uuid4()"),
     (
         rules.clocks_and_chance_in_one_module,
         "tidelog.log.x",
@@ -120,7 +120,7 @@ GOOD = [
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time\ntime.strftime('%Y', t)"),
     (
         rules.parquet_is_opened_in_one_module,
-        "tidelog.log.sealed",
+        "tidelog.log.base.sealed_parquet",
         "import pyarrow.parquet as pq\npq.ParquetFile(s)",
     ),
     (

@@ -10,9 +10,9 @@ from typing import Any
 from tidy_docs import _table
 from tidy_repository import ROOT
 
-from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
-from tidelog.clients.settings_parsing import Key, keys_of
-from tidelog.clients.settings_unused import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+from tidelog.clients.settings.common import CommonSettings, ConsumerSettings, ProducerSettings
+from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
+from tidelog.clients.settings.parsing import Key, keys_of
 
 CLIENTS = "docs/clients.md"
 

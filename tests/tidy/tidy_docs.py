@@ -11,9 +11,9 @@ from typing import Any
 
 from tidy_repository import ROOT
 
-from tidelog.log.config import LakeConfig, TopicConfig
-from tidelog.log.config_refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
-from tidelog.log.config_settings import Settings, keys_of
+from tidelog.log.config.overrides import Settings, keys_of
+from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.storage.option_table import OPTIONS
 
 CONFIGURATION = "docs/configuration.md"

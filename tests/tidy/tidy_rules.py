@@ -9,7 +9,7 @@ MAX_FILE_LINES = 500
 # From here on a file is named, so that it is split by an idea before the limit forces a cut.
 LONG_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
-CLOCK_MODULE = "tidelog.log.clock"
+CLOCK_MODULE = "tidelog.log.base.clock"
 # Where Hypothesis is told how to run, for every layer of tests.
 PROFILE_FILE = "tests/conftest.py"
 # Packages whose names are loaded when they are first used.
@@ -38,7 +38,7 @@ CLOCKS = (
     "time.time",
     "time.time_ns",
 )
-SEALED_MODULE = "tidelog.log.sealed"
+SEALED_MODULE = "tidelog.log.base.sealed_parquet"
 PARQUET_FILES = (
     "pyarrow.dataset",
     *(f"pyarrow.parquet.{name}" for name in ("ParquetDataset", "read_metadata", "read_table", "write_table")),

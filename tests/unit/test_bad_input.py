@@ -8,8 +8,7 @@ import pytest
 from support.faults import FaultyStorage
 from support.logs import START_MS, FakeClock, memory_lake, open_lake, read, values
 
-from tidelog.log import layout
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     CorruptLogError,
     CorruptSegmentError,
     InvalidConfigError,
@@ -19,6 +18,7 @@ from tidelog.log.errors import (
     TornEntryError,
     UnsupportedFormatError,
 )
+from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage
 from tidelog.log.storage.port import Storage

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tidelog.log.check_report import Kind
+from tidelog.check.report import Kind
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/operations.md").read_text(encoding="utf-8")

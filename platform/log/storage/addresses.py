@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from os.path import expanduser
 from typing import Final
 
-from tidelog.log.errors import InvalidUriError
+from tidelog.log.base.errors import InvalidUriError
 from tidelog.log.storage.option_table import SCHEMES
 
 OBJECT_SCHEMES: Final = tuple(scheme for schemes in SCHEMES.values() for scheme in schemes)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from os.path import expanduser
 from pathlib import Path
 
-from tidelog.log.errors import InvalidConfigError
+from tidelog.log.base.errors import InvalidConfigError
 
 # Ways to get keys that need AWS's own tools.
 _BY_OTHERS = ("credential_process", "sso_session", "sso_start_url", "role_arn", "web_identity_token_file")

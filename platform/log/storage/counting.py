@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.storage.objects import ObjectStorage
 from tidelog.log.storage.port import ObjectInfo, Storage
 from tidelog.log.storage.ranged import Piece, RangedFile, first_range

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
-from tidelog.log.clock import Ids, SystemIds
-from tidelog.log.errors import InvalidPathError, InvalidUriError
+from tidelog.log.base.clock import Ids, SystemIds
+from tidelog.log.base.errors import InvalidPathError, InvalidUriError
 from tidelog.log.storage.file_systems import is_this_machines
 from tidelog.log.storage.local_errors import (
     failed,

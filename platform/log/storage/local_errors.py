@@ -3,7 +3,7 @@
 import errno
 import os
 
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     ObjectNotFoundError,
     StorageError,
     StorageFullError,

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable
 from typing import Any, Final
 
-from tidelog.log.errors import StorageError
+from tidelog.log.base.errors import StorageError
 from tidelog.log.storage.local_errors import failed
 
 # So much is worth a call that sends it on its way; less waits for the sync.

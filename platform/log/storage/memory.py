@@ -9,8 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 
-from tidelog.log.clock import Clock, SystemClock
-from tidelog.log.errors import ObjectNotFoundError
+from tidelog.log.base.clock import Clock, SystemClock
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.storage.paths import check_folder, check_path
 from tidelog.log.storage.port import ObjectInfo
 

@@ -10,8 +10,8 @@ import obstore
 from obstore import exceptions as obs
 from obstore.store import ObjectStore
 
-from tidelog.log.errors import ObjectNotFoundError
-from tidelog.log.helpers import Helpers
+from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.objects_connecting import Connected, connect
 from tidelog.log.storage.objects_errors import (
     RAISED,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from obstore.store import ObjectStore, from_url
 
-from tidelog.log.errors import InvalidConfigError
+from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
 from tidelog.log.storage.options import Connection, Secrets, connection, endpoint_keys

@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from obstore import exceptions as obs
 
-from tidelog.log.errors import (
+from tidelog.log.base.errors import (
     InvalidPathError,
     NoCredentialsError,
     ObjectNotFoundError,

@@ -5,7 +5,7 @@ from os import PathLike
 from threading import Lock
 from typing import Any
 
-from tidelog.log.errors import InvalidConfigError
+from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.storage.addresses import parse_address
 from tidelog.log.storage.local import LocalStorage
 from tidelog.log.storage.memory import MemoryStorage

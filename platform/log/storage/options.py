@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final
 
-from tidelog.log.errors import InvalidConfigError
+from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.storage.option_table import (
     ANY,
     BY_NAME,

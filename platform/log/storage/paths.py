@@ -2,7 +2,7 @@
 
 import re
 
-from tidelog.log.errors import InvalidPathError
+from tidelog.log.base.errors import InvalidPathError
 
 # Control characters, lone surrogates and the backslash have no one spelling across stores.
 _FORBIDDEN = re.compile(r"(?:\A|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\\\ud800-\udfff]|(?:\A|/)\.[^/]*\.tmp\Z")

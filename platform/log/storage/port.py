@@ -9,7 +9,7 @@ Contracts that hold for every adapter, and that the contract suite checks:
 - **Atomic**: a reader sees an object whole or not at all, from `put`, `put_if_absent` and `create` alike.
 - **Read your writes**: once a write has returned, every reader sees it.
 - **Threads**: all methods may be called from many threads at once.
-- **Errors**: only `tidelog.log.errors.StorageError` and its subclasses leave an adapter. Every one of them but
+- **Errors**: only `tidelog.log.base.errors.StorageError` and its subclasses leave an adapter. Every one of them but
   `StorageUnavailableError` means that nothing was changed.
 - **Folders** need no creation: they are there while objects are in them. A folder is no object: to `get`,
   `head`, `open`, `sync` and `delete` nothing is there. On a local disk a folder stays when its last object goes.

@@ -12,9 +12,9 @@ from hashlib import sha256
 from threading import Barrier
 from typing import Final
 
-from tidelog.log import layout
-from tidelog.log.clock import Ids
-from tidelog.log.errors import ObjectNotFoundError, StorageError, StorageUnavailableError, UnsafeStoreError
+from tidelog.log.base.clock import Ids
+from tidelog.log.base.errors import ObjectNotFoundError, StorageError, StorageUnavailableError, UnsafeStoreError
+from tidelog.log.delta import layout
 from tidelog.log.storage.port import Storage, TakenOnTrust
 
 RACERS: Final = 8

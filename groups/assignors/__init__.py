@@ -1,0 +1,1 @@
+"""tidelog.groups.assignors: Kafka's assignors."""

@@ -1,0 +1,1 @@
+"""tidelog.groups.member: one member's part in its group."""

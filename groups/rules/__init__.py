@@ -1,0 +1,1 @@
+"""tidelog.groups.rules: Kafka's group protocol as pure rules."""

@@ -1,0 +1,58 @@
+"""Which committed offsets nobody needs any more: a pure rule (Kafka's `OffsetExpirationCondition`, KIP-211)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase, TopicPartition
+from tidelog.log.base.errors import InconsistentProtocolError
+
+
+def expire(view: GroupView, now_ms: int, retention_ms: int) -> Decision[list[TopicPartition]]:
+    """Forget the offsets whose time is over, and the group with its last one; the response is what goes, sorted.
+
+    An offset is kept for `retention_ms` after
+    - the group became empty, when it had members;
+    - its commit, when the group never had any, or when its members don't subscribe to the topic any more.
+
+    Source: `GroupMetadata.removeExpiredOffsets`, `ClassicGroup.offsetExpirationCondition` (kafka 4.0).
+    """
+    since = _counts_from(view.group)
+    expired = sorted(
+        place
+        for place, committed in view.offsets.items()
+        if (from_ms := since(place, committed)) is not None and now_ms - from_ms >= retention_ms
+    )
+    group = view.group
+    gone = group is not None and group.phase is Phase.EMPTY and len(expired) == len(view.offsets) and not view.pending
+    if group is None or not gone or not (expired or _is_old(group, now_ms, retention_ms)):
+        return Decision(response=expired, offsets=dict.fromkeys(expired))
+    return Decision(response=expired, group=replace(group, phase=Phase.DEAD), offsets=dict.fromkeys(expired))
+
+
+def _is_old(group: Group, now_ms: int, retention_ms: int) -> bool:
+    return group.empty_since_ms is not None and now_ms - group.empty_since_ms >= retention_ms
+
+
+def _counts_from(group: Group | None) -> Callable[[TopicPartition, CommittedOffset], int | None]:
+    """From when on an offset's time runs, ms since the epoch; None while it does not."""
+    if group is None or not group.protocol_type:
+        return lambda _, committed: committed.commit_ms
+    if group.phase is Phase.EMPTY:
+        return lambda _, committed: committed.commit_ms if group.empty_since_ms is None else group.empty_since_ms
+    topics = _subscribed(group)
+    if group.phase is not Phase.STABLE or topics is None:
+        return lambda _, __: None
+    return lambda place, committed: None if place[0] in topics else committed.commit_ms
+
+
+def _subscribed(group: Group) -> frozenset[str] | None:
+    """The topics that members subscribe to; None when they don't say."""
+    if group.protocol_type != PROTOCOL_TYPE:
+        return None
+    try:
+        return frozenset().union(
+            *(subscribed_topics(data) for member in group.members.values() for _, data in member.protocols)
+        )
+    except InconsistentProtocolError:
+        return None

@@ -1,0 +1,297 @@
+"""Kafka's classic group protocol as pure rules: join, sync, heartbeat, leave, evict.
+
+Each rule looks at a group as its log has it and says what to write and what to answer; nobody waits inside. Where a
+Kafka broker parks a request, the member looks at the group again. Member ids are made by the members (ids nobody else
+makes), so a request that is repeated after an unknown outcome changes nothing more.
+
+Source: `GroupCoordinator` and `GroupMetadata` (kafka 4.0), `ClassicGroup`.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from tidelog.groups.model import Decision, Group, GroupView, Member, Phase
+from tidelog.groups.rules.rounds import begin, common_protocols, complete, elected_protocol, put, without
+from tidelog.log.base.errors import (
+    FencedInstanceError,
+    IllegalGenerationError,
+    InconsistentProtocolError,
+    InvalidGroupError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
+
+MAX_GROUP_ID = 249
+
+
+def check_group_id(group_id: str) -> None:
+    """Refuse a group id that is empty or longer than 249 characters."""
+    if not isinstance(group_id, str) or not 0 < len(group_id) <= MAX_GROUP_ID:
+        shown = f"{group_id[:20]}... of {len(group_id)} characters" if group_id else repr(group_id)
+        raise InvalidGroupError(
+            f"Group id {shown} can't be used: it has 1 to {MAX_GROUP_ID} characters. Give `group.id` such a name."
+        )
+
+
+def current(view: GroupView, group_id: str) -> Group:
+    """The group; an empty one where there is none."""
+    return Group(group_id) if view.group is None else view.group
+
+
+# --- joining -----------------------------------------------------------------------------------------------
+
+
+def join(
+    view: GroupView, group_id: str, member: Member, *, known: bool, now_ms: int, protocol_type: str = PROTOCOL_TYPE
+) -> Decision[Group]:
+    """A member wants to take part in the next generation, or to learn the current one. Answers the group after it.
+
+    `known`: it was a member before, under this id. A group in PREPARING tells it to wait for the generation after the
+    group's; in COMPLETING or STABLE it belongs to the group's generation at once.
+
+    - A known member whose metadata are unchanged joins a Stable group without a rebalance, unless it leads: a leader
+      rejoins because partitions changed. In CompletingRebalance the leader does so without one too.
+    - A newcomer with the `instance_id` of a member takes its place, and fences it. In a Stable group nobody rebalances
+      for that, if the protocol and the topics subscribed to stay the same (Kafka looks at the protocol only).
+    - Whatever else begins a round, or goes into the one under way; the last to join completes it.
+
+    Raises InvalidGroupError, InconsistentProtocolError, UnknownMemberError (known, but no member any more),
+    FencedInstanceError (known, but another has its `instance_id` now).
+    """
+    check_group_id(group_id)
+    group = current(view, group_id)
+    _require_compatible(group, member, protocol_type)
+    if not group.members:
+        group = replace(group, protocol_type=protocol_type)
+    if member.member_id in group.members or known:
+        check_member(group, member.member_id, member.instance_id)
+        return _rejoin(group, member, now_ms)
+    old = _holder(group, member.instance_id)
+    if old is not None:
+        return _take_place(group, old, member, now_ms)
+    return _written(complete(put(begin(group), member, joined=True), now_ms))
+
+
+def _rejoin(group: Group, member: Member, now_ms: int) -> Decision[Group]:
+    before = group.members[member.member_id]
+    member = replace(member, assignment=before.assignment)
+    unchanged = before.protocols == member.protocols
+    if group.phase is Phase.PREPARING and before.joined and unchanged:
+        return Decision(response=group)
+    leads = group.leader == member.member_id
+    if unchanged and (group.phase is Phase.COMPLETING or (group.phase is Phase.STABLE and not leads)):
+        return Decision(response=group)
+    return _written(complete(put(begin(group), member, joined=True), now_ms))
+
+
+def _take_place(group: Group, old: Member, member: Member, now_ms: int) -> Decision[Group]:
+    """The newcomer has the static id of a member: it follows in its place, its assignment and its office."""
+    member = replace(member, assignment=old.assignment)
+    led = group.leader == old.member_id
+    group = without(group, [old.member_id])
+    if group.phase is Phase.STABLE:
+        stable = put(group, member, joined=False)
+        if _same_topics(group, old, member) and elected_protocol(stable.members.values()) == group.protocol:
+            return _written(replace(stable, leader=member.member_id) if led else stable)
+    # A leader that works out the assignment just now does so for the old id, hence a round in every other phase.
+    group = put(begin(group), member, joined=True)
+    return _written(complete(replace(group, leader=member.member_id) if led else group, now_ms))
+
+
+def _require_compatible(group: Group, member: Member, protocol_type: str) -> None:
+    """Source: `GroupMetadata.supportsProtocols`, but what the member itself said before does not count against it."""
+    others = [
+        other
+        for other in group.members.values()
+        if other.member_id != member.member_id
+        and (other.instance_id is None or other.instance_id != member.instance_id)
+    ]
+    own = ", ".join(name for name, _ in member.protocols)
+    if not own or not protocol_type:
+        raise InconsistentProtocolError(
+            f"A member can't join group {group.group_id!r} without an assignor and a protocol type: the members of a "
+            "group agree on one of each. Give at least one assignor."
+        )
+    if group.members and group.protocol_type != protocol_type:
+        raise InconsistentProtocolError(
+            f"Group {group.group_id!r} is of type {group.protocol_type!r}, not {protocol_type!r}: all members of a "
+            "group are of one type. Use another group id."
+        )
+    if others and not common_protocols([*others, member]):
+        raise InconsistentProtocolError(
+            f"Group {group.group_id!r} can't take a member that offers only {own}: its members share "
+            f"{', '.join(sorted(common_protocols(others)))}, and a group needs one assignor that all support. Give "
+            "`partition.assignment.strategy` one of these."
+        )
+
+
+def _holder(group: Group, instance_id: str | None) -> Member | None:
+    """The member of that static id."""
+    if instance_id is None:
+        return None
+    return next((member for member in group.members.values() if member.instance_id == instance_id), None)
+
+
+def _same_topics(group: Group, one: Member, other: Member) -> bool:
+    """Whether two members subscribe to the same; what is not of the consumer protocol is compared by its bytes."""
+    if group.protocol_type == PROTOCOL_TYPE:
+        with suppress(InconsistentProtocolError):
+            return _topics(one) == _topics(other)
+    return one.protocols == other.protocols
+
+
+def _topics(member: Member) -> dict[str, frozenset[str]]:
+    return {name: subscribed_topics(data) for name, data in member.protocols}
+
+
+# --- being a member ----------------------------------------------------------------------------------------
+
+
+def check_member(group: Group, member_id: str, instance_id: str | None = None) -> None:
+    """Refuse who is no member: FencedInstanceError when another has its static id, else UnknownMemberError.
+
+    Source: `GroupCoordinator.validateCurrentMember`.
+    """
+    holder = _holder(group, instance_id)
+    if holder is not None and holder.member_id != member_id:
+        raise FencedInstanceError(
+            f"Member {member_id!r} of group {group.group_id!r} was replaced by {holder.member_id!r}, which has "
+            f"the same `group.instance.id` {instance_id!r}: of two consumers with one id the later one goes on. Give "
+            "each consumer its own id, and close this one."
+        )
+    if member_id not in group.members or (instance_id is not None and holder is None):
+        raise UnknownMemberError(
+            f"Group {group.group_id!r} has no member {member_id!r}: who leaves, or is silent for its session timeout, "
+            "is no member any more. Join again."
+        )
+
+
+def check_generation(group: Group, generation: int) -> None:
+    """Refuse a generation that is not the group's with IllegalGenerationError."""
+    if generation != group.generation:
+        raise IllegalGenerationError(
+            f"Group {group.group_id!r} is in generation {group.generation}, not {generation}: what a member of an "
+            "earlier generation owned may be others' by now. Join again."
+        )
+
+
+def heartbeat(view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None = None) -> None:
+    """Refuse who must join again: RebalanceInProgressError in a round; also all of `check_member`'s and the generation.
+
+    It writes nothing: signs of life are leases. Source: `GroupCoordinator.handleHeartbeat`.
+    """
+    group = current(view, group_id)
+    check_member(group, member_id, instance_id)
+    check_generation(group, generation)
+    if group.phase is Phase.PREPARING:
+        raise _rebalancing(group)
+
+
+def sync(
+    view: GroupView,
+    group_id: str,
+    member_id: str,
+    generation: int,
+    *,
+    instance_id: str | None = None,
+    protocol: str | None = None,
+    assignments: Mapping[str, bytes] | None = None,
+) -> Decision[bytes | None]:
+    """Hand in all assignments (the leader), and get one's own; None while the leader has not handed them in.
+
+    `assignments`: by member id; who is missing gets b"", who is no member is left out. Handed in again when the group
+    is Stable they change nothing. Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError,
+    InconsistentProtocolError (`protocol` is not the elected one), RebalanceInProgressError.
+    Source: `GroupCoordinator.doSyncGroup`.
+    """
+    group = current(view, group_id)
+    check_member(group, member_id, instance_id)
+    check_generation(group, generation)
+    if protocol is not None and protocol != group.protocol:
+        raise InconsistentProtocolError(
+            f"Group {group.group_id!r} has elected the assignor {group.protocol!r}, not {protocol!r}: all members of a "
+            "generation use the elected one. Join again."
+        )
+    if group.phase is Phase.PREPARING:
+        raise _rebalancing(group)
+    if group.phase is Phase.STABLE:
+        return Decision(response=group.members[member_id].assignment)
+    if assignments is None or group.leader != member_id:
+        return Decision(response=None)
+    members = {name: replace(member, assignment=assignments.get(name, b"")) for name, member in group.members.items()}
+    stable = replace(group, phase=Phase.STABLE, members=members)
+    return Decision(response=members[member_id].assignment, group=stable)
+
+
+def _rebalancing(group: Group) -> RebalanceInProgressError:
+    return RebalanceInProgressError(
+        f"Group {group.group_id!r} is rebalancing: its members join again before they go on. Join again."
+    )
+
+
+# --- going -------------------------------------------------------------------------------------------------
+
+
+def leave(
+    view: GroupView, group_id: str, member_id: str, *, now_ms: int, instance_id: str | None = None
+) -> Decision[Group]:
+    """A member goes; the others rebalance. With `member_id` "" whoever has `instance_id` goes (an administrator's).
+
+    Static members don't leave when they are closed, so that they can come back: their callers don't call this.
+    Raises UnknownMemberError, FencedInstanceError. Source: `GroupCoordinator.handleLeaveGroup`.
+    """
+    group = current(view, group_id)
+    holder = _holder(group, instance_id)
+    if not member_id and holder is not None:
+        member_id = holder.member_id
+    check_member(group, member_id, instance_id)
+    return _written(_go_on(without(group, [member_id]), now_ms))
+
+
+def evict_silent(
+    view: GroupView, group_id: str, watched: Mapping[str, int], *, now_ms: int
+) -> Decision[frozenset[str]]:
+    """Take out members that gave no sign of life for their session timeout. Answers who went.
+
+    `watched`: member id -> its `turn` when the watch began; who has joined since is alive, and stays.
+    Source: `GroupCoordinator.onExpireHeartbeat`.
+    """
+    group = current(view, group_id)
+    gone = frozenset(
+        name for name, turn in watched.items() if name in group.members and group.members[name].turn == turn
+    )
+    if not gone:
+        return Decision(response=gone)
+    return Decision(response=gone, group=_go_on(without(group, gone), now_ms))
+
+
+def evict_late(view: GroupView, group_id: str, generation: int, *, now_ms: int) -> Decision[frozenset[str]]:
+    """The rebalance timeout is over: the round that `generation` is in goes on without who is late. Answers who went.
+
+    While members join, those who have not joined are late; static ones among them stay members and get their share.
+    While the leader works out the assignment, it is the leader that is late. Nothing happens when the group is in
+    another generation, is Stable, or when nobody has joined yet.
+    Source: `GroupCoordinator.onCompleteJoin` and `onExpirePendingSync`.
+    """
+    group = current(view, group_id)
+    nobody: frozenset[str] = frozenset()
+    if group.generation != generation:
+        return Decision(response=nobody)
+    if group.phase is Phase.COMPLETING and group.leader is not None:
+        gone = frozenset([group.leader])
+        return Decision(response=gone, group=_go_on(without(group, gone), now_ms))
+    if group.phase is not Phase.PREPARING or not any(member.joined for member in group.members.values()):
+        return Decision(response=nobody)
+    gone = frozenset(name for name, member in group.members.items() if not member.joined and member.instance_id is None)
+    return Decision(response=gone, group=complete(without(group, gone), now_ms, late=True))
+
+
+def _go_on(group: Group, now_ms: int) -> Group:
+    """A group that lost members rebalances, or goes on in the round that it is in."""
+    return complete(begin(group), now_ms)
+
+
+def _written(group: Group) -> Decision[Group]:
+    return Decision(response=group, group=group)

@@ -1,0 +1,184 @@
+"""Rules of a group's committed offsets: who may commit, what may be deleted. Source: `GroupCoordinator` (kafka 4.0)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, PendingPlace, Phase, TopicPartition
+from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current
+from tidelog.log.base.errors import (
+    GroupNotEmptyError,
+    GroupNotFoundError,
+    GroupSubscribedError,
+    IllegalGenerationError,
+    InconsistentProtocolError,
+    RebalanceInProgressError,
+    UnknownMemberError,
+)
+from tidelog.transactions.model import TransactionKey
+
+
+def decide_commit(
+    view: GroupView,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    *,
+    member_id: str = "",
+    generation: int = -1,
+    instance_id: str | None = None,
+) -> Decision[None]:
+    """Commit offsets, if the committer is a member of the group's generation, or the group has no members.
+
+    Without a member (generation -1) only an empty group takes offsets: a consumer with assigned partitions, an
+    administrator. Raises InvalidGroupError, UnknownMemberError, FencedInstanceError, IllegalGenerationError, and
+    RebalanceInProgressError while the leader works out the next assignment: by then the committer has given up what
+    it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
+    """
+    group = _require_committer(view, group_id, member_id, generation, instance_id)
+    if group.phase is Phase.COMPLETING:
+        raise RebalanceInProgressError(
+            f"Group {group_id!r} is rebalancing, so that it takes no offsets: who owned partitions before commits "
+            "before it joins again. Records after the last commit come again."
+        )
+    written = {place: replace(committed, generation=generation) for place, committed in offsets.items()}
+    # What waits for a transaction since before comes too late: the newer commit stands.
+    late = [waiting for waiting in view.pending if waiting[1] in written]
+    return Decision(response=None, offsets=written, pending=dict.fromkeys(late))
+
+
+def decide_pending(
+    view: GroupView,
+    group_id: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    transaction: TransactionKey,
+    *,
+    member_id: str = "",
+    generation: int = -1,
+    instance_id: str | None = None,
+) -> Decision[None]:
+    """Let offsets wait for a transaction's end; who may is as in `decide_commit`, and a rebalance is no hindrance.
+
+    A member that lost its partitions meanwhile is in an earlier generation, and refused. Kafka lets a transaction
+    without a member commit into a group with members; here that is refused, as it fences nobody.
+    Source: `ClassicGroup.validateOffsetCommit` with `isTransactional`.
+    """
+    _require_committer(view, group_id, member_id, generation, instance_id)
+    waiting = {(transaction, place): replace(committed, generation=generation) for place, committed in offsets.items()}
+    return Decision(response=None, pending=waiting)
+
+
+def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> Decision[None]:
+    """The transaction has ended: what waits for it becomes the group's, or is dropped. A repeat changes nothing.
+
+    Of offsets of one partition the one that was written last stands, in whatever order their transactions end.
+    """
+    own = {place for key, place in view.pending if key == transaction}
+    gone: list[PendingPlace] = []
+    for waiting in view.pending:
+        if waiting[0] == transaction:
+            own.discard(waiting[1])
+            gone.append(waiting)
+        elif committed and waiting[1] in own:  # written before it
+            gone.append(waiting)
+    became = {place: offset for (key, place), offset in view.pending.items() if key == transaction}
+    return Decision(response=None, offsets=became if committed else {}, pending=dict.fromkeys(gone))
+
+
+def _require_committer(
+    view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None
+) -> Group:
+    """Refuse who is no member of the group's generation, unless the group has no members."""
+    check_group_id(group_id)
+    group = current(view, group_id)
+    if generation >= 0 and view.group is None:
+        raise IllegalGenerationError(
+            f"There is no group {group_id!r}, so it has no generation {generation}: only members of a group commit "
+            "with one. Join the group, or commit without a generation."
+        )
+    if generation >= 0 or group.phase is not Phase.EMPTY:
+        _require_member(group, member_id, generation, instance_id)
+    return group
+
+
+def _require_member(group: Group, member_id: str, generation: int, instance_id: str | None) -> None:
+    if generation < 0 and not member_id and instance_id is None:
+        raise UnknownMemberError(
+            f"Group {group.group_id!r} has members, so that only they can commit: its offsets are theirs. Commit from "
+            "a member, or stop all members first."
+        )
+    check_member(group, member_id, instance_id)
+    check_generation(group, generation)
+
+
+def delete_group(view: GroupView, group_id: str) -> Decision[None]:
+    """Delete a group without members, and all its offsets.
+
+    Raises GroupNotFoundError, GroupNotEmptyError. A group that only ever committed offsets counts as empty.
+    Source: `GroupCoordinator.handleDeleteGroups`.
+    """
+    group = _found(view, group_id)
+    if group.members:
+        raise GroupNotEmptyError(
+            f"Group {group_id!r} has {len(group.members)} members and can't be deleted: their offsets would be lost. "
+            "Stop its consumers first; one that was killed counts until its session timeout is over."
+        )
+    return Decision(
+        response=None,
+        group=replace(group, phase=Phase.DEAD),
+        offsets=dict.fromkeys(view.offsets),
+        pending=dict.fromkeys(view.pending),
+    )
+
+
+def delete_offsets(
+    view: GroupView, group_id: str, partitions: Iterable[TopicPartition]
+) -> Decision[Mapping[TopicPartition, GroupSubscribedError | None]]:
+    """Delete a group's offsets of these partitions. Answers, per partition, None or why it stays.
+
+    Those of a topic that members subscribe to stay. One that was never committed is no error. Raises
+    GroupNotFoundError; GroupNotEmptyError when members are not of the consumer protocol, so that nobody knows what
+    they read. Source: `GroupCoordinator.handleDeleteOffsets`.
+    """
+    group = _found(view, group_id)
+    wanted = list(partitions)
+    kept = _subscribed(group)
+    refused = {
+        place: GroupSubscribedError(
+            f"The offset of {place[0]} {place[1]} stays: members of group {group_id!r} subscribe to {place[0]!r}. Stop "
+            "them, or unsubscribe first."
+        )
+        for place in wanted
+        if kept is None or place[0] in kept
+    }
+    gone: dict[TopicPartition, CommittedOffset | None] = {
+        place: None for place in wanted if place not in refused and place in view.offsets
+    }
+    waiting = [one for one in view.pending if one[1] in wanted and one[1] not in refused]
+    return Decision(
+        response={place: refused.get(place) for place in wanted}, offsets=gone, pending=dict.fromkeys(waiting)
+    )
+
+
+def _found(view: GroupView, group_id: str) -> Group:
+    if view.group is None and not view.offsets and not view.pending:
+        raise GroupNotFoundError(
+            f"There is no group {group_id!r}: a group begins when its first consumer joins or commits. See "
+            "`tidelog group list`."
+        )
+    return current(view, group_id)
+
+
+def _subscribed(group: Group) -> frozenset[str] | None:
+    """The topics that members subscribe to; None when that can't be read. Source: `computeSubscribedTopics`."""
+    if not group.members:
+        return frozenset()
+    if group.protocol_type != PROTOCOL_TYPE:
+        raise GroupNotEmptyError(
+            f"Group {group.group_id!r} has members of type {group.protocol_type!r}, which don't say what they read, so "
+            "that no offset of it can be deleted. Stop its members first."
+        )
+    try:
+        topics = [subscribed_topics(data) for member in group.members.values() for _, data in member.protocols]
+    except InconsistentProtocolError:
+        return None
+    return frozenset().union(*topics)

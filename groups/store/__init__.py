@@ -1,0 +1,1 @@
+"""tidelog.groups.store: the table `__consumer_offsets`."""

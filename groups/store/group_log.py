@@ -1,0 +1,284 @@
+"""The log of consumer groups: `__consumer_offsets`, through which members of a group agree without a coordinator.
+
+A group's generation, members and offsets share one log, so that one decision fences a commit by member and generation.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import TypeVar
+
+import mmh3
+
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, TopicPartition
+from tidelog.groups.rules.expiry import expire
+from tidelog.groups.rules.members import check_group_id
+from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets, settle
+from tidelog.groups.store.offset_checks import check_values, of_this_life, placed
+from tidelog.groups.store.pending import Patience, Verdicts, resolve, unstable
+from tidelog.groups.store.rows import KIND, GroupsFold, changes
+from tidelog.log.base.errors import GroupSubscribedError, UnstableOffsetError
+from tidelog.log.delta import layout
+from tidelog.log.lake import Lake
+from tidelog.log.rows.row_log import RowLog
+from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.state.topic_state import TABLES
+from tidelog.transactions.model import TransactionKey, Verdict
+from tidelog.transactions.transaction_log import TransactionLog
+
+R = TypeVar("R")
+
+# Between looks at a group whose offsets wait for a transaction: at first, and when it takes longer.
+FIRST_LOOK_AGAIN_S = 0.02
+LAST_LOOK_AGAIN_S = 0.25
+
+
+class GroupLog:
+    """The groups of a lake. All methods may be called from many threads.
+
+    Tables are made by the first write; before that there are no groups. Reads see every commit that was acknowledged
+    before them, in whatever process.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._known_tables = 0
+        self._transactions = TransactionLog(lake)
+        self._patience = Patience(self._transactions, lake.clock)
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def group(self, group_id: str) -> Group | None:
+        """The group; None when nobody ever joined it, or it was deleted since."""
+        return self._written(group_id).group
+
+    def offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """The group's committed offsets, by (topic, partition)."""
+        return self.view(group_id).offsets
+
+    def stable_offsets(self, group_id: str, timeout_s: float = 0.0) -> Mapping[TopicPartition, CommittedOffset]:
+        """The group's committed offsets when none waits for a transaction, else `UnstableOffsetError`: ask again.
+
+        A transaction that is open for longer than its time-out, as seen from here, is aborted on the way. With
+        `timeout_s` it is asked again so long.
+        """
+        clock = self._lake.clock
+        until_s = clock.elapsed_s() + timeout_s
+        pause_s = FIRST_LOOK_AGAIN_S
+        while True:
+            try:
+                return self._stable_offsets(group_id)
+            except UnstableOffsetError:
+                left_s = until_s - clock.elapsed_s()
+                if left_s <= 0:
+                    raise
+                clock.sleep(min(pause_s, left_s))
+                pause_s = min(2 * pause_s, LAST_LOOK_AGAIN_S)
+
+    def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        view, verdicts = self._resolved(lambda: self._written(group_id))
+        if view.pending and self._patience.aborts({key for key, _ in view.pending}):
+            view, verdicts = self._resolved(lambda: self._written(group_id))
+        self._settle(group_id, verdicts)  # the next reader need not ask again
+        if view.pending:
+            raise unstable(group_id, view)
+        return of_this_life(view.offsets, self._lake.peek)
+
+    def view(self, group_id: str) -> GroupView:
+        """The group and its offsets, those of topics deleted since left out. Raises `InvalidGroupError`.
+
+        Offsets of transactions that are committed count; those that wait for open ones are `pending`.
+        """
+        view, _ = self._resolved(lambda: self._written(group_id))
+        return replace(view, offsets=of_this_life(view.offsets, self._lake.peek))
+
+    def _settle(self, group_id: str, verdicts: Verdicts) -> None:
+        for key, verdict in verdicts.items():
+            if verdict is not Verdict.OPEN:
+                self.decide(group_id, _settled(key, verdict is Verdict.COMMITTED))
+
+    def _resolved(self, look: Callable[[], GroupView]) -> tuple[GroupView, Verdicts]:
+        return resolve(look, self._transactions.verdicts)
+
+    def groups(self) -> list[str]:
+        """The ids of all groups that have members, a generation or offsets; sorted."""
+        return sorted(group_id for log in self.tables() for group_id in log.look(GroupsFold.group_ids))
+
+    def views(self) -> dict[str, GroupView]:
+        """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic."""
+        look = cache(self._lake.peek)
+        found = {}
+        for group_id, view in self._all_written().items():
+            if view.pending:
+                view, _ = self._resolved(partial(self._written, group_id))
+            found[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
+        return found
+
+    def positions(self) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
+        """{group id: offsets} of all groups that have offsets."""
+        return {group_id: view.offsets for group_id, view in self.views().items() if view.offsets}
+
+    def _written(self, group_id: str) -> GroupView:
+        """What the rows say of a group, whatever became of its topics."""
+        check_group_id(group_id)
+        tables = self._tables()
+        return self._log(group_id, tables).look(lambda fold: fold.view(group_id)) if tables else GroupView()
+
+    def _all_written(self) -> dict[str, GroupView]:
+        found: dict[str, GroupView] = {}
+        for log in self.tables():
+            found |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
+        return dict(sorted(found.items()))
+
+    def table(self, group_id: str) -> str:
+        """The table that the group's rows are in: its folder below the lake's root."""
+        return self._log(group_id, self._tables() or self._lake.config().offsets_topic_num_partitions).name
+
+    def version(self, group_id: str) -> int:
+        """The version of that table's log as of the last look at it, -1 before its first entry."""
+        tables = self._tables()
+        return self._log(group_id, tables).version if tables else -1
+
+    # --- writing -------------------------------------------------------------------------------------------
+
+    def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
+        """Write what a pure rule makes of the group as it is now, and return the rule's response once that is durable.
+
+        The rule is called again after each lost race, and refuses by raising. Offsets without a time get the clock's.
+        Raises `OutcomeUnknownError` when the store stops answering: the rule may be tried again.
+        """
+        check_group_id(group_id)
+        over_fold = self._over_fold(group_id, rule)
+        if not self._tables():
+            first = over_fold(GroupsFold())
+            if not first.rows:
+                return first.response
+            self._first().create()
+        return self._log(group_id, self._tables()).commit(over_fold)
+
+    def decide_all(self, requests: Sequence[tuple[str, Callable[[GroupView], Decision[R]]]]) -> list[R | Exception]:
+        """`decide` for many (group id, rule)s at once, by a caller that serves many: one entry a table.
+
+        The rules' responses, or what each raised, in order.
+        """
+        for group_id, _ in requests:
+            check_group_id(group_id)
+        if requests and not self._tables():
+            self._first().create()
+        tables = self._tables()
+        by_log: dict[RowLog[GroupsFold], list[int]] = {}
+        for at, (group_id, _) in enumerate(requests):
+            by_log.setdefault(self._log(group_id, tables), []).append(at)
+        found: dict[int, R | Exception] = {}
+        for log, places in by_log.items():
+            answers = log.commit_all([self._over_fold(*requests[at]) for at in places])
+            found.update(zip(places, answers, strict=True))
+        return [found[at] for at in range(len(requests))]
+
+    def _over_fold(
+        self, group_id: str, rule: Callable[[GroupView], Decision[R]]
+    ) -> Callable[[GroupsFold], RowOutcome[R]]:
+        """A rule over one group as a decision over the table's fold."""
+        now_ms = self._lake.clock.now_ms()
+
+        def decide(fold: GroupsFold) -> RowOutcome[R]:
+            view = fold.view(group_id)
+            decision = rule(view)
+            return RowOutcome(changes(view, group_id, decision, now_ms), decision.response)
+
+        return decide
+
+    def commit_offsets(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        member_id: str = "",
+        generation: int = -1,
+        instance_id: str | None = None,
+    ) -> None:
+        """Commit offsets, all or none: as a member of the group's `generation`, or of a group without members.
+
+        Raises `UnknownTopicError`, `UnknownPartitionError`, `OffsetOutOfRangeError` (below 0, or past the partition's
+        end), `OffsetMetadataTooLargeError`, `InvalidGroupError`, `UnknownMemberError`, `FencedInstanceError`,
+        `IllegalGenerationError`, `RebalanceInProgressError`.
+        """
+        check_values(offsets)
+        wanted = self.placed(offsets)
+        self.decide(
+            group_id,
+            lambda view: decide_commit(
+                view, group_id, wanted, member_id=member_id, generation=generation, instance_id=instance_id
+            ),
+        )
+
+    def placed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets with the ids of their topics. Raises as `group_log_checks.placed`."""
+        return placed(offsets, self._lake.peek)
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group and its offsets. Raises `GroupNotFoundError`, `GroupNotEmptyError`."""
+        self.decide(group_id, lambda view: delete_group(view, group_id))
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, GroupSubscribedError | None]:
+        """Delete offsets; the answer says per partition why one stays, or None.
+
+        Raises `GroupNotFoundError`, `GroupNotEmptyError`.
+        """
+        wanted = list(partitions)
+        return self.decide(group_id, lambda view: delete_offsets(view, group_id, wanted))
+
+    def expire_offsets(self, now_ms: int, *, dry_run: bool = False) -> dict[str, list[TopicPartition]]:
+        """Delete what `offsets.retention.minutes` has passed for, and groups of which nothing is left by that.
+
+        What still waits for transactions that have ended, whose producers died, is settled before.
+        `now_ms`: ms since the epoch. Returns {group id: partitions whose offset went}; `dry_run`: would go.
+        """
+        retention_ms = self._lake.config().offsets_retention_minutes * 60_000
+
+        def rule(view: GroupView) -> Decision[list[TopicPartition]]:
+            return expire(view, now_ms, retention_ms)
+
+        expired: dict[str, list[TopicPartition]] = {}
+        for group_id in self.groups():
+            seen = rule(self._settled_view(group_id, dry_run=dry_run))
+            if seen.group is not None or seen.offsets:
+                expired[group_id] = seen.response if dry_run else self.decide(group_id, rule)
+        return expired
+
+    def _settled_view(self, group_id: str, *, dry_run: bool) -> GroupView:
+        view = self._written(group_id)
+        if view.pending:
+            view, verdicts = self._resolved(lambda: self._written(group_id))
+            if not dry_run:
+                self._settle(group_id, verdicts)
+        return view
+
+    # --- tables --------------------------------------------------------------------------------------------
+
+    def _tables(self) -> int:
+        """How many tables there are, fixed when the first one was made; 0 before."""
+        if not self._known_tables:
+            self._known_tables = int(self._first().fact(TABLES) or "0")
+        return self._known_tables
+
+    def tables(self) -> list[RowLog[GroupsFold]]:
+        """The tables that hold the groups; none before the first write."""
+        tables = self._tables()
+        return [self._table(number, tables) for number in range(tables)]
+
+    def _first(self) -> RowLog[GroupsFold]:
+        return self._table(0, self._lake.config().offsets_topic_num_partitions)
+
+    def _log(self, group_id: str, tables: int) -> RowLog[GroupsFold]:
+        """The group's table: `(mmh3(group id) & 0x7fffffff) % tables`."""
+        return self._table((mmh3.hash(group_id.encode(errors="surrogatepass")) & 0x7FFFFFFF) % tables, tables)
+
+    def _table(self, number: int, tables: int) -> RowLog[GroupsFold]:
+        name = layout.OFFSETS_TABLE if number == 0 else f"{layout.OFFSETS_TABLE}-{number}"
+        return self._lake.row_log(name, KIND, {TABLES: str(tables)})
+
+
+def _settled(key: TransactionKey, committed: bool) -> Callable[[GroupView], Decision[None]]:
+    return lambda view: settle(view, key, committed=committed)

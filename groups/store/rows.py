@@ -1,0 +1,292 @@
+"""Groups as rows: the columns of `__consumer_offsets`, and what its rows come to (docs/format.md, "Groups")."""
+
+from collections import ChainMap
+from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tidelog.groups.model import (
+    CommittedOffset,
+    Decision,
+    Group,
+    GroupView,
+    Member,
+    PendingPlace,
+    Phase,
+    TopicPartition,
+)
+from tidelog.log.delta.schema import TIMESTAMP
+from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.rows.state import RowKind
+from tidelog.transactions.model import TransactionKey
+
+OFFSET = "offset"
+GROUP = "group"
+PENDING = "pending"
+
+
+def _list_of(**columns: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
+
+
+# `kind` offset: up to topic_id; kind group: generation, and what follows topic_id; kind pending: as offset, and the
+# transaction that it waits for.
+SCHEMA = RowSchema(
+    {
+        "kind": pa.string(),
+        "group": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "leader_epoch": pa.int32(),
+        "metadata": pa.string(),
+        "generation": pa.int32(),
+        "commit_time": TIMESTAMP,
+        "topic_id": pa.string(),
+        "phase": pa.string(),
+        "protocol_type": pa.string(),
+        "protocol": pa.string(),
+        "leader": pa.string(),
+        "members": _list_of(
+            member_id=pa.string(),
+            instance_id=pa.string(),
+            client_id=pa.string(),
+            host=pa.string(),
+            session_timeout_ms=pa.int32(),
+            rebalance_timeout_ms=pa.int32(),
+            protocols=_list_of(name=pa.string(), metadata=pa.binary()),
+            assignment=pa.binary(),
+            joined=pa.bool_(),
+            turn=pa.int64(),
+        ),
+        "turns": pa.int64(),
+        "empty_since": TIMESTAMP,
+        "deleted": pa.bool_(),
+        "transactional_id": pa.string(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int32(),
+        "transaction": pa.int64(),
+    }
+)
+
+
+class GroupsFold:
+    """All groups of a table: what the newest row of each group, and of each of its partitions, says."""
+
+    def __init__(self, views: MutableMapping[str, GroupView] | None = None) -> None:
+        self._views: MutableMapping[str, GroupView] = {} if views is None else views
+
+    def view(self, group_id: str) -> GroupView:
+        """What is known of a group. It stays as it is whatever comes later."""
+        return self._views.get(group_id, _NOTHING)
+
+    def group_ids(self) -> list[str]:
+        """Every group that has members or a generation, or offsets; in order of their ids."""
+        return sorted(group_id for group_id, view in self._views.items() if view != _NOTHING)
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Go on by rows, in log order."""
+        for group_id, of_group in _by_group(rows):
+            view = _after(self.view(group_id), of_group)
+            if view == _NOTHING and not isinstance(self._views, ChainMap):
+                self._views.pop(group_id, None)
+            else:
+                self._views[group_id] = view
+
+    def fork(self) -> Self:
+        """One that goes its own way from here."""
+        return type(self)(ChainMap({}, self._views))
+
+    def __len__(self) -> int:
+        return sum(len(view.offsets) + len(view.pending) + (view.group is not None) for view in self._views.values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GroupsFold) and self._views == other._views
+
+    __hash__ = None  # type: ignore[assignment] # it changes
+
+
+_NOTHING = GroupView()
+
+
+def _by_group(rows: Iterable[Row]) -> Iterator[tuple[str, list[Row]]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["group"], []).append(row)
+    return iter(found.items())
+
+
+def _after(view: GroupView, rows: Iterable[Row]) -> GroupView:
+    group, offsets, pending = view.group, dict(view.offsets), view.pending
+    for row in rows:
+        if row["kind"] == GROUP:
+            group = None if row.get("deleted") else _group(row)
+        elif row["kind"] == PENDING:
+            pending = _with_pending(pending, row)
+        elif row.get("deleted"):
+            offsets.pop((row["topic"], row["partition"]), None)
+        else:
+            offsets[row["topic"], row["partition"]] = _offset(row)
+    return GroupView(group, offsets, pending)
+
+
+def _with_pending(pending: Mapping[PendingPlace, CommittedOffset], row: Row) -> dict[PendingPlace, CommittedOffset]:
+    transaction = TransactionKey(row["transactional_id"], row["producer_id"], row["producer_epoch"], row["transaction"])
+    place = (transaction, (row["topic"], row["partition"]))
+    left = {other: committed for other, committed in pending.items() if other != place}
+    if not row.get("deleted"):
+        left[place] = _offset(row)
+    return left
+
+
+# A group; a group's offset of a partition; one that waits for a transaction.
+_KEY = ("kind", "group", "topic", "partition", "transactional_id", "producer_id", "producer_epoch", "transaction")
+
+
+def key(row: Row) -> Hashable:
+    """What a row is about: a group, a group's offset of a partition, or one that waits for a transaction."""
+    return tuple(map(row.get, _KEY))
+
+
+def is_tombstone(row: Row) -> bool:
+    """Whether a row only says that something is gone."""
+    return bool(row.get("deleted"))
+
+
+KIND: RowKind[GroupsFold] = RowKind("groups", SCHEMA, GroupsFold, key, is_tombstone)
+
+
+# --- to rows and back --------------------------------------------------------------------------------------
+
+
+def group_row(group: Group) -> Row:
+    """The row of a group; that of a dead one says that it is gone."""
+    if group.phase is Phase.DEAD:
+        return {"kind": GROUP, "group": group.group_id, "deleted": True}
+    row: dict[str, Any] = {
+        "kind": GROUP,
+        "group": group.group_id,
+        "generation": group.generation,
+        "phase": group.phase.value,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "members": [_member_item(m) for m in group.members.values()],
+        "turns": group.turns,
+        "empty_since": group.empty_since_ms,
+    }
+    return _without_nulls(row)
+
+
+def offset_row(group_id: str, place: TopicPartition, committed: CommittedOffset | None) -> Row:
+    """The row of a committed offset; None says that it is gone."""
+    row: dict[str, Any] = {"kind": OFFSET, "group": group_id, "topic": place[0], "partition": place[1]}
+    if committed is None:
+        return {**row, "deleted": True}
+    return {
+        **row,
+        "offset": committed.offset,
+        "leader_epoch": committed.leader_epoch,
+        "metadata": committed.metadata,
+        "generation": committed.generation,
+        "commit_time": committed.commit_ms,
+        "topic_id": committed.topic_id,
+    }
+
+
+def pending_row(group_id: str, place: PendingPlace, committed: CommittedOffset | None) -> Row:
+    """The row of an offset that waits for a transaction; None says that it waits no more."""
+    transaction, partition = place
+    return {
+        **offset_row(group_id, partition, committed),
+        "kind": PENDING,
+        "transactional_id": transaction.transactional_id,
+        "producer_id": transaction.producer_id,
+        "producer_epoch": transaction.epoch,
+        "transaction": transaction.number,
+    }
+
+
+def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _member_item(member: Member) -> Row:
+    return _without_nulls(
+        {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "host": member.host,
+            "session_timeout_ms": member.session_timeout_ms,
+            "rebalance_timeout_ms": member.rebalance_timeout_ms,
+            "protocols": [{"name": name, "metadata": metadata} for name, metadata in member.protocols],
+            "assignment": member.assignment,
+            "joined": member.joined,
+            "turn": member.turn,
+        }
+    )
+
+
+def _group(row: Row) -> Group:
+    return Group(
+        row["group"],
+        Phase(row["phase"]),
+        row["generation"],
+        row["protocol_type"],
+        row.get("protocol"),
+        row.get("leader"),
+        {item["member_id"]: _member(item) for item in row["members"]},
+        row["turns"],
+        row.get("empty_since"),
+    )
+
+
+def _member(item: Row) -> Member:
+    return Member(
+        item["member_id"],
+        item["client_id"],
+        item["host"],
+        item["session_timeout_ms"],
+        item["rebalance_timeout_ms"],
+        tuple((p["name"], p["metadata"]) for p in item["protocols"]),
+        item.get("instance_id"),
+        item["assignment"],
+        item["joined"],
+        item["turn"],
+    )
+
+
+def _offset(row: Row) -> CommittedOffset:
+    return CommittedOffset(
+        row["offset"],
+        row["metadata"],
+        row["leader_epoch"],
+        row["generation"],
+        row["commit_time"],
+        row["topic_id"],
+    )
+
+
+def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int) -> list[Row]:
+    """The rows that a decision over `view` comes to: only what it changes. Offsets without a time get `now_ms`."""
+    rows, group = [], decision.group
+    if group is not None and group != view.group and not (group.phase is Phase.DEAD and view.group is None):
+        rows.append(group_row(group))
+    rows.extend(
+        offset_row(group_id, place, None if committed is None else _dated(committed, now_ms))
+        for place, committed in decision.offsets.items()
+        if committed is not None or place in view.offsets
+    )
+    rows.extend(
+        pending_row(group_id, place, None if committed is None else _dated(committed, now_ms))
+        for place, committed in decision.pending.items()
+        if committed is not None or place in view.pending
+    )
+    return rows
+
+
+def _dated(committed: CommittedOffset, now_ms: int) -> CommittedOffset:
+    return committed if committed.commit_ms else replace(committed, commit_ms=now_ms)

@@ -1,0 +1,1 @@
+"""tidelog.jobs.on_spark: maintenance as Spark tasks."""

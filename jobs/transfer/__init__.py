@@ -1,0 +1,1 @@
+"""tidelog.jobs.transfer: records to and from other formats."""

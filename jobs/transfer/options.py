@@ -1,0 +1,217 @@
+"""The options that ingest and export share, and the rules for them that need no Spark."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from tidelog.commands.failures import FAILED, INTERRUPTED, WRONG_USAGE, UsageProblemError
+
+WHEN = "When it runs"
+SHAPE = "Which rows and columns"
+MORE = "More"
+
+EXIT_CODES = (
+    f"Exit codes: 0 done; {FAILED} failed; {WRONG_USAGE} wrong usage; {INTERRUPTED} interrupted by Ctrl-C (143 by"
+    " SIGTERM)."
+)
+
+_INTERVAL = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_RUN = re.compile(r"(.+):(\d{1,18})")
+
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="KEY=VALUE",
+        help="An option of the other system's connector, as Spark has it. Repeatable.",
+        show_default=False,
+    ),
+]
+TidelogOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tidelog-option",
+        metavar="KEY=VALUE",
+        help="An option of format('tidelog'), as README lists them. Repeatable.",
+        rich_help_panel=MORE,
+        show_default=False,
+    ),
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        metavar="SQL",
+        help="A column to take: a name, or 'EXPRESSION AS NAME'. Repeatable; all unless given.",
+        rich_help_panel=SHAPE,
+        show_default=False,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        "--where", metavar="SQL", help="Which rows to take, such as \"country = 'NO'\".", rich_help_panel=SHAPE
+    ),
+]
+Once = Annotated[
+    bool, typer.Option("--once", help="One batch of what is there now (the default).", rich_help_panel=WHEN)
+]
+AvailableNow = Annotated[
+    bool,
+    typer.Option(
+        "--available-now",
+        help="What came since the last run with this --checkpoint, then end: for cron.",
+        rich_help_panel=WHEN,
+    ),
+]
+Stream = Annotated[bool, typer.Option("--stream", help="Go on until it is stopped.", rich_help_panel=WHEN)]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        "--every",
+        metavar="TIME",
+        help="With --stream: how often to look for more, such as 10s, 5m or 1h; as fast as it goes unless given.",
+        rich_help_panel=WHEN,
+    ),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Where --available-now and --stream keep how far they are: a folder of this job's own. With the same one"
+        " the job goes on where it was, even after it was killed.",
+        rich_help_panel=WHEN,
+    ),
+]
+RunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="NAME:NUMBER",
+        help="With --once: what was written under this name with this number, or a higher one, is not written again."
+        " For schedulers that repeat a run: the number is the run's time in seconds, say.",
+        rich_help_panel=WHEN,
+    ),
+]
+Packages = Annotated[
+    str | None,
+    typer.Option(
+        "--packages",
+        metavar="COORDINATES",
+        help="Connectors to fetch from Maven, with commas between them; spark-submit has the same option.",
+        rich_help_panel=MORE,
+    ),
+]
+Quiet = Annotated[
+    bool, typer.Option("-q", "--quiet", help="No word on stderr about each batch of a stream.", rich_help_panel=MORE)
+]
+
+
+class Mode(StrEnum):
+    """When a job runs."""
+
+    ONCE = "once"
+    AVAILABLE_NOW = "available-now"
+    STREAM = "stream"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A batch's own name and number, so that it counts once."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True)
+class When:
+    """When a job runs. `checkpoint` is "" in a batch; `interval_ms` is None for as fast as it goes."""
+
+    mode: Mode
+    checkpoint: str
+    interval_ms: int | None
+    run: Run | None
+
+    @property
+    def streaming(self) -> bool:
+        """Whether the job is a streaming query."""
+        return self.mode is not Mode.ONCE
+
+
+def parse_when(
+    *, once: bool, available_now: bool, stream: bool, every: str | None, checkpoint: str | None, run: str | None
+) -> When:
+    """When a job runs, by its options. Raises `UsageProblemError`."""
+    asked = [mode for mode, on in zip(Mode, (once, available_now, stream), strict=True) if on]
+    if len(asked) > 1:
+        raise UsageProblemError(
+            f"Options {' and '.join(f'--{mode}' for mode in asked)} exclude each other: a job runs in one way."
+            " Keep one."
+        )
+    mode = asked[0] if asked else Mode.ONCE
+    if every is not None and mode is not Mode.STREAM:
+        raise UsageProblemError("--every says how often --stream looks for more. Add --stream, or leave --every out.")
+    if mode is Mode.ONCE and checkpoint is not None:
+        raise UsageProblemError(
+            "--checkpoint keeps how far a stream is, and a batch is none: it takes everything each time. Add"
+            " --available-now to take only what came since the last run, or --stream, or leave --checkpoint out."
+        )
+    if mode is not Mode.ONCE and not (checkpoint or "").strip():
+        raise UsageProblemError(
+            f"--{mode} needs --checkpoint: without it, a job that is started again begins anew and repeats everything."
+            " Give a folder of this job's own, such as --checkpoint ./checkpoints/orders."
+        )
+    if mode is not Mode.ONCE and run is not None:
+        raise UsageProblemError("--run marks a batch; a stream's checkpoint does that by itself. Leave --run out.")
+    return When(mode, checkpoint or "", None if every is None else interval_ms(every), parse_run(run))
+
+
+def interval_ms(text: str) -> int:
+    """`10s` -> 10000; ms, s, m, h or d. Raises `UsageProblemError`."""
+    match = _INTERVAL.fullmatch(text.strip().lower())
+    if match is None or int(match.group(1)) == 0:
+        raise UsageProblemError(
+            f"--every {text!r} is no time: it is a whole number above 0 and ms, s, m, h or d, such as 10s or 5m."
+        )
+    return int(match.group(1)) * _UNITS_MS[match.group(2)]
+
+
+def parse_run(text: str | None) -> Run | None:
+    """`orders:20261121` as a name and a number. Raises `UsageProblemError`."""
+    if text is None:
+        return None
+    match = _RUN.fullmatch(text.strip())
+    if match is None:
+        raise UsageProblemError(
+            f"--run {text!r} is not of the form NAME:NUMBER: the number grows from run to run, so that a repeat is"
+            " told from a new one. Example: --run orders:1795219200"
+        )
+    return Run(match.group(1), int(match.group(2)))
+
+
+def package_list(text: str | None) -> tuple[str, ...]:
+    """Coordinates divided by commas."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def with_default(options: Mapping[str, str], name: str, value: str, *instead: str) -> dict[str, str]:
+    """The options with one more, unless it or one of `instead` is given; names are case-insensitive."""
+    given = {key.lower() for key in options}
+    return dict(options) if given & {name.lower(), *(n.lower() for n in instead)} else {**options, name: value}
+
+
+def quoted(name: str) -> str:
+    """A column's name for SQL."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def expression(text: str, columns: Iterable[str]) -> str:
+    """SQL for `text`: a column's name as it stands (`order id`), else an expression."""
+    return quoted(text) if text in columns else text

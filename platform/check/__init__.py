@@ -1,0 +1,1 @@
+"""tidelog.check: the invariants of a lake, and their repair."""

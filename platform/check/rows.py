@@ -1,0 +1,151 @@
+"""Tables of rows, for `check`: what they are by their own word, their files' rows, and groups' offsets."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
+
+from tidelog.check.listing import LogFiles
+from tidelog.check.report import Finding, Kind, OnProgress, Progress
+from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError, StorageError, StorageUnavailableError
+from tidelog.log.checkpoints.reading import read_checkpoint
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Metadata, decode_entry
+from tidelog.log.door.contract import Machine
+from tidelog.log.door.topic_machine import topic_machine
+from tidelog.log.rows.files import file_reader
+from tidelog.log.rows.row_log import row_machine
+from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.rows.state import RowKind, RowState
+from tidelog.log.state.topic_state import ROWS, TopicState
+from tidelog.log.storage.port import Storage
+
+# The kind of rows that hold groups' offsets.
+GROUPS = "groups"
+_FROM_A_COPY = "Restore the file from a copy. While the entry that added it is kept, the rows are in its commitInfo."
+
+
+class NoFold:
+    """Rows come to nothing: `check` looks at them one by one."""
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Nothing."""
+
+    def fork(self) -> Self:
+        """The same."""
+        return self
+
+    def __len__(self) -> int:
+        return 0
+
+
+def machine_of(storage: Storage, table: str, files: LogFiles) -> Machine[Any]:
+    """The machine of the topic, or of the table of rows that the folder holds by its first metaData."""
+    metadata = _first_metadata(storage, table, files)
+    name = "" if metadata is None else metadata.configuration.get(ROWS, "")
+    if metadata is None or not name:
+        return topic_machine(table)
+    try:
+        schema = RowSchema.from_delta(metadata.schema)
+    except (ValueError, KeyError, TypeError):
+        return topic_machine(table)  # which refuses it by name
+    kind: RowKind[NoFold] = RowKind(name, schema, NoFold, key=str, is_tombstone=lambda _: False)
+    return row_machine(table, kind, lambda _: [])
+
+
+def _first_metadata(storage: Storage, table: str, files: LogFiles) -> Metadata | None:
+    for source in (_first_entry, _first_checkpoint):
+        try:
+            actions = source(storage, table, files)
+        except StorageUnavailableError:
+            raise
+        except (StorageError, CorruptLogError):
+            continue
+        for action in actions:
+            if isinstance(action, Metadata):
+                return action
+    return None
+
+
+def _first_entry(storage: Storage, table: str, files: LogFiles) -> Iterable[Any]:
+    if 0 not in files.entries:
+        return ()
+    path = f"{table}/{layout.entry_path(0)}"
+    return decode_entry(0, storage.get(path), path).actions
+
+
+def _first_checkpoint(storage: Storage, table: str, files: LogFiles) -> Iterable[Any]:
+    return read_checkpoint(storage, table, files.usable[0]) if files.usable else ()
+
+
+def file_again(state: TopicState, path: str) -> bytes | None:
+    """A lost file of a table of rows, from the entry that added it; None when that is not kept, or it is no such file.
+
+    The log says the file's size, so one that another version of Arrow writes longer or shorter doesn't do.
+    """
+    rows = state.recent.get(path) if isinstance(state, RowState) else None
+    if rows is None or not isinstance(state, RowState):
+        return None
+    data = state.kind.schema.to_file(list(enumerate(rows)))
+    return data if any(f.path == path and f.size == len(data) for f in state.files) else None
+
+
+# --- records (deep) ----------------------------------------------------------------------------------------
+
+
+class RowsCheck:
+    """Reads the files of a table of rows; `records` counts the rows read so far, `rows` keeps them in log order."""
+
+    def __init__(self, storage: Storage, table: str, on_progress: OnProgress | None) -> None:
+        self._storage = storage
+        self._table = table
+        self._on_progress = on_progress
+        self.rows: list[Row] = []
+
+    @property
+    def records(self) -> int:
+        """How many rows were read."""
+        return len(self.rows)
+
+    def run(self, state: RowState[Any], skip: Iterable[str]) -> Iterator[Finding]:
+        """Every broken rule of every file but those whose path is in `skip` (already known to be missing)."""
+        skipped = set(skip)
+        files = [f for f in state.files if f.path not in skipped]
+        read = file_reader(self._storage, self._table, state.kind)
+        done_bytes, total = 0, sum(f.size for f in files)
+        for done, file in enumerate(files, 1):
+            try:
+                rows = read(file)
+            except CorruptSegmentError as e:
+                yield Finding(Kind.SEGMENT_UNREADABLE, self._table, file.path, str(e), _FROM_A_COPY)
+                rows = []
+            positions = [position for position, _ in rows]
+            if positions != sorted(set(positions)) or not all(0 <= p < file.end - file.base_offset for p in positions):
+                what = "Its positions don't rise within the places that the log entry gives it: rows change places."
+                yield Finding(Kind.POSITIONS_WRONG, self._table, file.path, what, _FROM_A_COPY)
+            said = state.recent.get(file.path)
+            if rows and said is not None and said != [row for _, row in rows]:
+                what = "Its rows are not those that the entry says which added it: SQL and tidelog see two truths."
+                yield Finding(Kind.SEGMENT_ROWS_WRONG, self._table, file.path, what, _FROM_A_COPY)
+            self.rows.extend(row for _, row in rows)
+            done_bytes += file.size
+            if self._on_progress is not None:
+                self._on_progress(Progress(self._table, done, len(files), done_bytes, total))
+
+
+def check_offsets(table: str, rows: Iterable[Row], end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:
+    """Whether a group's offset lies past its partition's end. `end_of` a topic of an id: None when it is not there.
+
+    `rows` of groups, in log order; the newest one of each group and partition counts.
+    """
+    newest = {(r.get("group"), r.get("topic"), r.get("partition")): r for r in rows if r.get("kind") == "offset"}
+    for (group, topic, partition), row in newest.items():
+        offset = row.get("offset")
+        if row.get("deleted") or offset is None:
+            continue
+        end = end_of(str(topic), str(row.get("topic_id")), int(partition or 0))
+        if end is not None and offset > end:
+            what = (
+                f"It has committed offset {offset} of topic '{topic}', partition {partition}, which ends at {end}: the"
+                " topic lost records."
+            )
+            todo = f"Reset it: 'tidelog group reset-offsets {group} --topic {topic} --to-latest --execute'."
+            yield Finding(Kind.COMMITTED_PAST_END, table, f"group '{group}'", what, todo)

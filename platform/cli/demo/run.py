@@ -1,0 +1,60 @@
+"""The demo: the main job on real data, step by step, with its results compared to the data."""
+
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+
+from tidelog.cli.demo.flights import Flights, load_flights
+from tidelog.cli.demo.lake import DEFAULT_FOLDER, PARTITIONS, DemoFolder
+from tidelog.cli.demo.next_steps import what_next
+from tidelog.cli.demo.screen import Screen, seconds
+from tidelog.cli.demo.spark import spark_session, steady_output
+from tidelog.cli.demo.steps import Steps
+from tidelog.commands.terminal import number
+from tidelog.commands.views import counted
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.lake import Lake
+
+
+def run_demo(lake: Path | str | None, console: Console, *, flights: Flights | None = None) -> int:
+    """Run the demo on the lake in this folder (`demo-lake` without one); 0, or 1 when a result is wrong.
+
+    What an earlier demo left there is deleted first. `flights`: others than all of 2013. Raises `UsageProblemError`
+    when Java or the data is missing, or when the folder's topics are not the demo's.
+    """
+    clock = SystemClock()
+    started = clock.elapsed_s()
+    folder = DemoFolder(Path(lake or DEFAULT_FOLDER))
+    flights = flights or load_flights()
+    with ExitStack() as stack:
+        stack.enter_context(steady_output(console))
+        screen = Screen(console, clock)
+        opened = stack.enter_context(Lake(str(folder.lake)))
+        _headline(screen, folder, flights)
+        _create_topics(screen, folder, opened)
+        with screen.step("Spark starts") as step:
+            spark = stack.enter_context(spark_session(folder.log))
+            cores = spark.sparkContext.defaultParallelism
+            step.say(f"Spark {spark.version} on {counted(cores, 'core')}; what it prints goes to {folder.log}")
+        Steps(screen, folder, opened, flights, spark, clock).run()
+        what_next(screen, folder.lake, seconds(clock.elapsed_s() - started))
+        return 1 if screen.failed else 0
+
+
+def _headline(screen: Screen, folder: DemoFolder, flights: Flights) -> None:
+    total = flights.year.num_rows + flights.last_day.num_rows
+    screen.print()
+    screen.print(
+        f"tidelog {version('tidelog')}: {number(total)} flights from New York in 2013, in the lake {folder.lake}"
+    )
+    screen.print()
+
+
+def _create_topics(screen: Screen, folder: DemoFolder, lake: Lake) -> None:
+    with screen.step("Topics are created") as step:
+        again = folder.start_afresh(lake)
+        step.say(", ".join(f"{name} with {counted(count, 'partition')}" for name, count in PARTITIONS.items()))
+        if again:
+            step.say("An earlier demo's topics and checkpoint were deleted first.")

@@ -1,0 +1,1 @@
+"""tidelog.cli.group: `tidelog group …`."""

@@ -1,0 +1,1 @@
+"""tidelog.cli.perf: `tidelog perf …`."""

@@ -1,0 +1,317 @@
+"""`tidelog perf produce|consume`: what the options of Kafka's performance tools mean together."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tidelog.cli.perf import options
+from tidelog.cli.perf.java_dates import check_pattern
+from tidelog.commands.failures import FAILED, UsageProblemError
+from tidelog.commands.options import (
+    DebugOption,
+    FormatOption,
+    LakeOption,
+    Session,
+    StoreOption,
+    pairs,
+    remember,
+    session,
+)
+from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import note, print_json, prose
+from tidelog.commands.views import counted
+
+if TYPE_CHECKING:
+    from tidelog.cli.perf.measures import ConsumerTotal, ProducerTotal
+    from tidelog.cli.perf.produce import Produced
+    from tidelog.cli.perf.requests import Meter, StorageCalls
+    from tidelog.log.lake import Lake
+
+_TRANSACTION_MS = 3000
+
+perf = typer.Typer(
+    callback=remember,
+    no_args_is_help=True,
+    help="Measure the producer and the consumer as Kafka's kafka-*-perf-test do, and what storage is asked.",
+)
+
+
+def produce(
+    context: typer.Context,
+    topic: options.TopicOption,
+    num_records: options.NumRecords,
+    more: options.MoreProps = None,
+    record_size: options.RecordSize = None,
+    payload_file: options.PayloadFile = None,
+    payload_monotonic: options.PayloadMonotonic = False,
+    payload_delimiter: options.PayloadDelimiter = "\\n",
+    throughput: options.Throughput = -1.0,
+    producer_props: options.ProducerProps = None,
+    producer_config: options.ProducerConfig = None,
+    transactional_id: options.TransactionalId = None,
+    transaction_duration_ms: options.TransactionDuration = None,
+    warmup_records: options.WarmupRecords = 0,
+    storage_calls: options.StorageCallsOption = False,
+    prices: options.PricesOption = None,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Produce records as fast as they go, and print what kafka-producer-perf-test prints.
+
+    A line each 5 s, and one at the end: records and MB a second, and how long records took from produce() to their
+    acknowledgement. A topic that is missing is created if the lake allows it (auto.create.topics.enable).
+    """
+    call = session(context, lake, output, debug, store)
+    if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
+        raise UsageProblemError("Give exactly one of --record-size, --payload-file and --payload-monotonic.")
+    if warmup_records >= num_records:
+        raise UsageProblemError("--warmup-records leaves nothing to measure: give fewer than --num-records.")
+    if not throughput or math.isnan(throughput):
+        raise UsageProblemError("--throughput 0 never ends: give a rate, or -1 for none.")
+    # The log and the client: heavy, and not needed for --help.
+    from tidelog.cli.perf.produce import ProduceRun, Producing, counting, letters, picked
+
+    say = _say(call)
+    conf = _conf(producer_config, "--producer-props", [*(producer_props or ()), *(more or ())])
+    transaction_ms = _in_transactions(conf, transactional_id, transaction_duration_ms)
+    if record_size is not None:
+        values = letters(record_size)
+    elif payload_file is not None:
+        values = picked(_payloads(payload_file, payload_delimiter, say))
+    else:
+        values = counting()
+    run = ProduceRun(topic, num_records, values, throughput, warmup_records, transaction_ms, conf)
+    with Stop() as stop, _opened(call, topic, storage_calls, prices) as (opened, meter):
+        if warmup_records:
+            say(
+                f"Warmup first {warmup_records} records. Steady state results will print after the complete test"
+                " summary."
+            )
+        done = _told(lambda: Producing(opened, run, stop, say).work())
+        calls = None if meter is None else meter.calls(done.total.records)
+    _report_produced(call, topic, done, calls, say)
+    if stop.asked:
+        raise typer.Exit(stop.exit_code)
+
+
+def consume(
+    context: typer.Context,
+    topic: options.TopicOption,
+    messages: options.Messages,
+    group: options.GroupOption = None,
+    fetch_size: options.FetchSize = 1024 * 1024,
+    from_latest: options.FromLatest = False,
+    consumer_config: options.ConsumerConfig = None,
+    show_detailed_stats: options.DetailedStats = False,
+    timeout: options.TimeoutMs = 10_000,
+    reporting_interval: options.ReportingInterval = 5_000,
+    date_format: options.DateFormat = "yyyy-MM-dd HH:mm:ss:SSS",
+    hide_header: options.HideHeader = False,
+    storage_calls: options.StorageCallsOption = False,
+    prices: options.PricesOption = None,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Consume records as fast as they come, and print what kafka-consumer-perf-test prints."""
+    call = session(context, lake, output, debug, store)
+    try:
+        check_pattern(date_format)
+    except ValueError as e:
+        raise typer.BadParameter(f"{e}.", param_hint="--date-format") from None
+    # The log and the client: heavy, and not needed for --help.
+    from tidelog.cli.perf.consume import ConsumeRun, Consuming
+    from tidelog.cli.perf.measures import consumer_header
+
+    say = _say(call)
+    conf = {
+        "max.partition.fetch.bytes": str(fetch_size),
+        "auto.offset.reset": "latest" if from_latest else "earliest",
+        **_conf(consumer_config, "", ()),
+    }
+    with Stop() as stop, _opened(call, topic, storage_calls, prices) as (opened, meter):
+        if not hide_header:
+            say(consumer_header(detailed=show_detailed_stats))
+        name = group or f"perf-consumer-{int(opened.ids.fraction() * 100_000)}"
+        run = ConsumeRun(topic, messages, name, timeout, reporting_interval, show_detailed_stats, date_format, conf)
+        work = Consuming(opened, run, stop, say)
+        done = _told(work.work)
+        calls = None if meter is None else meter.calls(done.records)
+    if call.as_json:
+        print_json(
+            {
+                "topic": topic,
+                "group": name,
+                **_consumer_json(done),
+                **({"storage": calls.as_json()} if calls else {}),
+            }
+        )
+    else:
+        if not show_detailed_stats:
+            say(work.line(done))
+        if calls:
+            calls.print_lines()
+    if stop.asked:
+        raise typer.Exit(stop.exit_code)
+
+
+for _name, _command, _example in (
+    ("produce", produce, "tidelog perf produce --topic t --num-records 1000000 --record-size 100"),
+    ("consume", consume, "tidelog perf consume --topic t --messages 1000000 --storage-calls"),
+):
+    perf.command(_name, help=prose(_command.__doc__ or ""), epilog=f"Example: {_example}")(_command)
+
+
+@contextmanager
+def _opened(call: Session, topic: str, count: bool, prices: Path | None) -> "Iterator[tuple[Lake, Meter | None]]":
+    """The lake that was named, its topic there, and what counts calls to its store where that is asked for."""
+    if prices is not None and not count:
+        raise UsageProblemError("--prices goes with --storage-calls.")
+    from tidelog.cli.perf.prices import S3_STANDARD, read_prices
+    from tidelog.cli.perf.requests import Meter
+    from tidelog.log.lake import Lake
+    from tidelog.log.storage.counting import CountingStorage
+    from tidelog.log.storage.objects import ObjectStorage
+
+    costs = S3_STANDARD if prices is None else read_prices(prices)
+    with call.open_lake() as lake:
+        if not count:
+            lake.ensure_topic(topic)
+            yield lake, None
+        elif isinstance(lake.storage, ObjectStorage):
+            meter = Meter(lake.storage.requests, costs, real=True)
+            lake.ensure_topic(topic)
+            meter.opened()
+            yield lake, meter
+        else:
+            counting = CountingStorage(lake.storage)
+            with Lake(lake.uri, create=False, storage=counting) as opened:
+                meter = Meter(counting.requests, costs, real=False)
+                opened.ensure_topic(topic)
+                meter.opened()
+                yield opened, meter
+
+
+def _report_produced(
+    call: Session, topic: str, done: "Produced", calls: "StorageCalls | None", say: Callable[[str], None]
+) -> None:
+    """Print what a run came to. Ends the command as failed when records failed."""
+    if call.as_json:
+        parts: dict[str, Any] = {} if done.steady is None else {"steady": _producer_json(done.steady)}
+        if calls:
+            parts["storage"] = calls.as_json()
+        print_json({"topic": topic, **_producer_json(done.total), "failed": done.failed, **parts})
+    else:
+        say(done.total.line())
+        if done.steady is not None:
+            say(done.steady.line())
+        if calls:
+            calls.print_lines()
+    if done.failed:
+        note(f"{counted(done.failed, 'record')} failed; the first: {done.error}")
+        raise typer.Exit(FAILED)
+
+
+def _say(call: Session) -> Callable[[str], None]:
+    """What prints a line of Kafka's output; with --format json the document says it all."""
+    return (lambda _: None) if call.as_json else (lambda line: typer.echo(line))
+
+
+def _told(work: Callable[[], Any]) -> Any:
+    """Do work with a client. Raises `UsageProblemError` for a configuration, the log's own error for the rest."""
+    from tidelog.clients.values.errors import KafkaError, KafkaException
+    from tidelog.log.base.errors import TidelogError
+
+    try:
+        return work()
+    except KafkaException as e:
+        if isinstance(e.__cause__, TidelogError):
+            raise e.__cause__ from None
+        found = e.args[0]
+        if found.code() == KafkaError._INVALID_ARG:
+            raise UsageProblemError(found.str()) from None
+        raise TidelogError(found.str()) from None
+
+
+def _in_transactions(conf: dict[str, str], given: str | None, duration_ms: int | None) -> int | None:
+    """How long each transaction is open, None without any; puts the transactional id into `conf`."""
+    if given is None and duration_ms is None and "transactional.id" not in conf:
+        return None
+    if given is not None:
+        conf["transactional.id"] = given
+    if "transactional.id" not in conf:
+        from tidelog.log.base.clock import SystemIds
+
+        conf["transactional.id"] = f"performance-producer-{SystemIds().new()}"
+    return duration_ms or _TRANSACTION_MS
+
+
+def _conf(file: Path | None, option: str, given: Sequence[str]) -> dict[str, str]:
+    """Keys of a client's configuration: those of a properties file, then those of the command's line."""
+    conf: dict[str, str] = {}
+    if file is not None:
+        lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+        conf = pairs(str(file), [line for line in lines if line and line[0] not in "#!"])
+    conf.update(pairs(option, given))
+    for name in ("bootstrap.servers", "metadata.broker.list", "lake"):
+        if conf.pop(name, None) is not None:
+            note(f"{name} is ignored: the lake is named by --lake.")
+    return {name: value for name, value in conf.items() if not name.endswith((".serializer", ".deserializer"))}
+
+
+def _payloads(file: Path, delimiter: str, say: Callable[[str], None]) -> list[bytes]:
+    """The values that a text file holds."""
+    say(f"Reading payloads from: {file.absolute()}")
+    text = file.read_text(encoding="utf-8")
+    if not text:
+        raise UsageProblemError(f"{file} is empty: there is nothing to produce.")
+    divider = "\n" if delimiter == "\\n" else delimiter
+    if not divider:
+        raise typer.BadParameter("an empty text divides nothing.", param_hint="--payload-delimiter")
+    parts = text.split(divider)
+    values = [part.encode() for part in (parts if parts[-1] else parts[:-1])]
+    say(f"Number of messages read: {len(values)}")
+    return values
+
+
+def _producer_json(total: "ProducerTotal") -> dict[str, Any]:
+    names = ("p50", "p95", "p99", "p99.9")
+    return {
+        "records": total.records,
+        "bytes": total.bytes,
+        "elapsed_ms": total.elapsed_ms,
+        "records_per_s": _number(total.records_per_s),
+        "mb_per_s": _number(total.mb_per_s),
+        "latency_ms": {
+            "avg": _number(total.latency_average),
+            "max": total.latency_max,
+            **dict(zip(names, total.latency_percentiles, strict=True)),
+        },
+    }
+
+
+def _consumer_json(total: "ConsumerTotal") -> dict[str, Any]:
+    return {
+        "start_ms": total.start_ms,
+        "end_ms": total.end_ms,
+        "records": total.records,
+        "bytes": total.bytes,
+        "mb_per_s": _number(total.mb_per_s),
+        "records_per_s": _number(total.records_per_s),
+        "rebalance_ms": total.rebalance_ms,
+        "fetch_ms": total.fetch_ms,
+        "fetch_mb_per_s": _number(total.fetch_mb_per_s),
+        "fetch_records_per_s": _number(total.fetch_records_per_s),
+    }
+
+
+def _number(value: float) -> float | None:
+    """A number that JSON has: a run too short to be measured has no rate."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,165 @@
+"""`tidelog perf produce` at work: records as fast as they go, each timed from `produce` to its acknowledgement."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.cli.perf.measures import ProducerStatistics, ProducerTotal
+from tidelog.clients.producer.producer import Producer
+from tidelog.clients.values.errors import KafkaError
+from tidelog.clients.values.message import Message
+from tidelog.commands.stopping import Stop
+from tidelog.log.base.clock import Clock
+from tidelog.log.lake import Lake
+
+_BLOCK_BYTES = 1 << 20
+_LETTERS = bytes(65 + byte % 26 for byte in range(256))
+# How long a full queue is waited for before a look at whether somebody wants the run to end.
+_FULL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRun:
+    """What to produce. `throughput`: records a second, below 0 for no limit; `warmup`: a second sum leaves out so many.
+
+    `transaction_ms`: in transactions that are open so long.
+    """
+
+    topic: str
+    records: int
+    values: Iterator[bytes]
+    throughput: float = -1.0
+    warmup: int = 0
+    transaction_ms: int | None = None
+    conf: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """What a run came to, and how many records failed with which error first."""
+
+    total: ProducerTotal
+    steady: ProducerTotal | None
+    failed: int
+    error: KafkaError | None
+
+
+def letters(size: int) -> Iterator[bytes]:
+    """Values of `size` random letters, as Kafka's tool sends them; the same in each run."""
+    at_once = max(1, _BLOCK_BYTES // size)
+    for block in _blocks(at_once * size):
+        text = block.translate(_LETTERS)
+        for start in range(0, len(text), size):
+            yield text[start : start + size]
+
+
+def picked(values: list[bytes]) -> Iterator[bytes]:
+    """Values out of a list, at random, in the same order in each run."""
+    for block in _blocks(1 << 16):
+        for start in range(0, len(block), 4):
+            yield values[int.from_bytes(block[start : start + 4]) % len(values)]
+
+
+def counting() -> Iterator[bytes]:
+    """The texts of 0, 1, 2 and so on."""
+    number = 0
+    while True:
+        yield b"%d" % number
+        number += 1
+
+
+def _blocks(size: int) -> Iterator[bytes]:
+    """Blocks of bytes that nobody can tell from random ones."""
+    number = 0
+    while True:
+        yield hashlib.shake_128(b"%d" % number).digest(size)
+        number += 1
+
+
+class Producing:
+    """One run. `say` prints a line."""
+
+    def __init__(self, lake: Lake, run: ProduceRun, stop: Stop, say: Callable[[str], None]) -> None:
+        self._lake = lake
+        self._clock: Clock = lake.clock
+        self._run = run
+        self._stop = stop
+        self._say = say
+        self._start_ms = self._clock.now_ms()
+        self._statistics = ProducerStatistics(run.records, self._start_ms)
+        self._steady: ProducerStatistics | None = None
+        self._acknowledged = self._failed = 0
+        self._error: KafkaError | None = None
+
+    def work(self) -> Produced:
+        """Produce it all, and wait for the last acknowledgement. Raises what the client raises."""
+        run = self._run
+        producer = Producer(
+            {"client.id": "perf-producer-client", **run.conf, "lake": self._lake, "on_delivery": self._on}
+        )
+        with producer:
+            if run.transaction_ms is not None:
+                producer.init_transactions()
+            self._start()
+            self._send_all(producer)
+            producer.flush()
+        now_ms = self._clock.now_ms()
+        steady = None if self._steady is None else self._steady.total(now_ms)
+        return Produced(self._statistics.total(now_ms), steady, self._failed, self._error)
+
+    def _start(self) -> None:
+        self._start_ms = self._clock.now_ms()
+        self._statistics = ProducerStatistics(self._run.records, self._start_ms)
+
+    def _send_all(self, producer: Producer) -> None:
+        run, clock, transactional = self._run, self._clock, self._run.transaction_ms is not None
+        began_s, opened_ms, served_ms, in_transaction = clock.elapsed_s(), 0, 0, False
+        for sent in range(1, run.records + 1):
+            now_ms = clock.now_ms()
+            if transactional and not in_transaction:
+                producer.begin_transaction()
+                opened_ms, in_transaction = now_ms, True
+            self._send(producer, next(run.values))
+            if transactional and now_ms - opened_ms >= (run.transaction_ms or 0):
+                producer.commit_transaction()
+                in_transaction = False
+            if now_ms != served_ms:
+                producer.poll(0)
+                served_ms = now_ms
+            if run.throughput > 0:
+                self._throttle(producer, began_s + sent / run.throughput)
+            if self._stop.asked:
+                break
+        if in_transaction:
+            producer.commit_transaction()
+
+    def _send(self, producer: Producer, value: bytes) -> None:
+        while not self._stop.asked:
+            try:
+                producer.produce(self._run.topic, value)
+            except BufferError:
+                producer.poll(_FULL_S)
+            else:
+                return
+
+    def _throttle(self, producer: Producer, until_s: float) -> None:
+        while not self._stop.asked and (left_s := until_s - self._clock.elapsed_s()) > 0:
+            producer.poll(min(left_s, _FULL_S))
+
+    def _on(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed += 1
+            self._error = self._error or error
+            return
+        now_ms, run = self._clock.now_ms(), self._run
+        latency_ms, size = int(1000 * (message.latency() or 0)), len(message)
+        if run.warmup and self._acknowledged == run.warmup:
+            self._steady = ProducerStatistics(run.records - run.warmup, now_ms, steady=True)
+            self._statistics.mute()
+        self._acknowledged += 1
+        lines = self._statistics.record(latency_ms, size, now_ms)
+        if self._steady is not None:
+            lines += self._steady.record(latency_ms, size, now_ms)
+        for line in lines:
+            self._say(line)

@@ -1,0 +1,1 @@
+"""tidelog.cli.produce: `tidelog produce`."""

@@ -1,0 +1,168 @@
+"""`tidelog produce`: what its options mean together."""
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tidelog.cli.produce import options
+from tidelog.cli.records.escapes import to_bytes, unescape
+from tidelog.cli.records.from_input import Headers, LineRule, Source
+from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, session
+from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import interactive, note, print_json
+from tidelog.commands.views import counted
+
+if TYPE_CHECKING:
+    from tidelog.cli.produce.batches import Parse, ProduceRules, Producing
+
+# Past this many, the report names no single partition.
+_MOST_PARTITIONS_NAMED = 8
+
+
+def produce(
+    context: typer.Context,
+    topic: options.TopicArgument,
+    files: options.FilesArgument = None,
+    key_delimiter: options.KeyDelimiter = None,
+    key: options.FixedKey = None,
+    header: options.Header = None,
+    partition: options.Partition = None,
+    delimiter: options.Delimiter = None,
+    nulls: options.Nulls = False,
+    as_json: options.JsonInput = False,
+    repartition: options.Repartition = False,
+    codec: options.Compression = None,
+    acks: options.AcksOption = options.Acks.DURABLE,
+    partitioner: options.Partitioner = options.PartitionerName.MURMUR2,
+    batch_records: options.BatchRecords = 50_000,
+    linger_ms: options.LingerMs = 100,
+    quiet: options.Quiet = False,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Produce records: each line of stdin, or of files, is a value.
+
+    Lines are appended in bounded batches while they come in. The first record that the topic refuses ends the
+    command with its line's number; all records before it are produced. A topic that is missing is created if the
+    lake allows it (auto.create.topics.enable).
+    """
+    call = session(context, lake, output, debug, store)
+    if as_json and (key_delimiter is not None or delimiter is not None or nulls):
+        raise UsageProblemError("With --json a line says what is key, value and null: leave out -K, -D and -Z.")
+    if repartition and not as_json:
+        raise UsageProblemError("--repartition goes with --json: plain lines name no partitions.")
+    if repartition and partition is not None:
+        raise UsageProblemError("-p sends all records to one partition, so --repartition would do nothing.")
+    divider = _delimiter("-D", "\n" if delimiter is None else delimiter)
+    parse = _parser(as_json, None if key_delimiter is None else _delimiter("-K", key_delimiter), nulls=nulls)
+    from tidelog.cli.produce.batches import ProduceRules  # Arrow and the log: heavy, and not needed for --help
+
+    rules = ProduceRules(
+        acks=acks.value,
+        partitioner=partitioner.value,
+        compression=codec.value if codec else None,
+        batch_records=batch_records,
+        linger_s=linger_ms / 1000,
+        partition=partition,
+        repartition=repartition,
+        key=None if key is None else to_bytes(key),
+        headers=_headers(header or ()),
+    )
+    _run(call, topic, files or ["-"], rules, divider, parse, quiet)
+
+
+def _run(
+    call: Session,
+    topic: str,
+    files: Sequence[str],
+    rules: "ProduceRules",
+    delimiter: bytes,
+    parse: "Parse",
+    quiet: bool,
+) -> None:
+    from tidelog.cli.produce.batches import Producing
+
+    with ExitStack() as stack:
+        stop = stack.enter_context(Stop())
+        streams = [
+            ("stdin", sys.stdin.buffer) if name == "-" else (name, stack.enter_context(open(name, "rb", buffering=0)))
+            for name in files
+        ]
+        opened = stack.enter_context(call.open_lake())
+        work = Producing(opened, topic, rules, stop)
+        if interactive() and "-" in files and not quiet:
+            note("A record a line; Ctrl-D ends.")
+        try:
+            work.run((Source(name, stream, stop.wakeup) for name, stream in streams), delimiter, parse)
+        finally:
+            if not quiet:
+                _report(topic, work)
+        if call.as_json:
+            print_json(_produced_json(topic, work))
+    if stop.asked:
+        raise typer.Exit(stop.exit_code)
+
+
+def _report(topic: str, work: "Producing") -> None:
+    got = sorted(work.partitions.items())
+    where = ", ".join(f"[{p}] {counted(found.records, 'record')} up to offset {found.end - 1}" for p, found in got)
+    if len(got) > _MOST_PARTITIONS_NAMED:
+        where = f"in {len(got)} partitions"
+    note(f"{counted(work.records, 'record')} produced to topic {topic}{': ' if where else ''}{where}")
+    if work.unfinished:
+        note(f"An unfinished line of {counted(work.unfinished, 'byte')} was not produced.")
+
+
+def _produced_json(topic: str, work: "Producing") -> dict[str, Any]:
+    return {
+        "topic": topic,
+        "records": work.records,
+        "partitions": [
+            {"partition": p, "records": found.records, "first": found.first, "end": found.end}
+            for p, found in sorted(work.partitions.items())
+        ],
+    }
+
+
+def _parser(as_json: bool, key_delimiter: bytes | None, *, nulls: bool) -> "Parse":
+    if as_json:
+        from tidelog.cli.records.as_json import from_json  # needs Arrow, too
+
+        return from_json
+    return LineRule(key_delimiter, empty_is_null=nulls).parse
+
+
+def _delimiter(option: str, text: str) -> bytes:
+    try:
+        found = unescape(text)
+    except ValueError as e:
+        raise typer.BadParameter(f"{e}.", param_hint=option) from None
+    if not found:
+        raise typer.BadParameter("an empty text divides nothing.", param_hint=option)
+    return found
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument's bytes are UTF-8; Python keeps others as lone surrogates."""
+    return not any("\ud800" <= char <= "\udfff" for char in argument)
+
+
+def _headers(texts: Sequence[str]) -> Headers:
+    """`["a=1", "b"]` as [("a", b"1"), ("b", None)], as kcat reads them."""
+    headers: Headers = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name:
+            raise typer.BadParameter(f"{text!r} has no name before the '='.", param_hint="-H")
+        if not _is_text(name):
+            raise typer.BadParameter(
+                f"the name {name!r} is not UTF-8; only a header's value may be any bytes.", param_hint="-H"
+            )
+        headers.append((name, to_bytes(value) if equals else None))
+    return headers

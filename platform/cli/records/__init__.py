@@ -1,0 +1,1 @@
+"""tidelog.cli.records: records as text and JSON, in and out."""

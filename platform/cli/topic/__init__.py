@@ -1,0 +1,1 @@
+"""tidelog.cli.topic: `tidelog topic …`."""

@@ -1,0 +1,1 @@
+"""tidelog.cli.transaction: `tidelog transaction …` and `tidelog producer …`."""

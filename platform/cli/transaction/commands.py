@@ -1,0 +1,130 @@
+"""`tidelog transaction …`: list, describe, abort; `tidelog producer list`."""
+
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from tidelog.cli.topic.broken_topics import each_topic, tell_broken
+from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
+from tidelog.commands.terminal import console, print_json, say
+
+transactions = typer.Typer(
+    callback=remember, no_args_is_help=True, help="List and describe transactional ids, and abort what one has open."
+)
+producers = typer.Typer(callback=remember, no_args_is_help=True, help="List the idempotent producers of topics.")
+
+TransactionalId = Annotated[str, typer.Argument(metavar="ID", help="The transactional id.", show_default=False)]
+
+
+@transactions.command("list", epilog="Example: tidelog transaction list")
+def list_transactions(
+    context: typer.Context,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """List transactional ids and their states. A pipe gets the ids only, one a line.
+
+    Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
+    """
+    call = session(context, lake, output, debug, store)
+    from tidelog.cli.transaction import reading as transaction_reading
+    from tidelog.cli.transaction import views as transaction_views
+
+    with call.open_lake() as opened:
+        found, where = transaction_reading.transactions(opened), opened.uri
+    out = console()
+    if call.as_json:
+        print_json([transaction_views.transaction_json(shown, where) for shown in found])
+    elif not out.is_terminal:
+        for shown in found:
+            say(shown.one.transactional_id)
+    elif found:
+        out.print(transaction_views.list_table(found, where))
+    else:
+        say("No transactional ids. One begins with its first init_transactions.")
+
+
+@transactions.command("describe", epilog="Example: tidelog transaction describe copier-1")
+def describe(
+    context: typer.Context,
+    name: TransactionalId,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
+    call = session(context, lake, output, debug, store)
+    from tidelog.cli.transaction import reading as transaction_reading
+    from tidelog.cli.transaction import views as transaction_views
+
+    with call.open_lake() as opened:
+        shown, where, now_ms = transaction_reading.transaction(opened, name), opened.uri, opened.clock.now_ms()
+    if call.as_json:
+        print_json(transaction_views.transaction_json(shown, where))
+    else:
+        console().print(transaction_views.describe_table(shown, where, now_ms))
+
+
+@transactions.command("abort", epilog="Example: tidelog transaction abort copier-1")
+def abort(
+    context: typer.Context,
+    name: TransactionalId,
+    producer_id: Annotated[
+        int | None,
+        typer.Option("--producer-id", metavar="NUMBER", help="Only while the id has this producer id."),
+    ] = None,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """Abort what a transactional id has open: its commit is refused from then on.
+
+    One that is committed already is not aborted (exit code 1), and what comes after it is not touched.
+    """
+    call = session(context, lake, output, debug, store)
+    from tidelog.transactions.transaction_log import TransactionLog
+
+    with call.open_lake() as opened:
+        key = TransactionLog(opened).abort_open(name, producer_id)
+    if call.as_json:
+        print_json({"transactional_id": name, "producer_id": key.producer_id, "epoch": key.epoch, "number": key.number})
+    else:
+        say(f"Aborted transaction {key.number} of '{name}', epoch {key.epoch}.")
+
+
+@producers.command("list", epilog="Example: tidelog producer list --topic orders")
+def list_producers(
+    context: typer.Context,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic; may be repeated.")
+    ] = None,
+    lake: LakeOption = None,
+    store: StoreOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+) -> None:
+    """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed.
+
+    Of topics that can't be opened there are none to list; they are told on stderr, and the exit code is 1.
+    """
+    call = session(context, lake, output, debug, store)
+    from tidelog.cli.transaction import reading as transaction_reading
+    from tidelog.cli.transaction import views as transaction_views
+
+    with call.open_lake() as opened:
+        look = partial(transaction_reading.producers, opened)
+        by_topic = {name: look(name) for name in topic} if topic else each_topic(opened.topics(), look)
+    found = [(name, one) for name, known in by_topic.items() if isinstance(known, list) for one in known]
+    out = console()
+    if call.as_json:
+        print_json(transaction_views.producers_json(found))
+    elif found or not out.is_terminal:
+        out.print(transaction_views.producers_table(found))
+    else:
+        say("No producers. One is remembered from its first record on, for producer.id.expiration.ms.")
+    tell_broken(by_topic, as_json=call.as_json)

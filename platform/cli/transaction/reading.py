@@ -1,0 +1,61 @@
+"""What there is of transactions, for the commands: from their log, and from the groups whose offsets wait for some."""
+
+from dataclasses import dataclass
+
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import TransactionalIdNotFoundError
+from tidelog.log.lake import Lake
+from tidelog.log.rules.sequences import KnownProducer, known_producers
+from tidelog.transactions.model import State, Transactional
+from tidelog.transactions.rules import is_ongoing
+from tidelog.transactions.transaction_log import TransactionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A transactional id. `start_ms`: when offsets began to wait for its open transaction, as far as any do.
+
+    A transaction that has only written records so far is nobody's business, and is not seen here.
+    """
+
+    one: Transactional
+    state: State
+    start_ms: int | None
+    partitions: tuple[tuple[str, int], ...]
+
+
+def transactions(lake: Lake) -> list[Shown]:
+    """Every transactional id, sorted."""
+    since: dict[str, int] = {}
+    known = {one.transactional_id: one for one in TransactionLog(lake).all()}
+    for view in GroupLog(lake).views().values():
+        for (key, _), committed in view.pending.items():
+            one = known.get(key.transactional_id)
+            if one is not None and is_ongoing(one, key):
+                began = since.get(key.transactional_id, committed.commit_ms)
+                since[key.transactional_id] = min(began, committed.commit_ms)
+    return [_shown(one, since.get(name)) for name, one in known.items()]
+
+
+def _shown(one: Transactional, since_ms: int | None) -> Shown:
+    if since_ms is not None:
+        return Shown(one, State.ONGOING, since_ms, ())
+    parts = () if one.intent is None else one.intent.parts
+    partitions = sorted({(part.topic, segment.partition) for part in parts for segment in part.segments})
+    return Shown(one, one.state, one.updated_ms if one.intent else None, tuple(partitions))
+
+
+def transaction(lake: Lake, transactional_id: str) -> Shown:
+    """One of them. Raises `TransactionalIdNotFoundError`."""
+    for shown in transactions(lake):
+        if shown.one.transactional_id == transactional_id:
+            return shown
+    raise TransactionalIdNotFoundError(
+        f"There is no transactional id {transactional_id!r}: an id begins with its first init_transactions, and is"
+        " forgotten after transactional.id.expiration.ms. See 'tidelog transaction list'."
+    )
+
+
+def producers(lake: Lake, topic: str) -> list[KnownProducer]:
+    """The idempotent producers of a topic, by partition and id."""
+    return known_producers(lake.topic(topic).state())

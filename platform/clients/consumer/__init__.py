@@ -1,0 +1,1 @@
+"""tidelog.clients.consumer: the Consumer and its parts."""

@@ -1,0 +1,150 @@
+"""The partitions a consumer reads: where each one stands, what is stored to be committed, and what is committed."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidelog.clients.values.constants import OFFSET_INVALID, OFFSET_STORED
+from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.partitions import TopicPartition
+from tidelog.groups.model import CommittedOffset
+from tidelog.log.follow.cursor import Cursor
+
+Place: TypeAlias = tuple[str, int]
+
+
+@dataclass(eq=False, slots=True)
+class Owned:
+    """One partition of the assignment.
+
+    `start`: the offset to start from, which may be a logical one, until it is known; then `cursor` reads. `position`:
+    the next offset that the application gets. `stored`: what the next commit without offsets takes.
+    `eof`: the last end that was told of.
+    """
+
+    topic: str
+    partition: int
+    start: int = OFFSET_STORED
+    cursor: Cursor | None = None
+    paused: bool = False
+    position: int = OFFSET_INVALID
+    stored: int = OFFSET_INVALID
+    stored_metadata: str = ""
+    committed: int = OFFSET_INVALID
+    log_start: int = OFFSET_INVALID
+    log_end: int = OFFSET_INVALID
+    eof: int = OFFSET_INVALID
+    told: str = ""
+    retry_s: float = 0.0
+
+    @property
+    def place(self) -> Place:
+        """Topic and partition."""
+        return self.topic, self.partition
+
+    def move(self, start: int) -> None:
+        """Go on from another offset; what was read ahead counts no more."""
+        self.cursor = None
+        self.start = start
+        self.told = ""
+        self.retry_s = 0.0
+
+    def give_back(self, offset: int, *, stores: bool) -> None:
+        """Hand out the record at an offset again, and what follows; `stores`: its offset was stored, which no more."""
+        self.move(offset)
+        self.position = offset
+        if stores:
+            self.stored = offset
+
+
+class Assignment:
+    """What a consumer reads, by topic and partition. The caller holds the consumer's lock."""
+
+    def __init__(self) -> None:
+        self._owned: dict[Place, Owned] = {}
+
+    def __len__(self) -> int:
+        return len(self._owned)
+
+    def __iter__(self) -> Iterator[Owned]:
+        return iter(self._owned.values())
+
+    def __contains__(self, place: Place) -> bool:
+        return place in self._owned
+
+    def get(self, place: Place) -> Owned | None:
+        """The partition, if it is assigned."""
+        return self._owned.get(place)
+
+    def places(self) -> list[Place]:
+        """What is assigned, in the order in which it was."""
+        return list(self._owned)
+
+    def add(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these too. Raises KafkaException for one that is assigned already."""
+        wanted = list(partitions)
+        for one in wanted:
+            if (one.topic, one.partition) in self._owned:
+                raise _refusal(
+                    KafkaError._CONFLICT, f"{one.topic} [{one.partition}] is already part of the current assignment"
+                )
+        for one in wanted:
+            start = OFFSET_STORED if one.offset == OFFSET_INVALID else one.offset
+            self._owned[one.topic, one.partition] = Owned(one.topic, one.partition, start)
+
+    def require(self, places: Iterable[Place]) -> None:
+        """Refuse places that are not assigned, with KafkaException."""
+        for topic, partition in places:
+            if (topic, partition) not in self._owned:
+                raise _refusal(
+                    KafkaError._INVALID_ARG,
+                    f"{topic} [{partition}] can't be unassigned since it is not in the current assignment",
+                )
+
+    def drop(self, places: Iterable[Place]) -> None:
+        """Read these no more; those that are not assigned are passed over."""
+        for place in places:
+            owned = self._owned.pop(place, None)
+            if owned is not None:
+                owned.cursor = None
+
+    def forfeit(self, places: Iterable[Place]) -> None:
+        """Hand out and commit nothing more of these partitions: they are others' by now, and will be removed."""
+        for place in places:
+            owned = self._owned.get(place)
+            if owned is not None:
+                owned.cursor, owned.paused, owned.stored = None, True, OFFSET_INVALID
+
+    def store(self, place: Place, offset: int, metadata: str) -> None:
+        """Store an offset to be committed. Raises KafkaException for a partition that is not assigned."""
+        owned = self._owned.get(place)
+        if owned is None:
+            raise _refusal(
+                KafkaError._STATE,
+                f"No offset of {place[0]} [{place[1]}] can be stored: the partition is not assigned to this consumer",
+            )
+        owned.stored, owned.stored_metadata = offset, metadata
+
+    def uncommitted(self) -> dict[Place, CommittedOffset]:
+        """The stored offsets that are not committed yet."""
+        return {
+            owned.place: CommittedOffset(owned.stored, owned.stored_metadata)
+            for owned in self._owned.values()
+            if owned.stored >= 0 and owned.stored != owned.committed
+        }
+
+    def committed(self, offsets: dict[Place, CommittedOffset]) -> None:
+        """Note what was committed."""
+        for place, one in offsets.items():
+            owned = self._owned.get(place)
+            if owned is not None:
+                owned.committed = one.offset
+
+
+def _refusal(code: int, reason: str) -> KafkaException:
+    return KafkaException(KafkaError(code, reason))
+
+
+def as_list(places: Iterable[Place]) -> list[TopicPartition]:
+    """Places as TopicPartitions, sorted."""
+    return [TopicPartition(topic, partition) for topic, partition in sorted(places)]

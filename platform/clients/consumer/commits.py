@@ -1,0 +1,161 @@
+"""Committing a consumer's offsets: as a member of its group's generation, or, with assigned partitions, as nobody."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+
+from tidelog.clients.consumer.assignment import Assignment, Place
+from tidelog.clients.stats.traffic import Traffic
+from tidelog.clients.values.constants import OFFSET_INVALID
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.message import Message
+from tidelog.clients.values.partitions import TopicPartition
+from tidelog.groups.member.events import Identity
+from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import TidelogError
+
+Offsets = dict[Place, CommittedOffset]
+
+
+class Committer:
+    """Commits for one consumer, one commit after another, so that an older offset never follows a newer one.
+
+    `identity`: as whom, None for a consumer without a subscription; `owned`: what is then its to commit. `lock` guards
+    the assignment.
+    """
+
+    def __init__(
+        self,
+        log: GroupLog,
+        group_id: str,
+        lock: threading.Condition,
+        assignment: Assignment,
+        identity: Callable[[], Identity | None],
+        owned: Callable[[], frozenset[Place] | None],
+        traffic: Traffic | None = None,
+    ) -> None:
+        self._log = log
+        self._group_id = group_id
+        self._lock = lock
+        self._assignment = assignment
+        self._identity = identity
+        self._owned = owned
+        self._traffic = traffic
+        self._turn = threading.RLock()
+
+    def offsets(self, timeout_s: float = 0.0) -> Mapping[Place, CommittedOffset]:
+        """The group's committed offsets. Raises tidelog's errors, `UnstableOffsetError` among them.
+
+        That one only when, after `timeout_s`, some of them still wait for an open transaction.
+        """
+        return self._log.stable_offsets(self._group_id, timeout_s)
+
+    def stored(self, places: Iterable[Place] | None = None) -> Offsets:
+        """What is stored and not committed yet, of these partitions or of all."""
+        with self._lock:
+            found = self._assignment.uncommitted()
+        wanted, owned = found.keys() if places is None else set(places), self._owned()
+        return {place: one for place, one in found.items() if place in wanted and (owned is None or place in owned)}
+
+    def commit(self, offsets: Offsets | None, places: Iterable[Place] | None = None) -> Offsets:
+        """Commit offsets, or (None) what is stored; returns them. Raises tidelog's errors."""
+        with self._turn:
+            taken = self.stored(places) if offsets is None else offsets
+            if taken:
+                with nullcontext() if self._traffic is None else self._traffic.asking("OffsetCommit"):
+                    self._commit(taken)
+                with self._lock:
+                    self._assignment.committed(taken)
+            return taken
+
+    def _commit(self, taken: Offsets) -> None:
+        identity = self._identity()
+        if identity is None:
+            self._log.commit_offsets(self._group_id, taken)
+        else:
+            self._log.commit_offsets(
+                self._group_id, taken, identity.member_id, identity.generation, identity.instance_id
+            )
+
+    def forfeit(self, places: Iterable[Place]) -> None:
+        """Hand out and commit nothing more of these partitions."""
+        with self._turn, self._lock:
+            self._assignment.forfeit(places)
+
+    def require_assigned(self, offsets: Offsets) -> None:
+        """Refuse, for a member of a group, offsets of partitions that are not assigned to it."""
+        if self._identity() is None:
+            return
+        owned = self._owned() or frozenset()
+        with self._lock:
+            others = [place for place in offsets if place not in self._assignment or place not in owned]
+        if others:
+            topic, partition = others[0]
+            raise KafkaException(
+                KafkaError(
+                    KafkaError._STATE,
+                    f"Commit failed: {topic} [{partition}] is not assigned to this consumer, and in group"
+                    f" {self._group_id!r} only its owner commits. Commit what assignment() lists; offsets of others are"
+                    " changed with AdminClient.alter_consumer_group_offsets while the group is empty.",
+                )
+            )
+
+
+def to_offsets(message: Message | None, offsets: list[TopicPartition] | None) -> Offsets | None:
+    """What a call names, a message or offsets; None when it names neither.
+
+    Offsets that are OFFSET_INVALID are left out; nothing left is an error, as in librdkafka.
+    Raises ValueError, TypeError, KafkaException.
+    """
+    if message is not None and offsets is not None:
+        raise ValueError("expected either message or offsets, not both")
+    if message is not None:
+        if not isinstance(message, Message):
+            raise TypeError(f"expected tidelog's Message, not {type(message).__name__}")
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        if message.error() is not None or topic is None or partition is None or offset is None:
+            raise KafkaException(
+                KafkaError(KafkaError._INVALID_ARG, "Commit failed: the message is an error and has no offset.")
+            )
+        return {(topic, partition): CommittedOffset(offset + 1)}
+    if offsets is None:
+        return None
+    found = {
+        (one.topic, one.partition): CommittedOffset(one.offset, one.metadata or "", _epoch(one))
+        for one in partitions_of(offsets)
+        if one.offset != OFFSET_INVALID
+    }
+    if not found:
+        raise KafkaException(no_offset())
+    return found
+
+
+def _epoch(one: TopicPartition) -> int:
+    return -1 if one.leader_epoch is None else one.leader_epoch
+
+
+def no_offset() -> KafkaError:
+    """The error of a commit that has nothing to commit."""
+    return KafkaError(KafkaError._NO_OFFSET, "Commit failed: Local: No offset stored")
+
+
+def partitions_of(partitions: object) -> list[TopicPartition]:
+    """The list that a call was given. Raises TypeError for anything else."""
+    if not isinstance(partitions, list | tuple) or not all(isinstance(p, TopicPartition) for p in partitions):
+        raise TypeError("expected a list of TopicPartition")
+    return list(partitions)
+
+
+def as_partitions(offsets: Mapping[Place, CommittedOffset]) -> list[TopicPartition]:
+    """Committed offsets as a call gives them."""
+    return [
+        TopicPartition(topic, partition, one.offset, one.metadata or None, one.leader_epoch)
+        for (topic, partition), one in sorted(offsets.items(), key=lambda item: item[0])
+    ]
+
+
+def commit_failed(error: TidelogError) -> KafkaError:
+    """One of tidelog's errors as that of a commit."""
+    found = kafka_error(error)
+    return KafkaError(found.code(), f"Commit failed: {found.str()}", fatal=found.fatal(), retriable=found.retriable())

@@ -1,0 +1,373 @@
+"""Consumer: reads topics, alone or with a group, in the shape of `confluent_kafka.Consumer`."""
+
+# ruff: noqa: ARG002 - confluent-kafka's parameters, of which some mean nothing here
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+import pyarrow as pa
+
+from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
+from tidelog.clients.consumer.assignment import Owned
+from tidelog.clients.consumer.buffer import as_table
+from tidelog.clients.consumer.commits import as_partitions, commit_failed, no_offset, partitions_of, to_offsets
+from tidelog.clients.consumer.core import ConsumerCore
+from tidelog.clients.consumer.group import CommitDone
+from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
+from tidelog.clients.consumer.rebalance import RebalanceCallback
+from tidelog.clients.consumer.subscription import Subscription
+from tidelog.clients.settings.ignored import NO_CREDENTIALS
+from tidelog.clients.values.constants import OFFSET_END, OFFSET_INVALID
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.message import Message
+from tidelog.clients.values.partitions import TopicPartition
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.rules.topics import require_partition
+
+MOST_MESSAGES = 1_000_000
+
+
+class Consumer(ConsumerCore):
+    """Reads topics of a lake. `conf` (or keywords): Kafka's dotted keys, see `ConsumerSettings`.
+
+    Use it as a context manager, or close it at the end. Its methods may be called from many threads; callbacks run
+    inside `poll`, `consume`, `unsubscribe` and `close`. Threads of its own read ahead and keep it in its group.
+    Iterating over it polls for ever: it yields messages and raises a partition's errors. Source of the shape:
+    `confluent_kafka.Consumer`; a closed one raises RuntimeError.
+    """
+
+    def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        super().__init__({**(conf or {}), **more})
+
+    def __enter__(self) -> Self:
+        self._check_open()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Message]:
+        return self
+
+    def __next__(self) -> Message:
+        while True:
+            message = self.poll()
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                return message
+            if error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+
+    # --- what to read --------------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        topics: list[str],
+        on_assign: RebalanceCallback | None = None,
+        on_revoke: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+    ) -> None:
+        """Share these topics with the group's other members; replaces an earlier subscription.
+
+        A name that begins with `^` is a regular expression; it matches no internal topics. The callbacks get the
+        consumer and the partitions, from inside `poll`; `on_assign` may call `assign` to start elsewhere.
+        Raises TypeError, KafkaException.
+        """
+        self._check_open()
+        self._group.require_able()
+        subscription = Subscription.parse(topics)
+        for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
+            if callback is not None and not callable(callback):
+                raise TypeError(f"{name} expects a callable")
+        rebalancing = self._rebalancing
+        rebalancing.on_assign, rebalancing.on_revoke, rebalancing.on_lost = on_assign, on_revoke, on_lost
+        self._raising(lambda: self._group.subscribe(subscription))
+        self._subscribed = True
+
+    def unsubscribe(self) -> None:
+        """Give up what the group assigned, and leave it."""
+        self._check_open()
+        if self._subscribed:
+            self._subscribed = False
+            self._rebalancing.leave(self)
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Read these partitions and nothing else; `offset` says from where, the committed offset where it is not set.
+
+        New partitions are not found. Raises TypeError.
+        """
+        self._check_open()
+        self._rebalancing.assign(partitions_of(partitions))
+
+    def unassign(self) -> None:
+        """Read nothing any more."""
+        self._check_open()
+        self._rebalancing.clear()
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        """Read these too. Raises KafkaException (`_CONFLICT`) for one that is assigned."""
+        self._check_open()
+        self._rebalancing.add(partitions_of(partitions))
+
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
+        """Read these no more. Raises KafkaException (`_INVALID_ARG`) for one that is not assigned."""
+        self._check_open()
+        self._rebalancing.remove([(p.topic, p.partition) for p in partitions_of(partitions)])
+
+    def assignment(self) -> list[TopicPartition]:
+        """What is read, each with its position where there is one."""
+        self._check_open()
+        with self._lock:
+            return [TopicPartition(o.topic, o.partition, o.position) for o in self._assignment]
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def poll(self, timeout: float | None = None) -> Message | None:
+        """The next message, or an error event; None after `timeout` seconds (None or below 0: without end).
+
+        Serves callbacks on the way. Once a consumer can't go on (another has taken its `group.instance.id`), it gets
+        the fatal error in place of None, again and again: close it.
+        """
+        if not self._events and not self._closed:
+            self._group.polled()
+            with self._lock:
+                message = self._buffer.take()
+                if message is not None:
+                    self._fetcher.taken()
+                    return message
+        return self._next(self._until(timeout), self._buffer.take)
+
+    def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
+        """The next messages and error events: `num_messages`, or fewer after `timeout` seconds (below 0: no end).
+
+        Fewer, too, when partitions are to be given up: the next call tells of it. Raises ValueError for more than
+        1,000,000.
+        """
+        self._check_open()
+        if not 0 <= num_messages <= MOST_MESSAGES:
+            raise ValueError("num_messages must be between 0 and 1000000 (1M)")
+        count = min(num_messages, self._settings.max_poll_records or MOST_MESSAGES)
+        until = self._until(timeout)
+        messages: list[Message] = []
+        while len(messages) < count:
+            left = count - len(messages)
+            found = self._next(until, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
+            if not found:
+                break
+            messages += found
+        return messages
+
+    def consume_table(
+        self, num_records: int = 100_000, timeout: float = -1, *, include_headers: bool = False
+    ) -> pa.Table:
+        """The next records as an Arrow table: `num_records`, or fewer after `timeout` seconds (below 0: no end).
+
+        Columns as `Topic.read`: key, value, topic, partition, offset, timestamp (UTC, us), timestampType, and headers
+        where asked for. Stored and committed like messages. An error ends the table; one that comes first is raised as
+        KafkaException. Ends of partitions are passed over.
+        """
+        self._check_open()
+        if num_records < 0:
+            raise ValueError("num_records must not be below 0")
+        until = self._until(timeout)
+        batches: list[pa.RecordBatch] = []
+        count = 0
+        while count < num_records:
+            left = num_records - count
+            found = self._next(until, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
+            if found is None:
+                break
+            if isinstance(found, Message):
+                if found.error().code() == KafkaError._PARTITION_EOF:
+                    continue
+                if not batches:
+                    raise KafkaException(found.error())
+                with self._lock:
+                    self._buffer.put_back(found)
+                break
+            batches.append(found)
+            count += found.num_rows
+        return as_table(batches, include_headers=include_headers)
+
+    # --- where it stands -----------------------------------------------------------------------------------
+
+    def seek(self, partition: TopicPartition) -> None:
+        """Go on from `partition.offset`, which may be a logical one. Raises KafkaException for one not assigned."""
+        self._check_open()
+        (one,) = partitions_of([partition])
+        with self._lock:
+            owned = self._assignment.get((one.topic, one.partition))
+            if owned is None:
+                raise KafkaException(
+                    KafkaError(
+                        KafkaError._UNKNOWN_PARTITION,
+                        f"Failed to seek to offset {one.offset}: {one.topic} [{one.partition}] is not assigned",
+                    )
+                )
+            owned.move(one.offset)
+            owned.position = one.offset if one.offset >= 0 else OFFSET_INVALID
+        self._fetcher.changed()
+
+    def pause(self, partitions: list[TopicPartition]) -> None:
+        """Hand out nothing of these partitions until `resume`; those not assigned are passed over."""
+        self._check_open()
+        with self._lock:
+            for owned in self._of(partitions):
+                owned.paused = True
+                owned.move(owned.position if owned.position >= 0 else owned.start)
+        self._fetcher.changed()
+
+    def resume(self, partitions: list[TopicPartition]) -> None:
+        """Go on with paused partitions."""
+        self._check_open()
+        with self._lock:
+            for owned in self._of(partitions):
+                owned.paused = False
+        self._fetcher.changed()
+
+    def _of(self, partitions: list[TopicPartition]) -> list[Owned]:
+        found = (self._assignment.get((p.topic, p.partition)) for p in partitions_of(partitions))
+        return [owned for owned in found if owned is not None]
+
+    def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """The offset after the last message handed out, OFFSET_INVALID where there was none."""
+        self._check_open()
+        with self._lock:
+            owned = [self._assignment.get((p.topic, p.partition)) for p in partitions_of(partitions)]
+        return [
+            TopicPartition(p.topic, p.partition, OFFSET_INVALID if o is None else o.position)
+            for p, o in zip(partitions, owned, strict=True)
+        ]
+
+    def get_watermark_offsets(
+        self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
+    ) -> tuple[int, int]:
+        """(log start offset, log end offset). `cached`: as of the last read, OFFSET_INVALID before. No `timeout`."""
+        self._check_open()
+        (one,) = partitions_of([partition])
+        if cached:
+            with self._lock:
+                owned = self._assignment.get((one.topic, one.partition))
+            return (OFFSET_INVALID, OFFSET_INVALID) if owned is None else (owned.log_start, owned.log_end)
+
+        def look() -> tuple[int, int]:
+            state = self._lake.topic(one.topic).state()
+            require_partition(state, one.topic, one.partition)
+            return state.start(one.partition), state.end(one.partition)
+
+        return self._raising(look)
+
+    def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
+        """The first offset at or after the ms since the epoch in each `offset`; OFFSET_END where there is none."""
+        self._check_open()
+        answers = []
+        for one in partitions_of(partitions):
+            answer = TopicPartition(one.topic, one.partition)
+            try:
+                found = self._lake.offsets_for_times(one.topic, {one.partition: one.offset})[one.partition]
+                answer.offset = OFFSET_END if found is None else found
+            except TidelogError as e:
+                answer.error = kafka_error(e)
+            answers.append(answer)
+        return answers
+
+    # --- offsets -------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        message: Message | None = None,
+        offsets: list[TopicPartition] | None = None,
+        asynchronous: bool = True,
+    ) -> list[TopicPartition] | None:
+        """Commit the offset after a message, or offsets, or else what is stored.
+
+        Asynchronous: returns None, and `on_commit` learns how it went. Else returns what was committed. A member of a
+        group commits for partitions that are assigned to it; all offsets of a call are committed, or none.
+        Raises KafkaException, RuntimeError.
+        """
+        self._check_open()
+        wanted = to_offsets(message, offsets)
+        return self._raising(lambda: self._commit(wanted, asynchronous), commit_failed)
+
+    def _commit(self, wanted: Any, asynchronous: bool) -> list[TopicPartition] | None:
+        self._group.require_able()
+        if wanted is not None:
+            self._committer.require_assigned(wanted)
+        if asynchronous:
+            taken = self._committer.stored() if wanted is None else wanted
+            if taken:
+                self._group.commit_later(taken)
+            else:
+                self._group.require_able()
+                self._events.tell(CommitDone(no_offset(), []))
+            return None
+        done = self._committer.commit(wanted)
+        if not done:
+            self._group.require_able()
+            raise KafkaException(no_offset())
+        return as_partitions(done)
+
+    def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
+        """Store the offset after a message, or offsets, for the next commit; `enable.auto.offset.store` must be false.
+
+        Raises ValueError, KafkaException.
+        """
+        self._check_open()
+        wanted = to_offsets(message, offsets)
+        if wanted is None:
+            raise ValueError("expected either message or offsets")
+        if self._settings.enable_auto_offset_store:
+            raise KafkaException(
+                KafkaError(
+                    KafkaError._INVALID_ARG,
+                    "StoreOffsets failed: enable.auto.offset.store is true, so that offsets are stored when a message"
+                    " is handed out. Set it to false to store them by hand.",
+                )
+            )
+        with self._lock:
+            for place, one in wanted.items():
+                self._assignment.store(place, one.offset, one.metadata)
+
+    def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
+        """The group's committed offsets, OFFSET_INVALID where there is none.
+
+        Waits `timeout` seconds for open transactions that offsets wait for (KafkaException with
+        `UNSTABLE_OFFSET_COMMIT` after that; None, -1: until they end).
+        """
+        self._check_open()
+        wanted = partitions_of(partitions)
+        timeout_s = float("inf") if timeout is None or timeout < 0 else timeout
+        found = self._raising(lambda: self._committer.offsets(timeout_s))
+        kept = {place: one for place, one in found.items() if any((p.topic, p.partition) == place for p in wanted)}
+        answers = {(p.topic, p.partition): p for p in as_partitions(kept)}
+        return [answers.get((p.topic, p.partition), TopicPartition(p.topic, p.partition)) for p in wanted]
+
+    # --- the rest ------------------------------------------------------------------------------------------
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """What there is in the lake: all topics but internal ones, or the one that is asked for."""
+        self._check_open()
+        return self._raising(lambda: cluster_metadata(self._lake, topic))
+
+    def cluster_id(self, timeout: float = -1) -> str:
+        """The lake's address."""
+        self._check_open()
+        return self._lake.uri
+
+    def memberid(self) -> str | None:
+        """This consumer's id in its group, None while it is no member."""
+        self._check_open()
+        return self._group.member_id
+
+    def consumer_group_metadata(self) -> ConsumerGroupMetadata:
+        """As whom this consumer reads, for a producer's transaction."""
+        self._check_open()
+        return self._group.metadata()
+
+    def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
+        """Refused: there is nobody to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+        self._check_open()
+        raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))

@@ -1,0 +1,234 @@
+"""The fetching side of a consumer: a thread of its own finds where to start and reads ahead, up to a bound."""
+
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from tidelog.clients.consumer.assignment import Assignment, Owned, Place
+from tidelog.clients.consumer.buffer import Buffer
+from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed, once
+from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.stats.traffic import Traffic
+from tidelog.clients.values.constants import OFFSET_INVALID
+from tidelog.clients.values.errors import KafkaError, kafka_error
+from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.group_log import FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S
+from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError, UnstableOffsetError
+from tidelog.log.base.worker_threads import Helpers
+from tidelog.log.follow.engine import FetchEngine
+from tidelog.log.follow.session import Failed, Fetched, FetchEvent, FetchLimits
+from tidelog.log.lake import Lake
+from tidelog.log.rules.topics import require_partition
+
+# Between looks for where to start, while a topic is not there or the store does not answer.
+_RETRY_S = 1.0
+# Threads that decode segments, started when there is much to read.
+_HELPERS = 2
+
+
+class Fetcher:
+    """Reads what is assigned into the buffer. `lock` guards both, and is notified when there is something new.
+
+    `offsets`: the group's committed offsets. `start` once, `halt` and `join` at the end; `changed` after each change of
+    the assignment.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        settings: ConsumerSettings,
+        lock: threading.Condition,
+        assignment: Assignment,
+        buffer: Buffer,
+        offsets: Callable[[], Mapping[Place, CommittedOffset]],
+        traffic: Traffic | None = None,
+    ) -> None:
+        self._lake = lake
+        self._settings = settings
+        self._lock = lock
+        self._assignment = assignment
+        self._buffer = buffer
+        self._offsets = offsets
+        self._traffic = traffic
+        self._asked_s = 0.0
+        self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-decode")
+        self._engine = FetchEngine(lake, helpers=self._helpers)
+        self._session = self._engine.session(headers=True, ends=settings.enable_partition_eof)
+        self._limits = FetchLimits(
+            settings.fetch_min_bytes,
+            max(1, settings.fetch_max_bytes),
+            settings.max_partition_fetch_bytes,
+            settings.fetch_wait_max_ms / 1000,
+            settings.fetch_error_backoff_ms / 1000,
+        )
+        self._most_bytes = settings.queued_max_messages_kbytes * 1024
+        self._unstable_s = FIRST_LOOK_AGAIN_S  # until the next look, while the group's offsets wait for a transaction
+        self._paused = False  # as much is read ahead as may be
+        self._changed = True
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="tidelog-fetch", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def halt(self) -> None:
+        """Have the thread end."""
+        self._stopping = True
+        self._engine.wake()
+
+    def join(self) -> None:
+        """Wait for the thread's end and give back what it held."""
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._session.close()
+        self._engine.close()
+        self._helpers.shutdown()
+
+    def changed(self) -> None:
+        """The assignment is another, or a partition of it was moved, paused or resumed."""
+        with self._lock:
+            self._changed = True
+            self._buffer.purge()
+        self._engine.wake()
+
+    def taken(self) -> None:
+        """Something was taken from the buffer; the caller holds the lock."""
+        if self._paused and not self._is_full(0.5):
+            self._paused = False
+            self._engine.wake()
+
+    def _is_full(self, share: float = 1.0) -> bool:
+        """Whether so much is read ahead: bytes over all, or records per partition."""
+        most_records = self._settings.queued_min_messages * max(1, len(self._assignment))
+        return self._buffer.bytes >= share * self._most_bytes or self._buffer.records >= share * most_records
+
+    # --- the thread ----------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            self._go_on()
+        except Exception as e:
+            with self._lock:
+                error = KafkaError(KafkaError._CRIT_SYS_RESOURCE, f"The consumer broke: {e!r}", fatal=True)
+                self._buffer.notice(None, error)
+                self._lock.notify_all()
+            raise
+
+    def _go_on(self) -> None:
+        waiting = False
+        while not self._stopping:
+            retry_s = self._place()
+            with self._lock:
+                self._paused = self._is_full()
+            if not self._paused and not waiting:
+                self._asked_s = 0.0 if self._traffic is None else self._traffic.ask("Fetch")
+                self._engine.submit(self._session, self._limits)
+                waiting = True
+            answered = self._engine.run_once(retry_s)
+            if answered:
+                waiting = False
+                if self._traffic is not None:
+                    self._traffic.answer(self._asked_s)
+                for event in self._session.read(self._limits):
+                    self._take(event)
+                    if self._stopping or self._changed:
+                        break
+
+    def _place(self) -> float | None:
+        """Bring the session in line with the assignment; returns in how many seconds to try again what failed."""
+        now_s = self._lake.clock.elapsed_s()
+        with self._lock:
+            wanted = [o for o in self._assignment if o.cursor is None and not o.paused]
+            due = [o for o in wanted if o.retry_s <= now_s]
+            if self._changed:
+                self._changed = False
+                self._remove_others()
+        self._find_starts(due)
+        with self._lock:
+            waits = [o.retry_s for o in self._assignment if o.cursor is None and not o.paused]
+        return max(0.0, min(waits) - self._lake.clock.elapsed_s()) if waits else None
+
+    def _remove_others(self) -> None:
+        for topic, partition in self._session.partitions():
+            owned = self._assignment.get((topic, partition))
+            if owned is None or owned.paused:
+                self._session.remove(topic, partition)
+
+    def _find_starts(self, wanted: list[Owned]) -> None:
+        offsets = once(self._offsets)
+        unstable = False
+        states = cache(lambda topic: self._lake.topic(topic).state())
+        for owned in wanted:
+            start = owned.start
+            try:
+                if start >= 0:
+                    found: Start | KafkaError = Start(start)
+                else:
+                    state = states(owned.topic)
+                    require_partition(state, owned.topic, owned.partition)
+                    reset = self._settings.auto_offset_reset
+                    found = find_start(owned.place, start, state, offsets, reset, owned.told)
+            except UnstableOffsetError:  # an open transaction decides where: nothing to tell of yet
+                unstable = True
+                with self._lock:
+                    owned.retry_s = self._lake.clock.elapsed_s() + self._unstable_s
+                continue
+            except TidelogError as e:
+                found = kafka_error(e)
+            with self._lock:
+                self._found(owned, start, found)
+        if wanted:
+            self._unstable_s = min(2 * self._unstable_s, LAST_LOOK_AGAIN_S) if unstable else FIRST_LOOK_AGAIN_S
+
+    def _found(self, owned: Owned, start: int, found: Start | KafkaError) -> None:
+        """Read from the start that was found, unless the partition was moved meanwhile."""
+        if self._assignment.get(owned.place) is not owned or owned.start != start or owned.cursor or owned.paused:
+            return
+        if isinstance(found, Start):
+            owned.told, owned.start = "", found.offset
+            owned.cursor = self._session.put(owned.topic, owned.partition, found.offset)
+            if needs_committed(start):
+                owned.committed = found.committed
+            return
+        over = found == KafkaError._AUTO_OFFSET_RESET  # nobody but the application can help
+        owned.retry_s = float("inf") if over else self._lake.clock.elapsed_s() + _RETRY_S
+        if found.str() != owned.told:
+            owned.told = found.str()
+            self._notice(owned, found)
+
+    # --- what was read -------------------------------------------------------------------------------------
+
+    def _take(self, event: FetchEvent) -> None:
+        cursor = event.cursor
+        with self._lock:
+            owned = self._assignment.get((cursor.topic, cursor.partition))
+            if owned is None or owned.cursor is not cursor:
+                return
+            if isinstance(event, Fetched):
+                owned.log_start, owned.log_end = event.log_start, event.log_end
+                self._buffer.add(owned, cursor, event.records, event.nbytes)
+                if self._traffic is not None:
+                    partition = cursor.partition
+                    self._traffic.move(cursor.topic, {partition: event.records.num_rows}, {partition: event.nbytes})
+                self._lock.notify_all()
+            elif isinstance(event, Failed):
+                self._failed(owned, event)
+            else:
+                owned.eof = event.offset
+                text = f"Fetch from broker reached end of partition at offset {event.offset}"
+                self._notice(owned, KafkaError(KafkaError._PARTITION_EOF, text), event.offset)
+
+    def _failed(self, owned: Owned, event: Failed) -> None:
+        if isinstance(event.error, OffsetOutOfRangeError | TopicChangedError):
+            owned.move(RESET)
+            owned.told = f"offset {event.offset} is out of range ({event.error})"
+            if isinstance(event.error, TopicChangedError):
+                owned.stored = owned.position = OFFSET_INVALID  # offsets of another life of the topic
+            self._changed = True
+            return
+        self._notice(owned, kafka_error(event.error), event.offset)
+
+    def _notice(self, owned: Owned, error: KafkaError, offset: int | None = None) -> None:
+        self._buffer.notice(owned, error, offset)
+        self._lock.notify_all()

@@ -1,0 +1,351 @@
+"""The group side of a consumer: a thread of its own keeps the membership alive and commits in the background."""
+
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidelog.clients.consumer.assignment import Place
+from tidelog.clients.consumer.commits import Committer, Offsets, as_partitions, commit_failed
+from tidelog.clients.consumer.group_wakeup import Bell
+from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
+from tidelog.clients.consumer.subscription import Subscription, Topics
+from tidelog.clients.open_lake import LOGGER
+from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.partitions import TopicPartition
+from tidelog.groups.member.events import Assigned, Failed, Identity, Lost, MemberConfig, Revoke
+from tidelog.groups.member.heartbeats import Leases
+from tidelog.groups.member.membership import Membership
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import MaxPollExceededError, TidelogError
+from tidelog.log.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class CommitDone:
+    """A commit in the background is over: what `on_commit` is told."""
+
+    error: KafkaError | None
+    partitions: list[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """An error of no partition: `error_cb`'s, or (`deliver`) a message of its own."""
+
+    error: KafkaError
+    deliver: bool
+
+
+def _not_available(topic: str, error: KafkaError) -> Trouble:
+    """That a topic of the subscription can't be read, in librdkafka's words and ours."""
+    text = f"Subscribed topic not available: {topic}: {error.str()}"
+    return Trouble(KafkaError(error.code(), text, retriable=error.retriable()), deliver=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What is told next was assigned to this consumer as such a member."""
+
+    metadata: ConsumerGroupMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsDue:
+    """It is time to call `stats_cb`."""
+
+
+GroupEvent: TypeAlias = Joined | Revoke | Assigned | Lost | CommitDone | Trouble | StatisticsDue
+
+
+class GroupSide:
+    """One consumer's part in its group. Events go to `tell`, in order; the thread starts with the first need of it.
+
+    Methods may be called from any thread; the membership is touched by the thread alone.
+    """
+
+    def __init__(self, lake: Lake, settings: ConsumerSettings, tell: Callable[[GroupEvent], None]) -> None:
+        self._lake = lake
+        self._settings = settings
+        self._tell = tell
+        self.log = GroupLog(lake)
+        self.committer: Committer | None = None  # set by the consumer, which has what it commits
+        self._membership: Membership | None = None
+        self._topics: Topics | None = None
+        self._commands: deque[Callable[[], None]] = deque()
+        # As whom the application reads by what it was told: by the time it hears of a loss, the thread may be a member
+        # again, and what was read before must not pass for that member's.
+        self.reads_as: ConsumerGroupMetadata | None = None
+        self._bell = Bell(lake.storage, lake.clock)
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._stopping = False
+        self._polled = False
+        self.is_polling = False
+        self._wants_poll = False
+        self._told_trouble = ""
+        self._commit_s = float("inf")
+        self._fatal: KafkaError | None = None
+
+    # --- what the consumer asks ----------------------------------------------------------------------------
+
+    @property
+    def member_id(self) -> str | None:
+        """The member's id in the group, None outside."""
+        return (self._membership.member_id or None) if self._membership is not None else None
+
+    def metadata(self) -> ConsumerGroupMetadata:
+        """As whom the application reads: as of the last assignment that a poll has told it."""
+        return self.reads_as or ConsumerGroupMetadata(
+            self._settings.group_id, group_instance_id=self._settings.group_instance_id
+        )
+
+    @property
+    def fatal(self) -> KafkaError | None:
+        """Why the consumer can't go on, for good; None while it can."""
+        membership = self._membership
+        if membership is not None and membership.fenced is not None:
+            self._fatal = kafka_error(membership.fenced)
+        return self._fatal
+
+    def require_able(self) -> None:
+        """Refuse what a consumer that can't go on is asked for. Raises KafkaException, fatal."""
+        if self.fatal is not None:
+            raise KafkaException(self.fatal)
+
+    def identity(self) -> Identity | None:
+        """As whom to commit; None for a consumer without a subscription.
+
+        Raises `UnknownMemberError`, `FencedInstanceError`.
+        """
+        return None if self._membership is None else self._membership.identity()
+
+    def owned(self) -> frozenset[Place] | None:
+        """What the group gave this consumer; None for one without a subscription."""
+        return None if self._membership is None else self._membership.owned
+
+    def polled(self) -> None:
+        """The application polls."""
+        self._polled = True
+        if self._wants_poll:
+            self._wants_poll = False
+            self._bell.ring()
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Be a member with this subscription. Raises tidelog's errors."""
+        config = MemberConfig(
+            group_id=self._settings.group_id,
+            client_id=self._settings.client_id,
+            host=socket.gethostname(),
+            instance_id=self._settings.group_instance_id,
+            strategies=self._settings.assignment_strategy,
+            session_timeout_ms=self._settings.session_timeout_ms,
+            heartbeat_interval_ms=self._settings.heartbeat_interval_ms,
+            max_poll_interval_ms=self._settings.max_poll_interval_ms,
+        )
+        interval_ms = self._settings.topic_metadata_refresh_interval_ms
+        topics = Topics(
+            self._lake,
+            subscription,
+            -1.0 if interval_ms < 0 else interval_ms / 1000,
+            self._settings.allow_auto_create_topics,
+        )
+
+        def begin() -> None:
+            self._topics = topics
+            if self._membership is None:
+                self._membership = Membership(
+                    self.log,
+                    Leases(self._lake.storage),
+                    lambda names: {} if self._topics is None else self._topics.counts(names),
+                    config,
+                    clock=self._lake.clock,
+                    ids=self._lake.ids,
+                )
+
+        self._do(begin)
+
+    def revoked(self) -> None:
+        """The application gave up what it was told to."""
+
+        def go_on() -> None:
+            if self._membership is not None:
+                self._membership.revoked()
+
+        self._do(go_on)
+
+    def leave(self) -> None:
+        """Be no member any more; returns when the group knows."""
+        done: Future[None] = Future()
+        self.reads_as = None
+
+        def go() -> None:
+            membership, self._membership, self._topics = self._membership, None, None
+            self._bell.follow(None)
+            try:
+                if membership is not None:
+                    membership.leave()
+            except TidelogError as e:
+                self._warn(e)  # it is out of the group when its session is over
+            finally:
+                done.set_result(None)
+
+        if self._thread is not None:
+            self._do(go)
+            done.result()
+
+    def commit_later(self, offsets: Offsets) -> None:
+        """Commit offsets in the background; `CommitDone` tells how it went."""
+        self._do(lambda: self.commit_and_tell(offsets))
+
+    def commit_regularly(self) -> None:
+        """Commit what is stored every `auto.commit.interval.ms`, if the settings say so."""
+        if self._settings.enable_auto_commit and self._settings.auto_commit_interval_ms and self._thread is None:
+            self._do(lambda: None)
+
+    def halt(self) -> None:
+        """Have the thread end, once it has done what it was told to."""
+        self._stopping = True
+        self._bell.ring()
+
+    def join(self) -> None:
+        """Wait for the thread's end and give back what it held."""
+        if self._thread is not None:
+            self._thread.join()
+        self._bell.close()
+
+    # --- the thread ----------------------------------------------------------------------------------------
+
+    def _do(self, command: Callable[[], None]) -> None:
+        self._commands.append(command)
+        self._bell.ring()
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tidelog-group", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._go_on()
+        except Exception as e:
+            self._tell(
+                Trouble(KafkaError(KafkaError._CRIT_SYS_RESOURCE, f"The consumer broke: {e!r}", fatal=True), True)
+            )
+            raise
+
+    def _go_on(self) -> None:
+        interval_s = self._settings.auto_commit_interval_ms / 1000
+        regular = self._settings.enable_auto_commit and interval_s > 0
+        self._commit_s = self._now_s() + interval_s if regular else float("inf")
+        while True:
+            while self._commands:
+                self._commands.popleft()()
+            if self._stopping:
+                return
+            try:
+                self._step()
+            except TidelogError as e:
+                self._trouble(e)
+                self._bell.wait(1.0)
+            if self._now_s() >= self._commit_s:
+                self._commit_s = self._now_s() + interval_s
+                self.commit_and_tell(None)
+            self._wait()
+
+    def _wait(self) -> None:
+        """Wait until something is due, and wake the membership when its group's log has grown meanwhile."""
+        grown = self._bell.wait(self._due_s())
+        if self._membership is not None:
+            self._membership.watched = self._bell.hears
+            if grown:
+                self._membership.wake()
+
+    def _now_s(self) -> float:
+        return self._lake.clock.elapsed_s()
+
+    def _due_s(self) -> float | None:
+        now_s = self._now_s()
+        due_s = self._commit_s - now_s
+        if self._membership is not None and self._topics is not None:
+            due_s = min(due_s, self._membership.due_s(), self._topics.due_s(now_s))
+        if self._commands or due_s <= 0:
+            return 0.0
+        return None if due_s == float("inf") else due_s
+
+    def _step(self) -> None:
+        membership, topics = self._membership, self._topics
+        if membership is None or topics is None:
+            return
+        now_s = self._now_s()
+        if not topics.due_s(now_s):
+            missing, broken = topics.missing, topics.broken
+            membership.subscribe(topics.look(now_s))
+            for name in sorted(topics.missing - missing):
+                self._tell(_not_available(name, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+            for name in sorted(topics.broken.keys() - broken.keys()):
+                self._tell(_not_available(name, kafka_error(topics.broken[name])))
+        if self._polled or self.is_polling:
+            self._polled = False
+            membership.polled()
+        for event in membership.step():
+            if isinstance(event, Failed):
+                self._tell(Trouble(kafka_error(event.error, fatal=event.fatal), deliver=True))
+                continue
+            if isinstance(event, Lost):
+                self._lost(event)
+            if isinstance(event, Assigned) and membership.generation >= 0:
+                self._tell(Joined(self._as_member(membership)))
+            self._tell(event)
+        if membership.member_id:
+            self._bell.follow(self.log.table(self._settings.group_id))
+        if membership.trouble is None:
+            self._told_trouble = ""
+        else:
+            self._trouble(membership.trouble)
+
+    def _as_member(self, membership: Membership) -> ConsumerGroupMetadata:
+        settings = self._settings
+        return ConsumerGroupMetadata(
+            settings.group_id, membership.generation, membership.member_id, settings.group_instance_id
+        )
+
+    def _lost(self, event: Lost) -> None:
+        """See that nothing of these partitions is committed, also not as a member of a later generation."""
+        if self.committer is not None:
+            self.committer.forfeit(event.partitions)
+        if isinstance(event.error, MaxPollExceededError):
+            self._wants_poll = True
+            self._tell(Trouble(KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error)), deliver=True))
+
+    def _trouble(self, error: TidelogError) -> None:
+        """Tell of an error that the membership goes on after, once."""
+        if str(error) != self._told_trouble:
+            self._told_trouble = str(error)
+            self._tell(Trouble(kafka_error(error), deliver=not error.retriable))
+
+    # --- commits -------------------------------------------------------------------------------------------
+
+    def commit_and_tell(self, offsets: Offsets | None, places: Iterable[Place] | None = None) -> None:
+        """Commit now, what is stored (of some places) where `offsets` is None, and tell how it went: never raises."""
+        if self.committer is None:
+            return
+        wanted = self.committer.stored(places) if offsets is None else offsets
+        if not wanted:
+            return
+        try:
+            self._tell(CommitDone(None, as_partitions(self.committer.commit(offsets, places))))
+        except TidelogError as e:
+            error = commit_failed(e)
+            partitions = as_partitions(wanted)
+            for one in partitions:
+                one.error = error
+            self._tell(CommitDone(error, partitions))
+            if self._settings.on_commit is None:
+                self._warn(e)
+
+    def _warn(self, error: TidelogError) -> None:
+        (self._settings.logger or LOGGER).warning("Group %s: %s", self._settings.group_id, error)

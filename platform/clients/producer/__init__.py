@@ -1,0 +1,1 @@
+"""tidelog.clients.producer: the Producer and its parts."""

@@ -1,0 +1,50 @@
+"""Who an idempotent producer is in one topic, and the sequences that its next records get."""
+
+from collections.abc import Mapping
+
+from tidelog.log.base.clock import Ids
+from tidelog.log.rules.sequences import MAX_EPOCH, ProducerBatch, step
+from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
+
+
+class Numbering:
+    """An idempotent producer's id, epoch and sequences in one topic.
+
+    They move on only when records have landed. Where that is not known, a new epoch begins, which needs no answer.
+    """
+
+    def __init__(self, ids: Ids) -> None:
+        self._ids = ids
+        self._producer_id = self._new_id()
+        self._epoch = 0
+        self._next: dict[int, int] = {}
+
+    def _new_id(self) -> int:
+        return int(self._ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
+
+    def batch(self, counts: Mapping[int, int]) -> ProducerBatch:
+        """What is said of the next {partition: records}."""
+        return ProducerBatch(
+            self._producer_id, self._epoch, {p: (self._next.get(p, 0), count) for p, count in counts.items()}
+        )
+
+    def told(self) -> tuple[int, int, Mapping[int, int]]:
+        """The producer id, its epoch, and the next sequence of each partition."""
+        return self._producer_id, self._epoch, dict(self._next)
+
+    def landed(self, counts: Mapping[int, int]) -> None:
+        """These records are in the log."""
+        for partition, count in counts.items():
+            self._next[partition] = step(self._next.get(partition, 0), count)
+
+    def begin_anew(self) -> None:
+        """Nobody knows whether the last records are in the log: what comes next must not depend on it."""
+        if self._epoch == MAX_EPOCH:
+            self._producer_id, self._epoch = self._new_id(), 0
+        else:
+            self._epoch += 1
+        self._next = {}
+
+    def replace(self) -> None:
+        """The log has seen something of this producer that it did not send: be another one."""
+        self._producer_id, self._epoch, self._next = self._new_id(), 0, {}

@@ -1,0 +1,1 @@
+"""tidelog.clients.settings: every configuration key of clients."""

@@ -1,0 +1,1 @@
+"""tidelog.clients.stats: librdkafka's statistics."""

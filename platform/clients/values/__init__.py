@@ -1,0 +1,1 @@
+"""tidelog.clients.values: messages, partitions and errors, as confluent-kafka has them."""

@@ -1,0 +1,98 @@
+"""The serializers or deserializers of a client: ready-made, or built when the client begins."""
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any, NamedTuple, Self
+
+from tidelog.clients.values.errors import invalid_argument
+
+
+class Told(NamedTuple):
+    """What a configuration says about a client's keys, or about its values: a serde, or what builds one."""
+
+    name: str
+    serde: Callable[..., Any] | None
+    builder: Any
+    is_key: bool
+
+    def build(self, conf: Mapping[str, Any]) -> Any:
+        """Have the builder build, with the whole configuration; None where there is none."""
+        return None if self.builder is None else self.builder.build(dict(conf), self.is_key)
+
+
+def told_serdes(conf: Mapping[str, Any], what: str) -> tuple[list[Told], dict[str, Any]]:
+    """Return what `conf` says about `key.<what>` and `value.<what>`, and the rest of it.
+
+    Raises ValueError where both a serde and a builder are given, KafkaException for a serde that can't be called.
+    """
+    left, told = dict(conf), []
+    for part in ("key", "value"):
+        name = f"{part}.{what}"
+        serde, builder = left.pop(name, None), left.pop(f"{name}.builder", None)
+        if serde is not None and builder is not None:
+            raise ValueError(f"Give either {name} or {name}.builder, not both.")
+        if serde is not None and not callable(serde):
+            raise invalid_argument(f"{name} must be a callable (object or bytes, SerializationContext), not {serde!r}.")
+        told.append(Told(name, serde, builder, part == "key"))
+    return told, left
+
+
+class Serdes:
+    """A client's serdes: that of keys, then that of values, None where there is none.
+
+    `conf`: the client's configuration without what any builder took out of it. `owned`: what was built, and is to be
+    closed with the client.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        self.conf = dict(conf)
+        self.owned: list[Any] = []
+        self._found: list[Callable[..., Any] | None] = []
+
+    @classmethod
+    def built(cls, conf: Mapping[str, Any], what: str) -> Self:
+        """Run the builders. Raises what they raise, ValueError for one that answers with anything but its pair."""
+        told, left = told_serdes(conf, what)
+        serdes = cls(left)
+        try:
+            for one in told:
+                serdes.add(one, one.build(left))
+        except BaseException:
+            serdes.close()
+            raise
+        return serdes
+
+    @property
+    def key(self) -> Callable[..., Any] | None:
+        """That of keys."""
+        return self._found[0]
+
+    @property
+    def value(self) -> Callable[..., Any] | None:
+        """That of values."""
+        return self._found[1]
+
+    def add(self, told: Told, answer: Any) -> None:
+        """Take over a ready-made serde, or a builder's `answer`: what it built, and the configuration it left."""
+        if told.builder is None:
+            self._found.append(told.serde)
+            return
+        if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
+            raise ValueError(f"{told.name}.builder must answer build() with a tuple: what it built, and a dict.")
+        serde, left = answer
+        self._found.append(serde)
+        self.owned.append(serde)
+        self.conf = {name: value for name, value in self.conf.items() if name in left}
+
+    def tell(self, setter: str, cluster_id: Callable[..., Any]) -> None:
+        """Give those that have this method a function that returns the lake's address."""
+        for serde in self._found:
+            if callable(take := getattr(serde, setter, None)):
+                take(cluster_id)
+
+    def close(self) -> None:
+        """Close what was built, once, and the rest also when closing one of them fails."""
+        with ExitStack() as ends:
+            while self.owned:
+                if callable(close := getattr(self.owned.pop(), "close", None)):
+                    ends.callback(close)

@@ -1,0 +1,1 @@
+"""tidelog.commands: what the command line and the jobs share."""

@@ -1,0 +1,95 @@
+"""Carrying forgetting out for a command or a job, and saying which files went and which wait."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tidelog.commands.failures import FAILED, STILL_WAITING
+from tidelog.commands.options import Session
+from tidelog.commands.terminal import console, number, print_json, say, size, table
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.store.pending_offsets import LoggedOffsets
+from tidelog.log.delta.timestamps import format_utc_ms
+from tidelog.retention.forgetting import Forgotten, forget
+from tidelog.transactions.upkeep import TransactionUpkeep
+
+if TYPE_CHECKING:
+    from tidelog.log.lake import Lake
+    from tidelog.retention.rewrites.executors import Executor
+
+
+def forget_keys(
+    call: Session,
+    lake: "Lake",
+    topics: Sequence[str],
+    keys: frozenset[bytes],
+    *,
+    dry_run: bool,
+    wait: bool,
+    executor: "Executor | None" = None,
+) -> None:
+    """Forget the keys in each topic and print the report.
+
+    Raises `typer.Exit` when a partition failed, and with another code when files wait that may hold such records.
+    """
+    for topic in topics:
+        lake.topic(topic).state()  # before anything is changed: whether they are all there
+    run_id = lake.ids.new()
+    transactions = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake)))
+    reports = [
+        forget(
+            lake,
+            topic,
+            keys,
+            executor=executor,
+            run_id=run_id,
+            dry_run=dry_run,
+            wait=wait,
+            needed=transactions.needed_files,
+            settle=transactions.settle,
+        )
+        for topic in topics
+    ]
+    if call.as_json:
+        print_json(_to_json(lake, run_id, reports))
+    else:
+        for report in reports:
+            _print(report)
+    if any(report.failures for report in reports):
+        raise typer.Exit(FAILED)
+    if any(report.waiting for report in reports) and not dry_run:
+        raise typer.Exit(STILL_WAITING)
+
+
+def _to_json(lake: "Lake", run_id: str, reports: Sequence[Forgotten]) -> dict[str, Any]:
+    return {
+        "lake": lake.uri,
+        "run": run_id,
+        "done": all(report.done for report in reports),
+        "topics": [report.to_json() for report in reports],
+    }
+
+
+def _print(report: Forgotten) -> None:
+    would = "would leave" if report.dry_run else "left"
+    told = f"{report.topic}: {_many(report.records, 'record')} {would}, of {_many(len(report.rewritten), 'file')}"
+    if not report.dry_run:
+        told += f"; deleted from storage: {_many(len(report.deleted), 'file')}, waiting: {number(len(report.waiting))}"
+    say(told + ".")
+    rows = [(d.path, size(d.size), "deleted", "") for d in report.deleted]
+    rows += [(w.path, size(w.size), f"waits: {w.why}", _until(w.until_ms)) for w in report.waiting]
+    if rows and not report.dry_run:
+        console().print(table(["file", "size", "is", "until"], rows))
+    for partition, why in sorted(report.failures.items()):
+        say(f"Partition {partition} keeps its records: {why}")
+    if report.waiting and not report.dry_run:
+        say("Run this again, or 'tidelog maintain --only purge', when they may go; or give --wait.")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{number(count)} {what}{'' if count == 1 else 's'}"
+
+
+def _until(ms: int | None) -> str:
+    return "" if ms is None else format_utc_ms(ms)

@@ -1,0 +1,140 @@
+"""Options that every command takes, before or after its name, and what they come to.
+
+Nothing here loads the log: `tidelog --help` stays fast.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidelog.commands.failures import UsageProblemError
+
+if TYPE_CHECKING:
+    from tidelog.log.lake import Lake
+
+LAKE_VARIABLE = "TIDELOG_LAKE"
+EVERYWHERE = "Options of every command, before or after its name"
+
+
+class Format(StrEnum):
+    """How data is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+LakeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lake",
+        metavar="ADDRESS",
+        help=f"The lake: a folder, s3://…, gs://…, az://… or abfss://…; without it, what {LAKE_VARIABLE} says.",
+        rich_help_panel=EVERYWHERE,
+    ),
+]
+StoreOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--store-option",
+        metavar="KEY=VALUE",
+        help="How to reach the lake's object store: lake.s3.endpoint and others (docs/configuration.md). Repeatable."
+        " Others see a command's line: keep secrets in the environment.",
+        rich_help_panel=EVERYWHERE,
+        show_default=False,
+    ),
+]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format", help="How to print data: for people (the default) or as JSON.", rich_help_panel=EVERYWHERE
+    ),
+]
+DebugOption = Annotated[
+    bool, typer.Option("--debug", help="Show where in the code an error happened.", rich_help_panel=EVERYWHERE)
+]
+
+
+@dataclass(slots=True)
+class Session:
+    """What the options of every command say. One given after the command's name beats one before it."""
+
+    address: str | None = None
+    format: Format | None = None
+    debug: bool = False
+    store: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def as_json(self) -> bool:
+        """Whether data is printed as JSON."""
+        return self.format is Format.JSON
+
+    def named_lake(self) -> str:
+        """The address of the lake that was named. Raises `UsageProblemError` when none was."""
+        address = self.address if self.address is not None else os.environ.get(LAKE_VARIABLE)
+        if not address:
+            raise UsageProblemError(
+                "No lake is given, and every command works on one. Name it with --lake, or in the environment's"
+                f" {LAKE_VARIABLE}. Example: tidelog --lake ./lake topic list"
+            )
+        return address
+
+    def open_lake(self, *, create: bool = False) -> "Lake":
+        """The lake that was named. Raises `UsageProblemError` when none was."""
+        address = self.named_lake()
+        # Arrow and the log take a quarter of a second to load, which a help text need not wait for.
+        from tidelog.log.lake import Lake
+
+        return Lake(address, create=create, options=self.store)
+
+
+def session(
+    context: typer.Context,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+    store: StoreOption = None,
+) -> Session:
+    """The session of this call, with what these options add to it."""
+    if not isinstance(context.obj, Session):
+        context.obj = Session()
+    found: Session = context.obj
+    found.address = lake if lake is not None else found.address
+    found.format = output or found.format
+    found.debug = found.debug or debug
+    found.store.update(_store_pairs(store or []))
+    return found
+
+
+def _store_pairs(texts: Sequence[str]) -> dict[str, str]:
+    """`pairs` of texts that may hold secrets. Raises `typer.BadParameter`, which shows none of them."""
+    if not all(name.strip() and equals for name, equals, _ in (text.partition("=") for text in texts)):
+        raise typer.BadParameter("one of them is not of the form key=value.", param_hint="--store-option")
+    return pairs("--store-option", texts)
+
+
+def remember(
+    context: typer.Context,
+    lake: LakeOption = None,
+    output: FormatOption = None,
+    debug: DebugOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Keep the options that stand between a group's name and its command's."""
+    session(context, lake, output, debug, store)
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """`["a=1", "b=2=3"]` as `{"a": "1", "b": "2=3"}`; the first '=' divides. Raises `typer.BadParameter`."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not of the form key=value.", param_hint=option)
+        if found.setdefault(name, value) != value:
+            raise typer.BadParameter(f"{name!r} is given twice, with different values.", param_hint=option)
+    return found

@@ -1,0 +1,1 @@
+"""tidelog.log.base: errors, clocks, backoff, worker threads; imports nothing of tidelog."""

@@ -1,0 +1,1 @@
+"""tidelog.log.checkpoints: checkpoints of the log, read and written."""

@@ -1,0 +1,175 @@
+"""The rows of Delta's classic checkpoint as Arrow columns: what is written, and what is kept of others' files."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelog.log.base.sealed_parquet import SealingSink, open_parquet
+from tidelog.log.delta.disk_format import FORMAT_VERSION
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_NAMES = pa.list_(pa.string())
+_FILE = {"partitionValues": _TEXTS, "size": pa.int64(), "stats": pa.string(), "tags": _TEXTS}
+# In the footer of a checkpoint that tidelog wrote; the value is the on-disk format's version.
+MARK = b"tidelog"
+SCHEMA = pa.schema(
+    {
+        "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
+        "add": pa.struct(
+            {"path": pa.string(), "modificationTime": pa.int64(), "dataChange": pa.bool_()} | _FILE,
+        ),
+        "remove": pa.struct(
+            {
+                "path": pa.string(),
+                "deletionTimestamp": pa.int64(),
+                "dataChange": pa.bool_(),
+                "extendedFileMetadata": pa.bool_(),
+            }
+            | _FILE
+        ),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "name": pa.string(),
+                "description": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+                "schemaString": pa.string(),
+                "partitionColumns": _NAMES,
+                "configuration": _TEXTS,
+                "createdTime": pa.int64(),
+            }
+        ),
+        "protocol": pa.struct(
+            {
+                "minReaderVersion": pa.int32(),
+                "minWriterVersion": pa.int32(),
+                "readerFeatures": _NAMES,
+                "writerFeatures": _NAMES,
+            }
+        ),
+    }
+)
+# Most texts differ from row to row: a dictionary of them is work for nothing. The keys of maps don't.
+_MAPS = [f"{kind.name}.{field.name}" for kind in SCHEMA for field in kind.type if field.type == _TEXTS]
+_REPEATED = [f"{name}.key_value.key" for name in _MAPS]
+
+
+def rows_of(kind: str, bodies: Sequence[Mapping[str, Any]]) -> pa.StructArray:
+    """An entry's actions of one kind, as JSON has them, as rows of a checkpoint."""
+    target = SCHEMA.field(kind).type
+    return pa.array([_storable(body, target) for body in bodies], target)
+
+
+def _storable(body: Mapping[str, Any], target: pa.StructType) -> dict[str, Any]:
+    """The fields that a checkpoint keeps; Arrow takes maps as pairs."""
+    values = {}
+    for field in target:
+        value = body.get(field.name)
+        if value is not None and pa.types.is_map(field.type):
+            value = list(value.items())
+        elif value is not None and pa.types.is_struct(field.type):
+            value = _storable(value, field.type)
+        values[field.name] = value
+    return values
+
+
+def read_rows(source: Any, kinds: Iterable[str], batch_rows: int) -> Iterator[tuple[str, pa.StructArray]]:
+    """(kind, rows) of these kinds in a checkpoint's file, a batch at a time, in the columns of `SCHEMA`.
+
+    Other engines' files may have further columns, which are left out, and lack some, which are null.
+    """
+    leaves = [f"{kind}.{field.name}" for kind in kinds for field in SCHEMA.field(kind).type]
+    with open_parquet(source, size=None, sealed=False) as file:
+        for batch in file.iter_batches(batch_rows, columns=leaves):
+            for kind in batch.schema.names:
+                array = batch.column(kind)
+                if array.null_count < len(array):
+                    yield kind, _conformed(array.filter(array.is_valid()), SCHEMA.field(kind).type)
+
+
+def _conformed(rows: pa.StructArray, target: pa.StructType) -> pa.StructArray:
+    if rows.type == target:
+        return rows
+    present = {field.name for field in rows.type}
+    columns = [
+        rows.field(field.name).cast(field.type) if field.name in present else pa.nulls(len(rows), field.type)
+        for field in target
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(target))
+
+
+def without(rows: pa.StructArray, field: str, gone: pa.Array) -> pa.StructArray:
+    """The rows whose `field` is none of `gone`."""
+    return rows.filter(pc.invert(pc.is_in(rows.field(field), gone))) if len(gone) else rows
+
+
+def since(rows: pa.StructArray, field: str, since_ms: Any, *, keep_null: bool) -> pa.StructArray:
+    """The rows whose time `field` is `since_ms` or later, one for all or for each; `keep_null`: and those without."""
+    return rows.filter(pc.fill_null(pc.greater_equal(rows.field(field), since_ms), keep_null))
+
+
+def newest(source: Any, kind: str, field: str) -> int:
+    """The largest number in a field of a checkpoint's rows of a kind; 0 when there is none."""
+    with open_parquet(source, size=None, sealed=False) as file:
+        rows = file.read(columns=[f"{kind}.{field}"])
+        return max((pc.max(chunk.field(field)).as_py() or 0 for chunk in rows[kind].chunks), default=0)
+
+
+class RowWriter:
+    """Writes a checkpoint's rows to `file` by row groups of about `group_rows`; a context manager.
+
+    What waits to be written is bounded by that, however large the checkpoint is. `rows` counts those of each kind,
+    `bytes` is the file's length in the end.
+    """
+
+    def __init__(self, file: BinaryIO, group_rows: int) -> None:
+        self._sink = SealingSink(file)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            SCHEMA.with_metadata({MARK: str(FORMAT_VERSION).encode()}),
+            compression="zstd",
+            use_dictionary=_REPEATED,
+            write_page_checksum=True,
+        )
+        self._group_rows = group_rows
+        self._waiting: dict[str, list[pa.StructArray]] = {}
+        self._count = 0
+        self.rows = dict.fromkeys(SCHEMA.names, 0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None:
+            self._sink.abandon(self._writer)
+            return
+        self.flush()
+        self._sink.finish(self._writer)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes were written so far."""
+        return self._sink.size
+
+    def write(self, kind: str, rows: pa.StructArray) -> None:
+        """Add rows of one kind."""
+        if len(rows):
+            self._waiting.setdefault(kind, []).append(rows)
+            self._count += len(rows)
+            self.rows[kind] += len(rows)
+            if self._count >= self._group_rows:
+                self.flush()
+
+    def flush(self) -> None:
+        """End the row group."""
+        tables = []
+        for kind, waiting in self._waiting.items():
+            rows = pa.chunked_array(waiting)
+            columns = {f.name: rows if f.name == kind else pa.nulls(len(rows), f.type) for f in SCHEMA}
+            tables.append(pa.table(columns, schema=SCHEMA))
+        if tables:
+            self._writer.write_table(pa.concat_tables(tables), row_group_size=self._count)
+        self._waiting, self._count = {}, 0

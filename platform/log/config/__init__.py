@@ -1,0 +1,1 @@
+"""tidelog.log.config: configuration of topics and lakes."""

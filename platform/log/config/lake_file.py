@@ -1,0 +1,163 @@
+"""A lake's own file, `__lake.json`: the format's version, and the configuration that somebody set."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import orjson
+
+from tidelog.log.base.clock import Clock, Ids
+from tidelog.log.base.errors import (
+    InvalidConfigError,
+    LakeFileLostError,
+    LakeNotFoundError,
+    NotATopicError,
+    ObjectNotFoundError,
+    StorageError,
+    UnsupportedFormatError,
+)
+from tidelog.log.config.topics_and_lakes import LakeConfig
+from tidelog.log.delta import layout
+from tidelog.log.delta.disk_format import FORMAT_VERSION, other_format
+from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.storage.proving import create_first
+
+logger = logging.getLogger("tidelog.log")
+
+# How old what a process knows of a lake's configuration may be. A look is one small request.
+LOOK_EVERY_S: Final = 10.0
+
+
+class LakeFile:
+    """The file of one lake: makes sure that there is a lake, and keeps its configuration.
+
+    `create`: what becomes of a lake that is not there. True creates it at once, False refuses it, None creates it
+    with the first thing that is written into it (`ensure`), so that looking creates nothing. Methods may be called
+    from many threads: two that look at once learn the same.
+
+    Raises `LakeNotFoundError`, `LakeFileLostError`, `NotATopicError` for a root that is itself a table, and what
+    `parse_lake_file` does.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock, ids: Ids, create: bool | None) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._ids = ids
+        self._config = LakeConfig.parse({})
+        self._data: bytes | None = None
+        self._looked_s = float("-inf")
+        if self._look():
+            return
+        folders = storage.list_folders("")
+        if layout.LOG_FOLDER in folders:
+            raise NotATopicError(
+                f"{storage.uri} is a Delta table, not a lake: a lake is a folder of tables. Give the folder above it,"
+                " or another one."
+            )
+        tables = tables_among(storage, folders)
+        if tables:
+            self._expect(tables)
+        elif create:
+            self.ensure()
+        elif create is False:
+            raise self._not_there()
+
+    def config(self) -> LakeConfig:
+        """The lake's configuration as it was at most `LOOK_EVERY_S` ago; the defaults before there is a lake.
+
+        While the store gives no answer, or the file holds what nobody can use, what was known before counts.
+        """
+        now_s = self._clock.elapsed_s()
+        if self._data is not None and now_s - self._looked_s >= LOOK_EVERY_S:
+            self._looked_s = now_s
+            try:
+                self._look()
+            except (StorageError, InvalidConfigError) as e:
+                logger.warning("The lake's configuration could not be read again, and stays as it was. %s", e)
+        return self._config
+
+    def reload(self) -> LakeConfig:
+        """The lake's configuration as it is now, which counts from then on. Raises as opening does."""
+        if not self._look():
+            raise self._not_there()
+        return self._config
+
+    def require(self) -> None:
+        """Refuse to look into a lake that is not there. Raises `LakeNotFoundError`."""
+        if self._data is None:
+            self.reload()
+
+    def ensure(self) -> None:
+        """Create the lake unless it is there: whatever writes the first thing into a lake calls this before."""
+        if self._data is None and not self._look():
+            create_first(self._storage, layout.LAKE_FILE, lake_file({}), self._ids)
+            self.reload()
+
+    def replace(self, config: LakeConfig) -> None:
+        """Store another configuration, so that it survives a power loss."""
+        self._storage.put(layout.LAKE_FILE, lake_file(config.overrides))
+        self._storage.sync([layout.LAKE_FILE])
+        self.reload()
+
+    def _look(self) -> bool:
+        """Whether the file is there; what it says counts from then on."""
+        try:
+            data = self._storage.get(layout.LAKE_FILE)
+        except ObjectNotFoundError:
+            return False
+        if data != self._data:
+            self._config, self._data = parse_lake_file(data, self._storage.uri), data
+        self._looked_s = self._clock.elapsed_s()
+        return True
+
+    def _expect(self, tables: Sequence[str]) -> None:
+        """Look again for the file of a lake that has tables: another process may be making it just now."""
+        if not self._look():
+            named = f"'{tables[0]}'" + (f" and {len(tables) - 1} more" if len(tables) > 1 else "")
+            raise LakeFileLostError(
+                f"{self._storage.uri} holds tables ({named}) and no {layout.LAKE_FILE}: the lake's own file is lost,"
+                " and with it the lake's configuration. Restore it from a copy; or have one with the defaults written"
+                " ('tidelog check --repair --execute'), and set the configuration again ('tidelog lake alter'). If this"
+                " is no lake, give another folder."
+            )
+
+    def _not_there(self) -> LakeNotFoundError:
+        uri = self._storage.uri
+        return LakeNotFoundError(
+            f"There is no lake at {uri} (no {layout.LAKE_FILE}). Check the address, or create it:"
+            f" tidelog.Lake({uri!r}, create=True), 'tidelog topic create'."
+        )
+
+
+def lake_file(overrides: Mapping[str, str]) -> bytes:
+    """The file of a lake with this configuration."""
+    return orjson.dumps({"format": FORMAT_VERSION, "config": overrides})
+
+
+def parse_lake_file(data: bytes, uri: str) -> LakeConfig:
+    """The configuration that the file of the lake at `uri` holds.
+
+    Raises `UnsupportedFormatError` and `InvalidConfigError`.
+    """
+    where = f"{uri}/{layout.LAKE_FILE}"
+    try:
+        body = orjson.loads(data)
+        version, config = int(body["format"]), dict(body.get("config") or {})
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
+        raise UnsupportedFormatError(
+            f"{where} is not what tidelog writes there ({e!r}). Restore it from a copy, or write"
+            f' {{"format": {FORMAT_VERSION}, "config": {{}}}} into it and set the lake\'s configuration again.'
+        ) from e
+    if version != FORMAT_VERSION:
+        raise UnsupportedFormatError(" ".join(other_format(f"The lake at {uri}", version)))
+    try:
+        return LakeConfig.parse(config)
+    except InvalidConfigError as e:
+        raise InvalidConfigError(f"{where}: {e} Correct it in that file.") from e
+
+
+def tables_among(storage: Storage, folders: Sequence[str]) -> list[str]:
+    """Those of the root's folders that hold a Delta log."""
+    look = storage.helpers().map if isinstance(storage, Distant) else map
+    found = zip(folders, look(storage.list_folders, folders), strict=True)
+    return [name for name, below in found if layout.LOG_FOLDER in below]

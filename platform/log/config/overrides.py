@@ -1,0 +1,106 @@
+"""What a topic's and a lake's configuration have in common: keys with values of their own over inherited ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, ClassVar, NamedTuple
+
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.config.keys import Key
+
+
+class Row(NamedTuple):
+    """One key of a described configuration.
+
+    `is_default`: nobody set it; `source`: who did, "topic", "lake" or "default".
+    """
+
+    name: str
+    value: str
+    is_default: bool
+    doc: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A set of keys, some with a value of their own. Frozen; the two mappings are not to be changed."""
+
+    KEYS: ClassVar[Mapping[str, Key[Any]]] = {}
+    REFUSED: ClassVar[Mapping[str, str]] = {}
+    # another accepted name of a key -> its name
+    ALIASES: ClassVar[Mapping[str, str]] = {}
+    # names of keys that belong elsewhere -> where and how they are called there
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+    LEVEL: ClassVar[str] = ""
+
+    own: Mapping[str, Any] = field(default_factory=dict)
+    inherited: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str, default: Any) -> Any:
+        """Return the value of the key `name`: its own, else the inherited one, else `default`."""
+        return self.own[name] if name in self.own else self.inherited.get(name, default)
+
+    def _is_set(self, name: str) -> bool:
+        return name in self.own or name in self.inherited
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """What is set here, as canonical texts by key, in the keys' order; parsing it gives the same again."""
+        return {name: self.KEYS[name].kind.text(self.own[name]) for name in sorted(self.own)}
+
+    def describe(self) -> list[Row]:
+        """All keys with their values in force, in the keys' order."""
+        return [self._row(self.KEYS[name]) for name in sorted(self.KEYS)]
+
+    def _row(self, key: Key[Any]) -> Row:
+        value = key.kind.text(self.get(key.name, key.default))
+        source = self.LEVEL if key.name in self.own else "lake" if key.name in self.inherited else "default"
+        return Row(key.name, value, source == "default", key.doc, source)
+
+    @classmethod
+    def _key(cls, name: str) -> Key[Any]:
+        """Return the key of that name or alias; raise InvalidConfigError when it is refused or unknown."""
+        name = cls.ALIASES.get(name, name)
+        if name in cls.KEYS:
+            return cls.KEYS[name]
+        if name in cls.REFUSED:
+            raise InvalidConfigError(
+                f"Configuration {name} is refused, because it would do nothing: {cls.REFUSED[name]}. Leave it out."
+            )
+        if name in cls.ELSEWHERE:
+            raise InvalidConfigError(
+                f"Configuration {name} is no key of a {cls.LEVEL}, so it would do nothing. {cls.ELSEWHERE[name]}"
+            )
+        known = [*cls.KEYS, *cls.ALIASES, *cls.REFUSED]
+        near = get_close_matches(str(name), known, n=1)
+        advice = f"The nearest known key is {near[0]!r}." if near else "docs/configuration.md has all keys."
+        raise InvalidConfigError(
+            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nobody reads would do nothing. {advice}"
+        )
+
+    @classmethod
+    def _parsed(cls, mapping: Mapping[str, str]) -> dict[str, Any]:
+        """Return the values by key; raise InvalidConfigError when a name or a value is wrong."""
+        values: dict[str, Any] = {}
+        for name, text in mapping.items():
+            key = cls._key(name)
+            value = key.parse(text)
+            if values.setdefault(key.name, value) != value:
+                raise InvalidConfigError(
+                    f"Configuration {key.name} is set twice, under two names and to different values. Set it once."
+                )
+        return values
+
+    def _changed(self, changes: Mapping[str, str | None]) -> dict[str, Any]:
+        """Return the own values after changes; None takes a key's own value away."""
+        reset = {self._key(name).name for name, text in changes.items() if text is None}
+        given = self._parsed({name: text for name, text in changes.items() if text is not None})
+        for name in reset & given.keys():
+            raise InvalidConfigError(f"Configuration {name} is both set and reset. Do one of both.")
+        return {name: value for name, value in self.own.items() if name not in reset} | given
+
+
+def keys_of(settings: type[Settings]) -> dict[str, Key[Any]]:
+    """The keys that are attributes of a class of settings, by name."""
+    return {key.name: key for key in vars(settings).values() if isinstance(key, Key)}

@@ -1,0 +1,1 @@
+"""tidelog.log.delta: Delta's actions, schema and paths."""

@@ -1,0 +1,1 @@
+"""tidelog.log.door: the one way to change a log."""

@@ -1,0 +1,442 @@
+"""The door: the one way to change a log (docs/format.md, "The door").
+
+`commit(decide)` tails the log to its head, lets the pure `decide` choose the actions, and creates the next
+entry if nobody else has. Whoever loses the race tails, decides again and tries the next one. Who has just seen the
+head, and nobody else at work, goes ahead without another look: that the entry can be created proves the head. The
+log's entries are the only truth: state changes only by `apply`, live and at start-up alike.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from tidelog.log.base.clock import Clock, Ids
+from tidelog.log.base.errors import (
+    ContendedLogError,
+    CorruptLogError,
+    ObjectNotFoundError,
+    OutcomeUnknownError,
+    StorageError,
+    StorageUnavailableError,
+)
+from tidelog.log.checkpoints.reading import newest_checkpoint_version
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Action, Add, CommitInfo, Entry, decode_entry, encode_entry
+from tidelog.log.door.attachments import Attachments
+from tidelog.log.door.contract import Committed, LogState, Machine, Patience, Pending
+from tidelog.log.door.fairness import Turns
+from tidelog.log.door.opening import newest_state
+from tidelog.log.door.presence import Lookup, make_durable
+from tidelog.log.door.reading_ahead import ReadingAhead
+from tidelog.log.door.unanswered import Unanswered
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.storage.port import Storage
+from tidelog.log.storage.proving import require_proof
+from tidelog.log.storage.store_time import NEVER, StoreTime
+
+# The smallest `log.min.age.ms`. A writer or reader that has not seen the head for half of it looks at the
+# floors first: every trimmer keeps entries at least this long, whatever the topic's configuration becomes.
+SMALLEST_MIN_AGE_S = 10.0
+_LATE_S = SMALLEST_MIN_AGE_S / 2
+# How often the floors are looked at where other machines write, by whoever follows a log, late or not.
+FLOORS_EVERY_S = 60.0
+# Past this many unsynced segments a durable commit first asks how far the checkpointer has synced.
+MANY_UNSYNCED = 512
+# How long after a look at the head a commit goes ahead without another one: so early that its put is rarely late.
+_AHEAD_S = SMALLEST_MIN_AGE_S / 4
+
+
+S = TypeVar("S", bound=LogState)
+R = TypeVar("R")
+
+
+class Door(Generic[S]):
+    """One log, opened. All methods may be called from many threads."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        folder: str,
+        machine: Machine[S],
+        clock: Clock,
+        ids: Ids,
+        patience: Patience | None = None,
+        turns: Turns | None = None,
+        time: StoreTime | None = None,
+    ) -> None:
+        self.storage = storage
+        self.folder = folder
+        self.lock = threading.RLock()
+        self._machine = machine
+        self._clock = clock
+        self._ids = ids
+        self._patience = patience or Patience()
+        self._turns = turns or Turns(pause_s=0)
+        self._time = time or StoreTime(clock)
+        self._reading = ReadingAhead(storage, lambda version: self.path(layout.entry_path(version)), self._time)
+        self._state = machine.empty()
+        self._floor = -1
+        self._opened = False
+        # Entries up to this version came from a checkpoint, not one by one.
+        self._read_from = -1
+        # When the head was last seen, and its version: what came up to then is no stray, and nothing was skipped.
+        self._head_seen = NEVER
+        self._floors_seen = NEVER
+        self._head = -1
+        # Whether the last look, or commit, met no entry of anybody else.
+        self._alone = False
+        self._unsynced: list[tuple[int, str]] = []
+        self._most_unsynced = 16 * MANY_UNSYNCED
+        self._unanswered = Unanswered()
+        self.checkpoint_version = -1
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> S:
+        """The state as of the last look at the log."""
+        return self._state
+
+    def refresh(self) -> S:
+        """Tail the log to its head and return the state."""
+        with self.lock:
+            self._tail()
+            self._machine.verify_head(self._state)
+            return self._state
+
+    def oldest_version(self) -> int:
+        """The oldest version of the log that can still be read: nothing below it is kept."""
+        with self.lock:
+            return self._look_at_floors() + 1
+
+    def path(self, relative: str) -> str:
+        """A path below the log's folder, as the storage port takes it."""
+        return f"{self.folder}/{relative}"
+
+    def _tail(self) -> None:
+        if not self._opened:
+            self._restart()
+        self._alone = True
+        while True:
+            broken = None
+            try:
+                self._reading.begin()
+                while self._step():
+                    self._alone = False
+                    self._turns.saw(self._state.version)
+            except CorruptLogError as e:
+                broken = e
+            # A floor counts only when it is looked at after the entries: it is published before one is deleted.
+            if (self._is_late() or self._may_be_late(broken)) and self._look_at_floors() > self._head:
+                self._restart()
+            elif broken is not None:
+                raise broken
+            else:
+                self._head, self._head_seen = self._state.version, self._reading.looked
+                self._pass_by()
+                self._forget_synced()
+                return
+
+    def _is_late(self) -> bool:
+        """Whether entries may have come and gone since the head was last seen.
+
+        Then what is not there may have been deleted, and what is there may be a stray of a writer from the past.
+        """
+        return self._time.passed_s(self._head_seen) > _LATE_S
+
+    def _may_be_late(self, broken: CorruptLogError | None) -> bool:
+        """Whether the floors are to be looked at although no clock says so.
+
+        A machine that was paused finds its next entry gone, and would take what it has for the head for ever; or finds
+        a stray there, its own perhaps, and what follows breaks the format.
+        """
+        if not self.storage.is_shared:
+            return False
+        suspicious = broken is not None or self._unanswered.has_seen
+        return suspicious or self._time.passed_s(self._floors_seen) > FLOORS_EVERY_S
+
+    def _step(self) -> bool:
+        """Apply the next entry if there is one."""
+        version = self._state.version + 1
+        path = self.path(layout.entry_path(version))
+        try:
+            data = self._reading.get(version)
+        except ObjectNotFoundError:
+            return False
+        entry = decode_entry(version, data, path)
+        self._machine.verify(self._state, entry)
+        self._apply(entry)
+        return True
+
+    def _apply(self, entry: Entry) -> None:
+        self._state.apply(entry)
+        self._unanswered.saw(entry)
+        if entry.info.durable:
+            self._unsynced = []
+        else:
+            self._unsynced.extend((entry.version, a.path) for a in entry.actions if isinstance(a, Add))
+
+    def _pass_by(self) -> None:
+        """The state is that of the head: what is open up to there is decided."""
+        self._unanswered.passed(self._state.version, self._read_from, partial(self._machine.holds, self._state))
+
+    def _look_at_floors(self) -> int:
+        """The newest floor: every entry up to it may be gone."""
+        folder, seen = self.path(layout.FLOOR_FOLDER), self._time.moment()
+        for found in self.storage.list_after(folder, f"{self._floor:020d}" if self._floor >= 0 else ""):
+            version = layout.version_of(found.path)
+            self._floor = max(self._floor, -1 if version is None else version)
+        self._floors_seen = seen
+        return self._floor
+
+    def _restart(self) -> None:
+        """Begin from the newest checkpoint that no floor has passed, or from the first entry."""
+        state, checkpoint = newest_state(self.storage, self.folder, self._machine, self._look_at_floors)
+        self.checkpoint_version = max(self.checkpoint_version, checkpoint)
+        # What was read since the head was last seen may have been strays, our own among them.
+        self._unanswered.distrust(self._head)
+        self._state = state
+        self._read_from = self._head = state.version
+        self._unsynced = []
+        self._opened = True
+
+    # --- committing ----------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        decide: Callable[[S], Outcome[R]],
+        *,
+        durable: bool = True,
+        request_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Committed[R]:
+        """Commit what `decide` chooses as one entry.
+
+        `durable`: the entry's segments, and those of earlier entries, are made to survive a power loss before
+        the entry is there, and so are the outcome's `files`. `decide` is called again after each lost race and may
+        refuse by raising.
+        Raises `MissingSegmentError` when a segment that it brings is not in storage: then no entry was put.
+        Raises `OutcomeUnknownError` when the store stops answering. Repeated here under the same `request_id`,
+        the commit takes up that entry again, whatever `decide` is by then, so that it lands at most once.
+        Raises `ContendedLogError` when every race was lost until the time was up.
+        """
+        request = request_id or self._ids.new()
+        most_s = self._patience.timeout_s
+        limit_s = most_s if timeout_s is None else min(timeout_s, most_s)
+        deadline = self._clock.elapsed_s() + limit_s
+        backoff = self._patience.first_backoff_s
+        attached, lookup = Attachments(self.storage, self.folder), Lookup(self.storage, self.folder)
+        with self.lock:
+            if self._state.version >= 0:  # what is refused leaves no folder behind
+                self._time.keep(self.storage, self.folder)
+            ahead = self._goes_ahead(request)
+            while True:
+                last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
+                if not ahead:
+                    self._tail()
+                landed = self._settle(request)
+                if landed is not None:
+                    return landed
+                pending = self._unanswered.get(request)
+                again = pending is not None
+                if pending is None:
+                    if not last_try and self._leaves_turn():
+                        ahead = False
+                        continue
+                    outcome = self._decided(decide, ahead)
+                    if outcome is None:
+                        ahead = False
+                        continue
+                    attached.store(outcome.files)
+                    if not outcome.actions:
+                        return Committed(self._state.version, outcome.response, written=False)
+                    if outcome.elsewhere:
+                        lookup.require(outcome.actions)
+                    if durable:
+                        self._sync(() if outcome.synced else outcome.actions)
+                    require_proof(self.storage, self.folder, self._ids)
+                    pending = self._prepare(request, outcome, durable)
+                ahead = False
+                if self._attempt(request, pending, again, deadline):
+                    return Committed(pending.entry.version, pending.response, written=True)
+                if last_try:
+                    raise ContendedLogError(
+                        f"The log in {self.folder} gave every next entry to somebody else for"
+                        f" {limit_s:g} s; nothing was committed. Send larger batches from fewer"
+                        " writers, or try again."
+                    )
+                self._clock.sleep(backoff * self._ids.fraction())
+                backoff = min(backoff * 1.5, 0.05)
+
+    def _leaves_turn(self) -> bool:
+        """Leave the next entry to others for a while, where that is due."""
+        wait_s = self._turns.wait_s(self._state.version + 1, self._clock.elapsed_s())
+        if wait_s:
+            self._clock.sleep(wait_s)
+        return wait_s > 0
+
+    def _goes_ahead(self, request: str) -> bool:
+        """Whether a commit needs no look at the head: it was seen just now, and nobody else is at work."""
+        seen_s = self._time.passed_s(self._head_seen)
+        return self._alone and seen_s <= _AHEAD_S and request not in self._unanswered
+
+    def _decided(self, decide: Callable[[S], Outcome[R]], ahead: bool) -> Outcome[R] | None:
+        """What `decide` chooses; None when the head must be looked at first.
+
+        Ahead of a look only an entry proves, once it is created, what was decided on; a refusal proves nothing.
+        """
+        try:
+            self._machine.verify_head(self._state)
+            outcome = decide(self._state)
+        except Exception:
+            if ahead:
+                return None
+            raise
+        return outcome if outcome.actions or not ahead else None
+
+    def _settle(self, request: str) -> Committed[Any] | None:
+        """The answer to a request whose earlier put has turned out to be committed."""
+        outcome = self._unanswered.outcome(request)
+        if isinstance(outcome, int):
+            raise self._unknown(request, outcome, "the log was trimmed past it")
+        return outcome
+
+    def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> Pending:
+        info = CommitInfo(
+            self._clock.now_ms(),
+            outcome.operation,
+            request,
+            durable,
+            outcome.blind_append,
+            outcome.parameters or {},
+            outcome.rows,
+        )
+        entry = Entry(self._state.version + 1, outcome.actions, info)
+        self._machine.verify(self._state, entry)
+        return Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._time.moment())
+
+    def _attempt(self, request: str, pending: Pending, again: bool, deadline: float) -> bool:
+        """Try to create the next entry: True when it is there and ours."""
+        self._unanswered.begin(request, pending)
+        found = self._put(request, pending, again, deadline)
+        version = pending.entry.version
+        came_late = found is not None and self._came_late(pending)
+        if (came_late or self._is_late()) and self._was_trimmed(request, version):
+            # A writer from the past: the entry that was here is gone, and what is here now a stray that nobody reads,
+            # ours or another's. Unless ours came in time, at an earlier put perhaps, and was trimmed since: the state
+            # may show it, and the time since the first put may rule it out.
+            held = self._machine.holds(self._state, pending.entry)
+            if not held and (came_late or self._time.passed_s(pending.since) > _LATE_S):
+                raise self._unknown(request, version, "the log was trimmed past it")
+            self._unanswered.end(request)
+            return held
+        if found is None:
+            self._unanswered.end(request)
+            self._alone = False
+            return False
+        self._apply(found)
+        self._turns.committed(self._clock.elapsed_s())
+        if pending.created is not None:  # nothing was there: a look at the head, too
+            self._head, self._head_seen = version - 1, pending.created
+        self._unanswered.end(request)
+        self._pass_by()
+        return True
+
+    def _came_late(self, pending: Pending) -> bool:
+        """Whether the own entry that is there was stored so late that cleanup may have passed its place before.
+
+        This machine may have been paused since the head was seen, and none of its clocks say so. The store's time of
+        the entry does, where other machines go on meanwhile; without an answer the entry counts as late.
+        """
+        if not self.storage.is_shared:
+            return False
+        ended, seen_ms = self._time.moment(), self._head_seen.store_ms
+        try:
+            stored_ms = self.storage.head(self.path(layout.entry_path(pending.entry.version))).modified_ms
+        except StorageError:
+            return True
+        if pending.created is not None:
+            self._time.learn(pending.created, ended, stored_ms)
+            pending.created = replace(pending.created, store_ms=stored_ms)
+        return seen_ms is None or abs(stored_ms - seen_ms) > _LATE_S * 1000
+
+    def _was_trimmed(self, request: str, version: int) -> bool:
+        """Whether cleanup has passed this entry; then the log is opened again."""
+        try:
+            passed = self._look_at_floors() >= version
+            if passed:
+                self._restart()
+        except StorageError as e:
+            raise self._unknown(request, version, str(e)) from e
+        return passed
+
+    def _put(self, request: str, pending: Pending, again: bool, deadline: float) -> Entry | None:
+        """Put the entry until something is there: the entry that is, None when it is somebody else's.
+
+        `again`: it was put before, and may be there. An error other than the store's leaves that open.
+        """
+        version = pending.entry.version
+        path = self.path(layout.entry_path(version))
+        backoff = self._patience.first_backoff_s
+        open_ended = again
+        while True:
+            began = self._time.moment()
+            last_try = began.elapsed_s > deadline
+            try:
+                if self.storage.put_if_absent(path, pending.data):
+                    pending.created = None if open_ended else began
+                    return pending.entry
+                open_ended = True  # "already there" may be our own success, repeated inside the store's client
+                found = decode_entry(version, self.storage.get(path), path)
+                return found if found.info.request_id == request else None
+            except (StorageUnavailableError, ObjectNotFoundError) as e:
+                # Not found: a conflict in which nothing was stored, or a floor passed us. The next round tells.
+                cause: StorageError = e
+                open_ended = True
+            except StorageError as e:
+                if not open_ended:
+                    self._unanswered.end(request)
+                    raise
+                cause = e
+            if last_try:
+                raise self._unknown(request, version, f"the store gave no answer in time ({cause})") from cause
+            self._clock.sleep(backoff * (0.5 + self._ids.fraction() / 2))
+            backoff = min(backoff * 2, self._patience.last_backoff_s)
+
+    def _unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"Whether request {request} was committed as entry {version} of {self.folder} is not known: {why}. Repeat"
+            " it here under the same id, which commits it at most once, or read the topic to see.",
+            request_id=request,
+        )
+
+    # --- durability ----------------------------------------------------------------------------------------
+
+    def _sync(self, actions: tuple[Action, ...]) -> None:
+        """Make the segments of these actions and of all earlier entries survive a power loss.
+
+        An earlier entry's may be gone: lost, or purged. Raises `MissingSegmentError` for one of these actions.
+        """
+        if len(self._unsynced) > MANY_UNSYNCED:
+            self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
+        own = [self.path(a.path) for a in actions if isinstance(a, Add)]
+        if own or self._unsynced:
+            make_durable(self.storage, own, [self.path(path) for _, path in self._unsynced])
+
+    def _forget_synced(self) -> None:
+        """Keep the list short in a process that only reads, however long it runs: checkpoints sync what they hold."""
+        if len(self._unsynced) > self._most_unsynced:
+            self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
+            self._most_unsynced = len(self._unsynced) + 16 * MANY_UNSYNCED
+
+    def unsynced(self, version: int) -> list[str]:
+        """The segments up to entry `version`, by path below the folder, that may not survive a power loss yet."""
+        with self.lock:
+            return [path for v, path in self._unsynced if v <= version]
+
+    def drop_synced(self, version: int) -> None:
+        """Note that all segments up to entry `version` are synced: a checkpoint is written only after that."""
+        with self.lock:
+            self._unsynced = [(v, p) for v, p in self._unsynced if v > version]

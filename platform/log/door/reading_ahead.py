@@ -1,0 +1,66 @@
+"""Reading a log's entries one after another: at a distant store several at once, when there turn out to be many.
+
+A writer there that fetched them one by one would see the head move as fast as it follows, and never reach it.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import wait
+
+from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.storage.store_time import NEVER, StoreTime
+
+_MOST = 32
+
+
+class ReadingAhead:
+    """Entries by version, each asked for once, in rising order from `begin` on. Not for several threads.
+
+    One entry is asked for by itself, and so is the next; where both are there, two, four, eight ... beside one another.
+    Where the last look met several, as many and one more are asked for at first. `looked`: when the store was asked
+    for what came last.
+    """
+
+    def __init__(self, storage: Storage, path_of: Callable[[int], str], time: StoreTime) -> None:
+        self._storage = storage
+        self._path_of = path_of
+        self._time = time
+        self._held: dict[int, bytes | None] = {}
+        self._found = 0
+        self._expected = 0
+        self.looked = NEVER
+
+    def begin(self) -> None:
+        """A new look at the log: what was asked for before is no news."""
+        self._held.clear()
+        self._expected = self._found + 1 if self._found > 1 else 1
+        self._found = 0
+
+    def get(self, version: int) -> bytes:
+        """The entry's bytes. Raises `ObjectNotFoundError`."""
+        if version not in self._held:
+            self._held.clear()
+            self.looked = self._time.moment()
+            count = min(_MOST, self._found or self._expected) if isinstance(self._storage, Distant) else 1
+            if count <= 1:
+                found = self._storage.get(self._path_of(version))
+                self._found += 1
+                return found
+            self._ask(range(version, version + count))
+        data = self._held.pop(version)
+        if data is None:
+            raise ObjectNotFoundError(f"There is no entry {self._path_of(version)}.")
+        self._found += 1
+        return data
+
+    def _ask(self, versions: range) -> None:
+        """Ask for these. What lies past one that is not there was created after the look, and is not taken."""
+        assert isinstance(self._storage, Distant)
+        asked = [self._storage.helpers().submit(self._storage.get, self._path_of(version)) for version in versions]
+        wait(asked)
+        for version, answer in zip(versions, asked, strict=True):
+            try:
+                self._held[version] = answer.result()
+            except ObjectNotFoundError:
+                self._held[version] = None
+                return

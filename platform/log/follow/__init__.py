@@ -1,0 +1,1 @@
+"""tidelog.log.follow: waiting for many logs, and fetching from them."""

@@ -1,0 +1,1 @@
+"""tidelog.log.records: records are checked and get their partitions."""

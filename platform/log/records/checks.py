@@ -1,0 +1,226 @@
+"""From a caller's table to a topic's records: columns, types, sizes, timestamps, each rule checked by column."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.delta import schema
+
+# What a producer may hand in, and what a reader's output adds, so that records read can be appended elsewhere.
+TAKEN = ("key", "value", "headers", "partition", "timestamp")
+PASSED_OVER = frozenset({"topic", "offset", "timestampType", "timestamp_type"})
+
+_MICROS_OF = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) -> pa.Table:
+    """The table as records to append: columns key, value, headers, timestamp, timestamp_type.
+
+    `now_ms` is the timestamp (ms since the epoch) of records that have none, and of all under LogAppendTime.
+    Raises `InvalidRecordError`, `RecordTooLargeError` or `InvalidTimestampError` naming column and row.
+    """
+    check_columns(table.schema, topic)
+    _check_topic(table, topic)
+    count = table.num_rows
+    key = _binary(table, "key", topic, count)
+    value = _binary(table, "value", topic, count)
+    if "compact" in config.cleanup_policy and key.null_count:
+        row = pc.index(key.is_null(), True).as_py()
+        raise InvalidRecordError(
+            f"Topic '{topic}' is compacted and cannot accept a record without a key (row {row} has none):"
+            " compaction keeps the newest record of each key. Give every record a key, or set"
+            " cleanup.policy=delete."
+        )
+    headers = _headers(table, topic, count)
+    _check_sizes(key, value, headers, topic, config.max_message_bytes)
+    timestamps = _timestamps(table, topic, config, now_ms, count)
+    kinds = pa.repeat(pa.scalar(config.timestamp_type, pa.int32()), count)
+    return pa.Table.from_arrays(
+        [key, value, headers, timestamps, kinds],
+        names=["key", "value", "headers", "timestamp", "timestamp_type"],
+    )
+
+
+def check_columns(columns: pa.Schema, topic: str) -> None:
+    """Refuse a table without `value`, or with a column that would be lost."""
+    if "value" not in columns.names:
+        raise InvalidRecordError(
+            f"The table for topic '{topic}' has no column 'value', which every record needs (null for a"
+            f" tombstone). Its columns are: {', '.join(columns.names) or 'none'}."
+        )
+    unknown = [n for n in columns.names if n not in TAKEN and n not in PASSED_OVER]
+    if unknown:
+        raise InvalidRecordError(
+            f"The table for topic '{topic}' has columns that a record does not: {', '.join(unknown)}. A record"
+            f" has {', '.join(TAKEN)}; put other fields into the value, as JSON for example."
+        )
+    repeated = sorted({n for n in columns.names if columns.names.count(n) > 1})
+    if repeated:
+        raise InvalidRecordError(f"The table for topic '{topic}' has column '{repeated[0]}' more than once.")
+
+
+def _check_topic(table: pa.Table, topic: str) -> None:
+    """Refuse records that say they are for another topic: they would end up where nobody looks for them."""
+    if "topic" not in table.schema.names:
+        return
+    column = table.column("topic")
+    others = pc.unique(column.drop_null())
+    names = [n for n in others.to_pylist() if n != topic]
+    if names:
+        raise InvalidRecordError(
+            f"A record for topic {names[0]!r} can't be appended to topic '{topic}': its column 'topic' says where it"
+            f" belongs. Append it to that topic, or drop the column to copy the record to '{topic}'."
+        )
+
+
+def _binary(table: pa.Table, name: str, topic: str, count: int) -> pa.ChunkedArray:
+    if name not in table.schema.names:
+        return pa.chunked_array([pa.nulls(count, pa.binary())])
+    column = table.column(name)
+    kind = column.type
+    if kind == pa.binary():
+        return column
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind) or _is_bytes_like(kind):
+        try:
+            return column.cast(pa.binary())
+        except pa.ArrowInvalid as e:
+            raise InvalidRecordError(
+                f"Column '{name}' for topic '{topic}' can't be taken as binary: {e}. One Arrow array of binary holds"
+                " 2 GiB at most: append the table in several parts."
+            ) from e
+    raise InvalidRecordError(
+        f"Column '{name}' for topic '{topic}' is {kind}, but a record's {name} is binary or string."
+        f" Cast it, or encode it (JSON, Avro)."
+    )
+
+
+def _is_bytes_like(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or kind in (pa.binary_view(), pa.string_view())
+    )
+
+
+def _headers(table: pa.Table, topic: str, count: int) -> pa.ChunkedArray:
+    if "headers" not in table.schema.names:
+        return pa.chunked_array([pa.nulls(count, schema.HEADERS)])
+    column = table.column("headers")
+    kind = column.type
+    element = getattr(kind, "value_type", None)
+    if element is not None and pa.types.is_struct(element):
+        others = [f.name for f in element if f.name not in ("key", "value")]
+        if others:
+            raise InvalidRecordError(
+                f"Headers for topic '{topic}' have fields that a header does not: {', '.join(others)}. A header has key"
+                " and value; put other fields into the value."
+            )
+    try:
+        if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+            cast = pa.chunked_array([pa.array(column.to_pylist(), schema.HEADERS)])  # Arrow's own cast breaks offsets
+        else:
+            cast = column if kind == schema.HEADERS else column.cast(schema.HEADERS)
+    except (pa.ArrowException, TypeError) as e:
+        raise InvalidRecordError(
+            f"Column 'headers' for topic '{topic}' is {kind}, but headers are a list of structs (key: string, value:"
+            f" binary): {e}. Build such a list, or leave the column out."
+        ) from e
+    keys = pc.struct_field(pc.list_flatten(cast), "key") if count else None
+    if keys is not None and keys.null_count:
+        raise InvalidRecordError(
+            f"A header for topic '{topic}' has no key: a header may lack a value, not a key. Name it, or leave it out."
+        )
+    return cast
+
+
+def _check_sizes(
+    key: pa.ChunkedArray, value: pa.ChunkedArray, headers: pa.ChunkedArray, topic: str, limit: int
+) -> None:
+    """Kafka's `max.message.bytes` for each record: the bytes of key, value and headers."""
+    if key.nbytes + value.nbytes + headers.nbytes <= limit:
+        return
+    lengths = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in (key, value)]
+    sizes = pc.add(*lengths)
+    if headers.null_count < len(headers):
+        sizes = pc.add(sizes, _header_sizes(headers))
+    largest = pc.max(sizes).as_py() or 0
+    if largest > limit:
+        row = pc.index(pc.greater(sizes, limit), True).as_py()
+        raise RecordTooLargeError(
+            f"Record {row} for topic '{topic}' has {sizes[row].as_py()} bytes of key, value and headers, more"
+            f" than the topic's max.message.bytes={limit}. Raise it, or store the payload elsewhere and send its"
+            " address."
+        )
+
+
+def _header_sizes(headers: pa.ChunkedArray) -> pa.Array:
+    combined = headers.combine_chunks()
+    array = combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
+    flat, parents = pc.list_flatten(array), pc.list_parent_indices(array)
+    lengths = pc.add(
+        pc.binary_length(pc.struct_field(flat, "key")),
+        pc.fill_null(pc.binary_length(pc.struct_field(flat, "value")), 0),
+    )
+    sums = pa.table({"row": parents, "size": lengths}).group_by("row").aggregate([("size", "sum")])
+    sizes = [0] * len(array)
+    for row, size in zip(sums.column("row").to_pylist(), sums.column("size_sum").to_pylist(), strict=True):
+        sizes[row] = size
+    return pa.array(sizes, pa.int64())
+
+
+def _timestamps(table: pa.Table, topic: str, config: TopicConfig, now_ms: int, count: int) -> pa.ChunkedArray:
+    now = pa.scalar(now_ms * 1000, pa.int64())
+    given = "timestamp" in table.schema.names and config.timestamp_type == schema.CREATE_TIME
+    if not given:
+        return pa.chunked_array([pa.repeat(now, count).cast(schema.TIMESTAMP)])
+    try:
+        micros = _micros(table.column("timestamp"), topic)
+    except pa.ArrowInvalid as e:
+        raise InvalidTimestampError(
+            f"A timestamp of a record for topic '{topic}' is out of range: microseconds since the epoch must fit a LONG"
+            f" ({e}). Correct the producer's timestamps, or their unit."
+        ) from e
+    micros = pc.fill_null(micros, now) if micros.null_count else micros
+    _check_times(micros, topic, config, now_ms)
+    return micros.cast(schema.TIMESTAMP)
+
+
+def _micros(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:
+    """Microseconds since the epoch from a timestamp of any unit, or from Kafka's int64 of ms."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        if kind.unit == "ns":
+            return column.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+        micros = column.cast(pa.int64())
+        factor = _MICROS_OF[kind.unit]
+        return micros if factor == 1 else pc.multiply_checked(micros, factor)
+    if pa.types.is_integer(kind):
+        return pc.multiply_checked(column.cast(pa.int64()), 1000)
+    if pa.types.is_null(kind):
+        return column.cast(pa.int64())
+    raise InvalidRecordError(
+        f"Column 'timestamp' for topic '{topic}' is {kind}, but it is a timestamp, or an integer of ms since the epoch."
+    )
+
+
+def _check_times(micros: pa.ChunkedArray, topic: str, config: TopicConfig, now_ms: int) -> None:
+    """Kafka's `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` (CreateTime only)."""
+    if not len(micros):
+        return
+    bounds = pc.min_max(micros)
+    low_ms, high_ms = bounds["min"].as_py() // 1000, bounds["max"].as_py() // 1000
+    earliest = now_ms - config.message_timestamp_before_max_ms
+    latest = now_ms + config.message_timestamp_after_max_ms
+    if low_ms < earliest or high_ms > latest or low_ms < 0:
+        worst = low_ms if low_ms < max(earliest, 0) else high_ms
+        raise InvalidTimestampError(
+            f"Timestamp {worst} of a record for topic '{topic}' is out of range: it should be within"
+            f" [{max(earliest, 0)}, {latest}] (ms since the epoch; message.timestamp.before.max.ms and"
+            " message.timestamp.after.max.ms). Correct the producer's timestamps or widen the range."
+        )

@@ -1,0 +1,1 @@
+"""tidelog.log.rows: tables of typed rows behind the door."""

@@ -1,0 +1,272 @@
+"""A table of rows: typed rows in a log behind the door, committed by any number of threads, which share entries."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from tidelog.log.base.clock import Clock, Ids
+from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError
+from tidelog.log.checkpoints.writing import Checkpointer
+from tidelog.log.config.keys import Key
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Entry
+from tidelog.log.door.contract import Machine
+from tidelog.log.door.door import Door
+from tidelog.log.door.rate_limit import Throttle
+from tidelog.log.door.topic_machine import head_check, require_format, stored_config, table_properties, verify_restored
+from tidelog.log.rows.files import file_reader
+from tidelog.log.rows.flat_combining import Combiner, Place
+from tidelog.log.rows.rules import RowOutcome, append_rows, decide_create_rows, row_file, verify_rows
+from tidelog.log.rows.schema import Row
+from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState
+from tidelog.log.rows.upkeep import RowUpkeep
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.storage.port import Storage
+from tidelog.log.storage.store_time import StoreTime
+from tidelog.log.upkeep.background import Upkeep, UpkeepRules
+
+F = TypeVar("F", bound=Fold)
+R = TypeVar("R")
+
+# A caller's decision.
+Decide = Callable[[F], RowOutcome[Any]]
+
+# So many decisions go into one entry; the next ones wait for the next.
+MOST_DECISIONS = 512
+
+
+class Surroundings(Protocol):
+    """What a table of rows needs of the lake it is in."""
+
+    storage: Storage
+    clock: Clock
+    ids: Ids
+    time: StoreTime
+    background: Executor
+    checkpointer: Checkpointer
+
+    def config(self) -> LakeConfig:
+        """The lake's configuration."""
+        ...
+
+    def ensure_lake(self) -> None:
+        """Create the lake unless it is there."""
+        ...
+
+    def require_lake(self) -> None:
+        """Refuse to look into a lake that is not there."""
+        ...
+
+
+class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen outside
+    """There are rows to append and no table yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What each decision of an entry came to: a response, or the refusal that it raised."""
+
+    responses: list[tuple[Any, Exception | None]]
+    rows: list[Row]
+
+
+class RowLog(Generic[F]):
+    """One table of rows of a lake, which need not be there yet. All methods may be called from many threads.
+
+    `facts`: further properties that the table is created with.
+    """
+
+    def __init__(self, lake: Surroundings, name: str, kind: RowKind[F], facts: Mapping[str, str]) -> None:
+        self._lake = lake
+        self._name = name
+        self._kind = kind
+        self._facts = facts
+        read = file_reader(lake.storage, name, kind)
+        self._door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids, time=lake.time)
+        self.chores = RowUpkeep(self._door, kind, lake.clock, lake.ids, self._delete_delay_ms)
+        chores = (self.chores.compact, self.chores.purge)
+        self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background, chores)
+        self._throttle = Throttle()
+        self._combiner: Combiner[Decide[F]] = Combiner(self._commit, MOST_DECISIONS, self._interrupted)
+
+    @property
+    def name(self) -> str:
+        """The table's name, which is its folder below the lake's root."""
+        return self._name
+
+    @property
+    def door(self) -> Door[RowState[F]]:
+        """The door to the table's log, for maintenance."""
+        return self._door
+
+    @property
+    def version(self) -> int:
+        """The version of the log as of the last look at it, -1 before its first entry."""
+        return self._door.state.version
+
+    def fact(self, name: str) -> str | None:
+        """A property that the table was created with, at the head of its log; None when there is no table."""
+        state = self._door.refresh()
+        if not state.exists:
+            self._lake.require_lake()
+        metadata = state.metadata
+        return None if metadata is None else metadata.configuration.get(name)
+
+    def look(self, at: Callable[[F], R]) -> R:
+        """What `at` makes of the fold at the head of the log. It must not change the fold, nor keep it."""
+        with self._door.lock:
+            state = self._door.refresh()
+            if not state.exists:
+                self._lake.require_lake()
+            return at(state.fold)
+
+    def create(self) -> None:
+        """Create the table unless it is there."""
+        self._lake.ensure_lake()
+        lake, table_id, now_ms = self._lake, self._lake.ids.new(), self._lake.clock.now_ms()
+        config = stored_config(self._name, {}, lake.config())
+        properties = {**table_properties(config, lake.config()), **self._facts}
+        self._door.commit(
+            lambda state: decide_create_rows(state, self._name, properties, table_id=table_id, now_ms=now_ms)
+        )
+
+    def commit(self, decide: Callable[[F], RowOutcome[R]]) -> R:
+        """Append the rows that the pure `decide` chooses, and return its response once they survive a power loss.
+
+        Decisions that wait at once go into one entry, in the order they came; each sees the fold after those before
+        it, is made again after each lost race, and may refuse by raising, which only its own caller hears of.
+        Raises `OutcomeUnknownError` when the store stops answering: decide again, and see what is there.
+        Raises `ContendedLogError`, `StorageError`, when nothing was committed.
+        """
+        (place,) = self._combiner.run([decide])
+        if place.error is not None:
+            raise place.error
+        response: R = place.response
+        return response
+
+    def commit_all(self, decisions: Sequence[Callable[[F], RowOutcome[R]]]) -> list[R | Exception]:
+        """`commit` for many decisions at once, by a caller that serves many: their responses or errors, in order."""
+        places = self._combiner.run(decisions)
+        return [place.response if place.error is None else place.error for place in places]
+
+    def _commit(self, batch: Sequence[Place[Decide[F]]]) -> None:
+        """Commit a batch as one entry; every decision in it gets its answer."""
+        try:
+            answers = self._append([place.request for place in batch])
+        except Exception as e:
+            for place in batch:
+                place.answer(None, e)
+        else:
+            for place, (response, refusal) in zip(batch, answers, strict=True):
+                place.answer(response, refusal)
+
+    def _interrupted(self) -> OutcomeUnknownError:
+        return OutcomeUnknownError(
+            f"Whether the rows were committed to '{self._name}' is not known: the thread that committed them with its"
+            " own was interrupted. Decide again, and see what is there.",
+            request_id="",
+        )
+
+    def _append(self, decisions: Sequence[Decide[F]]) -> list[tuple[Any, Exception | None]]:
+        lake, door = self._lake, self._door
+        wait_s = self._throttle.wait_s(door.state.version, lake.clock.elapsed_s())
+        if wait_s:
+            lake.clock.sleep(wait_s)
+        attempt = _Attempt(self._kind, lake)
+
+        def decide(state: RowState[F]) -> Outcome[_Answers]:
+            answers = answer(self._kind, state.fold, decisions)
+            if answers.rows and not state.exists:
+                raise _NotCreated
+            return attempt.outcome(state, answers)
+
+        try:
+            committed = door.commit(decide)
+        except _NotCreated:
+            self.create()
+            committed = door.commit(decide)
+        if committed.written:
+            self.upkeep.after_commit(committed.version)
+        return committed.response.responses
+
+    def _rules(self) -> UpkeepRules:
+        config = self._config(TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
+        return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
+
+    def _delete_delay_ms(self) -> int:
+        return self._config(TopicConfig.file_delete_delay_ms).file_delete_delay_ms
+
+    def _config(self, *keys: Key[Any]) -> TopicConfig:
+        return stored_config(self._name, self._door.state.overrides, self._lake.config(), *keys)
+
+
+def answer(kind: RowKind[F], fold: F, decisions: Sequence[Decide[F]]) -> _Answers:
+    """Make decisions one after another, each on the fold after those before it."""
+    after = fold.fork()
+    responses: list[tuple[Any, Exception | None]] = []
+    rows: list[Row] = []
+    for decide in decisions:
+        try:
+            outcome = decide(after)
+            new = [_checked(kind, row) for row in outcome.rows]
+        except Exception as e:  # a refusal, or a decision that is broken: its own caller's business
+            responses.append((None, e))
+            continue
+        after.take(new)
+        rows.extend(new)
+        responses.append((outcome.response, None))
+    return _Answers(responses, rows)
+
+
+def _checked(kind: RowKind[F], row: Row) -> Row:
+    try:
+        return kind.schema.checked(row)
+    except ValueError as e:
+        raise InvalidRecordError(
+            f"A row of '{kind.name}' can't be written: {e}. Text is Unicode without lone surrogates, and a number fits"
+            " its column. Nothing of the request was written."
+        ) from e
+
+
+class _Attempt(Generic[F]):
+    """The file of an entry that is being tried: made again only when a lost race changed the rows."""
+
+    def __init__(self, kind: RowKind[F], lake: Surroundings) -> None:
+        self._kind = kind
+        # Drawn once: the version in a file's name tells those of one attempt apart.
+        self._unique = lake.ids.new()
+        self._now_ms = lake.clock.now_ms()
+        self._rows: list[Row] = []
+        self._known = -1
+        self._path = ""
+        self._data = b""
+
+    def outcome(self, state: RowState[F], answers: _Answers) -> Outcome[_Answers]:
+        """The entry of these answers."""
+        if not answers.rows:
+            return Outcome((), answers)
+        old = self._known < (state.txn(layout.PURGE_TXN) or 0)  # its file may be taken for an orphan
+        if answers.rows != self._rows or old:
+            self._rows, self._known = answers.rows, state.version
+            self._path = layout.rows_path(state.version, self._unique)
+            self._data = row_file(self._kind, self._rows)
+        return append_rows(state, self._rows, self._path, self._data, answers, self._now_ms)
+
+
+def row_machine(table: str, kind: RowKind[F], read: ReadRows) -> Machine[RowState[F]]:
+    """The machine of a table of rows."""
+
+    def verify(state: RowState[F], entry: Entry) -> None:
+        if state.version < 0:
+            require_format(entry, table, kind.name)
+        verify_rows(state, entry, table)
+
+    def verify_checkpoint(state: RowState[F], version: int) -> None:
+        verify_restored(state, version, table, kind.name)
+
+    def empty() -> RowState[F]:
+        return RowState(kind=kind, read=read)
+
+    return Machine(empty, verify, verify_checkpoint, head_check(table, kind.schema.shape), RowState.holds)

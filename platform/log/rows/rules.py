@@ -1,0 +1,112 @@
+"""The rules of a table of rows: which entry may follow, how rows are appended, how it is created. All pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import orjson
+
+from tidelog.log.base.errors import CorruptLogError
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import NO_PARTITION, Add, Entry, Metadata, Remove, Txn
+from tidelog.log.rows.schema import POSITION, Row
+from tidelog.log.rows.state import Fold, RowKind, RowState, as_one_partition
+from tidelog.log.rules.topics import Outcome, decide_create
+from tidelog.log.state.topic_state import ROWS
+from tidelog.log.state.verify import verify_entry
+
+F = TypeVar("F", bound=Fold)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class RowOutcome(Generic[R]):
+    """What a decision over a table of rows comes to: rows to append (none: nothing to do), and the answer."""
+
+    rows: Sequence[Row]
+    response: R
+
+
+def verify_rows(state: RowState[F], entry: Entry, table: str) -> None:
+    """Raise unless `entry` may follow `state`. `table` is the table's name."""
+    plain = as_one_partition(entry)
+    verify_entry(state, plain, table)
+    if entry.info.request_id is None:
+        return
+    for problem in _problems(state, plain):
+        raise CorruptLogError(
+            f"Table '{table}': log entry {entry.version} ({entry.info.operation or 'no operation'}) breaks the format:"
+            f" {problem}. Only tidelog writes to a table of rows. Run 'tidelog check' to see what the entry holds.",
+            version=entry.version,
+        )
+
+
+def _problems(state: RowState[F], entry: Entry) -> Iterator[str]:
+    files = [a for a in entry.actions if isinstance(a, Add | Remove)]
+    for metadata in (a for a in entry.actions if isinstance(a, Metadata)):
+        if metadata.configuration.get(ROWS) != state.kind.name:
+            yield f"its metaData has {ROWS} '{metadata.configuration.get(ROWS, '')}', not '{state.kind.name}'"
+    appended = [a for a in files if isinstance(a, Add) and a.base_offset >= state.next_order]
+    covered = sum((a.end or 0) - a.base_offset for a in appended)
+    if len(entry.info.rows) != covered:
+        yield f"it appends {covered} rows, and says {len(entry.info.rows)}"
+    try:
+        state.kind.fold().take([state.kind.schema.from_json(body) for body in entry.info.rows])
+    except (ValueError, KeyError, TypeError) as e:
+        yield f"it has a row that is none of '{state.kind.name}': {e!r}"
+
+
+def decide_create_rows(
+    state: RowState[F],
+    table: str,
+    properties: Mapping[str, str],
+    *,
+    table_id: str,
+    now_ms: int,
+) -> Outcome[str]:
+    """Create the table; nothing when it is there. The response is its id.
+
+    `properties`: Delta's, and further facts about the table.
+    """
+    if state.exists:
+        return Outcome((), state.topic_id)
+    facts = {**properties, ROWS: state.kind.name}
+    made = decide_create(
+        state, table, 1, {}, facts, topic_id=table_id, table_id=table_id, now_ms=now_ms, shape=state.kind.schema.shape
+    )
+    return replace(made, parameters={"rows": state.kind.name})
+
+
+def append_rows(
+    state: RowState[F], rows: Sequence[Row], path: str, data: bytes, response: R, now_ms: int
+) -> Outcome[R]:
+    """Append rows as one file, `data` (as `row_file` gives it), at `path`."""
+    base, end = state.next_order, state.next_order + len(rows)
+    add = Add(
+        path,
+        NO_PARTITION,
+        base,
+        len(data),
+        max(now_ms, state.last_modification_ms),
+        True,
+        row_stats_json(len(rows), 0, len(rows) - 1),
+        end,
+    )
+    return Outcome(
+        (add, Txn(f"{layout.END_PREFIX}0", end)),
+        response,
+        blind_append=True,
+        rows=tuple(map(state.kind.schema.to_json, rows)),
+        files={path: data},
+    )
+
+
+def row_stats_json(rows: int, first_position: int, last_position: int) -> str:
+    """Delta's statistics of a file of rows."""
+    low, high = {POSITION: first_position}, {POSITION: last_position}
+    return orjson.dumps({"numRecords": rows, "minValues": low, "maxValues": high}).decode()
+
+
+def row_file(kind: RowKind[F], rows: Sequence[Row]) -> bytes:
+    """The file that appends rows."""
+    return kind.schema.to_file(list(enumerate(rows)))

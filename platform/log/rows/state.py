@@ -1,0 +1,139 @@
+"""The state of a table of rows: its files, and the rows in log order folded into what they mean.
+
+The table is a log of one partition; its files hold typed rows in place of records. A row's place in the log is
+`base_offset + position`, and of two rows with one key the later one counts.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, Self, TypeVar
+
+from tidelog.log.base.errors import CorruptSegmentError
+from tidelog.log.delta.actions import NO_PARTITION, Action, Add, Entry, Remove
+from tidelog.log.delta.table_schema import TOPIC, TableShape
+from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.state.topic_state import Segment, TopicState
+
+
+class Fold(Protocol):
+    """What rows come to. It changes in `take` only; what it hands out stays as it is."""
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Go on by rows, in log order."""
+        ...
+
+    def fork(self) -> Self:
+        """One that goes its own way from here; cheap, and this one must not change while it is in use."""
+        ...
+
+    def __len__(self) -> int:
+        """How many rows it would take to say all of it."""
+        ...
+
+
+F = TypeVar("F", bound=Fold)
+
+
+@dataclass(frozen=True)
+class RowKind(Generic[F]):
+    """A kind of rows: `name` (the table property `tidelog.rows`), columns, the fold of no rows.
+
+    `key`: what a row is about; of two rows with one key the later one counts. `is_tombstone`: the row only says
+    that its key is gone.
+    """
+
+    name: str
+    schema: RowSchema
+    fold: Callable[[], F]
+    key: Callable[[Row], Hashable]
+    is_tombstone: Callable[[Row], bool]
+
+
+# The (position, row)s of a file of the table.
+ReadRows = Callable[[Segment], list[tuple[int, Row]]]
+
+
+@dataclass
+class RowState(TopicState, Generic[F]):
+    """What the log of a table of rows says. `kind` and `read` are given with the empty state."""
+
+    kind: RowKind[F] = field(kw_only=True)
+    read: ReadRows = field(kw_only=True, compare=False)
+    fold: F = field(init=False)
+    # The rows of files that came by entries: compaction need not read what has just been here.
+    recent: dict[str, list[Row]] = field(default_factory=dict, kw_only=True, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.fold = self.kind.fold()
+
+    @property
+    def files(self) -> Sequence[Segment]:
+        """The live files in log order. Not to be changed."""
+        return self.live(0)
+
+    @property
+    def next_order(self) -> int:
+        """The place in the log that the next row gets."""
+        return self.end(0)
+
+    def rows(self, file: Segment) -> list[tuple[int, Row]]:
+        """The (place in the log, row)s of a live file. Raises `CorruptSegmentError`."""
+        known = self.recent.get(file.path)
+        rows = self.read(file) if known is None else enumerate(known)
+        return [(file.base_offset + position, row) for position, row in rows]
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether a file that `entry` added is live, which proves that the entry was committed."""
+        return super().holds(as_one_partition(entry))
+
+    def apply(self, entry: Entry) -> None:
+        """Move on by one entry, which `tidelog.log.rows.rules` has passed."""
+        super().apply(as_one_partition(entry))
+        for action in entry.actions:
+            if isinstance(action, Remove):
+                self.recent.pop(action.path, None)
+        if entry.info.rows:
+            rows = [self.kind.schema.from_json(body) for body in entry.info.rows]
+            self.fold.take(rows)
+            added = [a for a in entry.actions if isinstance(a, Add)]
+            if len(added) == 1:
+                self.recent[added[0].path] = rows
+
+    def restore(self, version: int, actions: Iterable[Action]) -> None:
+        """Become what a checkpoint of `version` says: its files' rows make up the fold.
+
+        Raises `CorruptSegmentError` for a file that is gone or can't be read.
+        """
+        super().restore(version, [_in_one_partition(a) for a in actions])
+        for file in self.files:
+            rows = [row for _, row in self.read(file)]
+            try:
+                self.fold.take(rows)
+            except (ValueError, KeyError, TypeError) as e:
+                raise CorruptSegmentError(
+                    f"File {file.path} (rows {file.base_offset} to {file.end}) has a row that is none of"
+                    f" '{self.kind.name}': {e!r}. Restore the file from a copy."
+                ) from e
+
+
+def shape_of(state: TopicState) -> TableShape:
+    """What the columns of a topic's table, or of this table of rows, must be."""
+    return state.kind.schema.shape if isinstance(state, RowState) else TOPIC
+
+
+def as_stored(state: TopicState, actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Actions on a state's files as its log has them: the files of a table of rows are in no partition."""
+    if not isinstance(state, RowState):
+        return tuple(actions)
+    return tuple(replace(a, partition=NO_PARTITION) if isinstance(a, Add | Remove) else a for a in actions)
+
+
+def as_one_partition(entry: Entry) -> Entry:
+    """The entry as one of a topic with a single partition, 0."""
+    return replace(entry, actions=tuple(map(_in_one_partition, entry.actions)))
+
+
+def _in_one_partition(action: Action) -> Action:
+    if isinstance(action, Add | Remove) and action.partition == NO_PARTITION:
+        return replace(action, partition=0)
+    return action

@@ -1,0 +1,1 @@
+"""tidelog.log.rules: pure decisions, (state, request) -> actions."""

@@ -1,0 +1,1 @@
+"""tidelog.log.segments: segments are written, staged and read."""

@@ -1,0 +1,141 @@
+"""Fetch: a partition's records by offset range, from the segments that cover it."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.log.base.errors import OffsetOutOfRangeError
+from tidelog.log.delta import schema
+from tidelog.log.segments.reader import read_segment
+from tidelog.log.segments.writer import ROW_GROUP_RECORDS
+from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.storage.port import Storage
+
+# No record has a later timestamp: it is kept as microseconds in a LONG.
+_LAST_MS = (2**63 - 1) // 1000
+# Fewer values than this are made sooner one by one.
+_FEW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    """Which segments hold the offsets [start, end) of a partition, by offset."""
+
+    partition: int
+    start: int
+    end: int
+    segments: tuple[Segment, ...]
+
+
+def plan_fetch(state: TopicState, topic: str, partition: int, start: int | None, end: int | None) -> FetchPlan:
+    """The segments for [start, end); None means the log start and the log end offset.
+
+    An `end` past the log end stops there, as a fetch does. Raises `OffsetOutOfRangeError` for a `start` outside
+    [log start, log end] (Kafka's OFFSET_OUT_OF_RANGE) and for an `end` before `start`.
+    """
+    low, high = state.start(partition), state.end(partition)
+    begin = low if start is None else start
+    stop = high if end is None else min(end, high)
+    if not low <= begin <= high or stop < begin:
+        raise OffsetOutOfRangeError(
+            f"Topic '{topic}', partition {partition}: offsets {begin} to {end} are asked for, but it has"
+            f" {low} to {high}. Earlier ones were deleted by retention or delete_records, later ones are not"
+            " written yet; start within the range (earliest, latest)."
+        )
+    return FetchPlan(partition, begin, stop, tuple(overlapping(state.live(partition), begin, stop)))
+
+
+def overlapping(live: Sequence[Segment], start: int, end: int) -> Sequence[Segment]:
+    """The segments of a list by offset that overlap [start, end)."""
+    if start >= end:
+        return []
+    first = bisect_right(live, start, key=lambda s: s.end)
+    last = bisect_right(live, end - 1, key=lambda s: s.base_offset)
+    return live[first:last]
+
+
+def fetch(
+    storage: Storage,
+    folder: str,
+    topic: str,
+    plan: FetchPlan,
+    *,
+    include_headers: bool = False,
+    batch_records: int = ROW_GROUP_RECORDS,
+    batch_bytes: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The plan's records in offset order, columns as `tidelog.log.delta.schema.RECORDS`.
+
+    Batches of at most `batch_records`, and of about `batch_bytes`, by default `BATCH_BYTES` of segments.
+    """
+    output = _Output(topic, plan.partition, include_headers=include_headers)
+    columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
+    for segment in plan.segments:
+        for batch in _read(storage, folder, segment, plan, columns, batch_records, batch_bytes):
+            yield output.of(batch)
+
+
+def _read(
+    storage: Storage,
+    folder: str,
+    segment: Segment,
+    plan: FetchPlan,
+    columns: list[str],
+    batch_records: int,
+    batch_bytes: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Batches of `position`, which is the offset here, and `columns`."""
+    base = segment.base_offset
+    return read_segment(storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, base=base)
+
+
+class _Output:
+    """Makes what readers get of a segment's records. What is the same for all records is made once."""
+
+    def __init__(self, topic: str, partition: int, *, include_headers: bool) -> None:
+        self._schema = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
+        self._headers = include_headers
+        self._topic = topic
+        self._partition = partition
+        self._topics: pa.Array | None = None
+        self._partitions: pa.Array | None = None
+
+    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Columns offset, key, value, timestamp, type of the timestamp, and headers where they are asked for."""
+        count = batch.num_rows
+        if self._topics is None or self._partitions is None or count > len(self._topics):
+            self._topics = pa.array([self._topic] * count) if count < _FEW else pa.repeat(self._topic, count)
+            self._partitions = pa.array(np.full(count, self._partition, np.int32))
+        offset, key, value, timestamp, timestamp_type, *headers = batch.columns
+        topics, partitions = self._topics.slice(0, count), self._partitions.slice(0, count)
+        if self._headers and headers[0].type != schema.HEADERS:
+            headers = [headers[0].cast(schema.HEADERS)]
+        columns = [key, value, topics, partitions, offset, timestamp, timestamp_type, *headers]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+
+def find_by_time(storage: Storage, folder: str, state: TopicState, partition: int, timestamp_ms: int) -> int | None:
+    """The first offset whose record's timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets)."""
+    start, end = state.start(partition), state.end(partition)
+    live = overlapping(state.live(partition), start, end)
+    return find_in(storage, folder, FetchPlan(partition, start, end, tuple(live)), timestamp_ms)
+
+
+def find_in(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:
+    """The same among the records of a plan. Segments whose statistics rule it out are not opened."""
+    if timestamp_ms > _LAST_MS:
+        return None
+    wanted = pa.scalar(max(timestamp_ms, -_LAST_MS) * 1000, pa.int64())
+    for segment in plan.segments:
+        latest_ms = segment.stats.max_timestamp_ms
+        if latest_ms is not None and latest_ms < timestamp_ms:
+            continue
+        for batch in _read(storage, folder, segment, plan, ["timestamp"], ROW_GROUP_RECORDS):
+            at = pc.index(pc.greater_equal(batch.column("timestamp").cast(pa.int64()), wanted), True).as_py()
+            if at >= 0:
+                return int(batch.column("position")[at].as_py())
+    return None

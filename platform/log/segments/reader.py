@@ -1,0 +1,199 @@
+"""Reading segments: the records of a range, without reading or decoding the rest."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidelog.log.base.errors import CorruptSegmentError, ObjectNotFoundError
+from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.delta import schema
+from tidelog.log.segments.writer import ROW_GROUP_RECORDS
+from tidelog.log.state.topic_state import Segment
+from tidelog.log.storage.port import Storage
+from tidelog.log.storage.ranged import ReadsAhead
+
+# Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
+BATCH_BYTES = 16 * 1024 * 1024
+# A file up to this size is got whole: one request, where opening it and finding its way takes three.
+_SMALL_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _RowGroup:
+    """A row group to read. `first`: its first position where each next record has the next one, else None."""
+
+    number: int
+    records: int
+    size: int
+    first: int | None
+
+
+def read_segment(
+    storage: Storage,
+    folder: str,
+    segment: Segment,
+    start: int,
+    end: int,
+    columns: Iterable[str],
+    batch_records: int = ROW_GROUP_RECORDS,
+    batch_bytes: int | None = None,
+    *,
+    base: int = 0,
+) -> Iterator[pa.RecordBatch]:
+    """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
+
+    `base` is added to each position: the segment's own makes offsets of them.
+    Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
+    large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
+    Raises `CorruptSegmentError` naming the segment when it is missing, or is not, byte for byte, what was written.
+    """
+    path = f"{folder}/{unquote(segment.path)}"
+    low, high = start - segment.base_offset, end - segment.base_offset
+    wanted = ("position", *(c for c in columns if c != "position"))
+    most_bytes = batch_bytes or BATCH_BYTES
+    try:
+        with (
+            _source(storage, path, segment) as source,
+            open_parquet(source, size=segment.size, sealed=True) as file,
+        ):
+            _check(file, segment)
+            for group in _row_groups(file.metadata, segment, low, high):
+                if isinstance(source, ReadsAhead):
+                    source.will_read(
+                        _ranges(file.metadata.row_group(group.number), wanted, known=group.first is not None)
+                    )
+                records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
+                for batch in _decoded(file, group, wanted, records, base):
+                    cut = _cut(batch, low + base, high + base)
+                    if cut.num_rows:
+                        yield cut
+    except ObjectNotFoundError as e:
+        raise _corrupt(segment, folder, "is missing") from e
+    except (pa.ArrowException, KeyError, OSError, ValueError) as e:
+        raise _corrupt(segment, folder, f"can't be read ({e})") from e
+
+
+def _source(storage: Storage, path: str, segment: Segment) -> Any:
+    return pa.BufferReader(storage.get(path)) if segment.size <= _SMALL_BYTES else storage.open(path, segment.size)
+
+
+def _check(file: pq.ParquetFile, segment: Segment) -> None:
+    """Whether it is the file that the log entry speaks of; raises OSError."""
+    expected, found = segment.stats.records, file.metadata.num_rows
+    if expected is not None and expected != found:
+        raise OSError(f"it has {found} records, its log entry says {expected}")
+
+
+def _row_groups(metadata: Any, segment: Segment, low: int, high: int) -> Iterator[_RowGroup]:
+    """Those that may have positions in [low, high)."""
+    # As many records as offsets, as in every segment that was never compacted: each position is known.
+    whole = segment.stats.records == segment.end - segment.base_offset
+    column = None if whole else _position_column(metadata)
+    begun = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        records = group.num_rows
+        bounds = _bounds(group.column(column)) if column is not None else (begun, begun + records - 1)
+        begun += records
+        if bounds is None:
+            yield _RowGroup(number, records, group.total_byte_size, None)
+        elif bounds[1] >= low and bounds[0] < high:
+            dense = bounds[1] - bounds[0] == records - 1
+            yield _RowGroup(number, records, group.total_byte_size, bounds[0] if dense else None)
+
+
+def _ranges(group: Any, wanted: tuple[str, ...], *, known: bool) -> list[tuple[int, int]]:
+    """Where in the file the wanted columns of a row group lie; positions that are known are not read."""
+    names = wanted[1:] if known and len(wanted) > 1 else wanted
+    ranges = []
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema.partition(".")[0] in names:
+            pages = (column.dictionary_page_offset, column.data_page_offset)
+            start = min(offset for offset in pages if offset)
+            ranges.append((start, start + column.total_compressed_size))
+    return sorted(ranges)
+
+
+def _position_column(metadata: Any) -> int:
+    for number in range(metadata.num_columns):
+        if metadata.schema.column(number).path == "position":
+            return number
+    raise KeyError("it has no column 'position'")
+
+
+def _bounds(column: Any) -> tuple[int, int] | None:
+    """The smallest and the largest position of a row group; None where its statistics don't say."""
+    statistics = column.statistics
+    return (statistics.min, statistics.max) if statistics is not None and statistics.has_min_max else None
+
+
+def _decoded(
+    file: pq.ParquetFile, group: _RowGroup, wanted: tuple[str, ...], most: int, base: int
+) -> Iterator[pa.RecordBatch]:
+    """The row group in batches of at most `most` records. Positions that are known need no decoding."""
+    known = group.first is not None and len(wanted) > 1
+    names = wanted[1:] if known else wanted
+    position = base + (group.first or 0)
+    for batch in _batches(file, group, list(names), most):
+        kept = _as_kept(batch, names)
+        if known:
+            columns = [pa.array(np.arange(position, position + kept.num_rows)), *kept.columns]
+            position += kept.num_rows
+        else:
+            columns = [pc.add(kept.column(0), base), *kept.columns[1:]]
+        yield pa.RecordBatch.from_arrays(columns, schema=_kept(wanted))
+
+
+def _batches(file: pq.ParquetFile, group: _RowGroup, names: list[str], most: int) -> Iterator[pa.RecordBatch]:
+    if group.records > most:
+        yield from file.iter_batches(most, row_groups=[group.number], columns=names, use_threads=False)
+    else:  # in one go, which starts faster
+        yield from file.read_row_group(group.number, columns=names, use_threads=False).to_batches()
+
+
+def _as_kept(batch: pa.RecordBatch, wanted: tuple[str, ...]) -> pa.RecordBatch:
+    """The batch with the columns and types of a segment: other engines have their own for the same columns."""
+    kept = _kept(wanted)
+    if batch.schema.equals(kept):
+        return batch
+    names = batch.schema.names
+    missing = [name for name in wanted if name not in names]
+    if missing:
+        raise KeyError(f"it has no column '{missing[0]}'")
+    batch = batch.select(list(wanted))
+    return batch if batch.schema.types == kept.types else batch.cast(kept)
+
+
+@cache
+def _kept(wanted: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([schema.SEGMENT.field(name) for name in wanted])
+
+
+def _cut(batch: pa.RecordBatch, low: int, high: int) -> pa.RecordBatch:
+    """The records at positions [low, high). Positions rise, so that their ends tell of gaps."""
+    positions = batch.column(0)
+    count = len(positions)
+    if count == 0:
+        return batch
+    first, last = positions[0].as_py(), positions[count - 1].as_py()
+    if last - first == count - 1:
+        begin = max(0, low - first)
+        return batch.slice(begin, max(0, min(count, high - first) - begin))
+    return batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))
+
+
+def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:
+    return CorruptSegmentError(
+        f"Segment {folder}/{segment.path} (partition {segment.partition}, offsets {segment.base_offset} to"
+        f" {segment.end}) {what}. Its records can't be served: restore the file from a copy, or give them up, and no"
+        " others, by 'tidelog check --repair --give-up' (with --deep where the file is there). 'tidelog check --deep'"
+        " finds every such file.",
+    )

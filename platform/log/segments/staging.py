@@ -1,0 +1,294 @@
+"""Staging: writing records as segments that nobody sees until the door commits them.
+
+Memory stays bounded whatever comes in: rows wait by partition until a row group is worth writing, and large
+segments go to storage as they are written.
+"""
+
+from concurrent.futures import Executor, wait
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.log.base.clock import Ids
+from tidelog.log.base.errors import StorageError
+from tidelog.log.config.topics_and_lakes import Codec, TopicConfig
+from tidelog.log.delta import layout
+from tidelog.log.records import partitioners
+from tidelog.log.records.checks import to_records
+from tidelog.log.segments.writer import (
+    ROW_GROUP_BYTES,
+    ROW_GROUP_RECORDS,
+    SegmentWriter,
+    Staged,
+    row_group_records,
+    write_small_segment,
+)
+from tidelog.log.storage.port import Distant, Storage
+
+# All rows that wait for a row group, over all partitions, hold at most this much.
+WAITING_BYTES = 64 * 1024 * 1024
+# Less than this is put sooner than helpers wake up.
+_WORTH_HELP_BYTES = 256 * 1024
+# Segments that are open at once: each is an open file, or on an object store a part of an upload, some 10 MiB.
+MOST_OPEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where segments are staged for: a topic as its writer knows it.
+
+    `folder` below the lake's root; `version` of the topic's log; `segment_bytes` after which a new file begins.
+    """
+
+    folder: str
+    topic_id: str
+    version: int
+    partitions: int
+    segment_bytes: int
+    codec: Codec
+
+
+@dataclass(slots=True)
+class _Open:
+    """A segment that is being written."""
+
+    path: str
+    context: AbstractContextManager[BinaryIO]
+    writer: SegmentWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """Rows of a table, by their numbers (None: all of them), that are copied out of it when they are written."""
+
+    records: pa.Table
+    rows: pa.Array | None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.records if self.rows is None else self.rows)
+
+    @property
+    def size(self) -> int:
+        """Their bytes, about: they have their share of the table's."""
+        return int(self.records.nbytes * self.count / max(1, self.records.num_rows))
+
+    def table(self) -> pa.Table:
+        """The rows."""
+        return self.records if self.rows is None else self.records.take(self.rows)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    parts: list[Picked] = field(default_factory=list)
+    records: int = 0
+    size: int = 0
+
+    def table(self) -> pa.Table:
+        """All of it."""
+        tables = [part.table() for part in self.parts]
+        return tables[0] if len(tables) == 1 else pa.concat_tables(tables)
+
+
+def stage_records(
+    stager: "Stager",
+    table: pa.Table,
+    topic: str,
+    config: TopicConfig,
+    partitioner: str | partitioners.Partitioner,
+    turn: int,
+    now_ms: int,
+) -> None:
+    """Check a caller's table and stage its records; `turn` chooses the partition of records without a key.
+
+    `table` as `tidelog.log.records.checks.to_records` takes it; `now_ms` stamps records that have no timestamp.
+    """
+    records = to_records(table, topic, config, now_ms)
+    given = table.column("partition") if "partition" in table.schema.names else None
+    chosen = partitioners.assign(records.column("key"), given, stager.partitions, partitioner=partitioner, sticky=turn)
+    stager.add(records, chosen)
+
+
+def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> list[tuple[int, Picked]]:
+    """The records of each partition, in their order: [(partition, records)] by partition."""
+    if not len(partitions):
+        return []
+    first = int(partitions[0])
+    if (partitions == first).all():
+        return [(first, Picked(records, None))]
+    counts = np.bincount(partitions)
+    # numpy sorts 16-bit numbers by radix, seven times as fast
+    order = np.argsort(partitions.astype(np.uint16) if len(counts) <= 1 << 16 else partitions, kind="stable")
+    ends = counts.cumsum()
+    records = records.combine_chunks()
+    return [
+        (p, Picked(records, pa.array(order[ends[p] - counts[p] : ends[p]]))) for p in np.flatnonzero(counts).tolist()
+    ]
+
+
+class Stager:
+    """Stages one writer's records for one topic. Not for several threads.
+
+    `add` any number of times, then `finish`, or `abort`, which deletes what was written. Small segments of several
+    partitions are written at once where there are `helpers`, and to a distant store always.
+    """
+
+    def __init__(self, storage: Storage, target: Target, ids: Ids, helpers: Executor | None = None) -> None:
+        self._storage = storage
+        self._target = target
+        self._ids = ids
+        self._helpers = storage.helpers() if isinstance(storage, Distant) else helpers
+        self._worth_help_bytes = 0 if isinstance(storage, Distant) else _WORTH_HELP_BYTES
+        self._waiting: dict[int, _Waiting] = {}
+        self._waiting_bytes = 0
+        self._open: dict[int, _Open] = {}
+        self._staged: list[Staged] = []
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the topic has, as far as the writer knows."""
+        return self._target.partitions
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much the rows hold that wait for a row group."""
+        return self._waiting_bytes
+
+    @property
+    def is_small(self) -> bool:
+        """Whether what waits is put sooner than helpers wake up: then `finish` needs none."""
+        return self._waiting_bytes < self._worth_help_bytes
+
+    def write_largest(self) -> None:
+        """Write the rows of the partition that waits with the most."""
+        self._write(max(self._waiting, key=lambda p: self._waiting[p].size))
+
+    def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
+        """Stage records (columns as `tidelog.log.records.checks.to_records` gives) for one partition each."""
+        for partition, part in split_by_partition(records, partitions):
+            if self._helpers is None:
+                # Each partition's rows are a copy of their own: a part that waits holds the memory of all the others.
+                part = Picked(part.table(), None)
+            waiting = self._waiting.setdefault(partition, _Waiting())
+            waiting.parts.append(part)
+            waiting.records += part.count
+            size = part.size
+            waiting.size += size
+            self._waiting_bytes += size
+            if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
+                self._write(partition)
+        while self._waiting_bytes > WAITING_BYTES:
+            self.write_largest()
+
+    def finish(self) -> list[Staged]:
+        """Close every segment; the result is by partition, and in order within one."""
+        alone = self._helpers is None or len(self._waiting) == 1 or self.is_small
+        for partition in sorted(self._waiting):
+            if partition in self._open:
+                self._write(partition)
+            elif alone:
+                self._put_small(partition)
+        self._put_rest()
+        for partition in sorted(self._open):
+            self._close(partition)
+        self._staged.sort(key=lambda s: s.partition)
+        return self._staged
+
+    def abort(self) -> None:
+        """Delete what was staged; segments half written vanish.
+
+        What can't be deleted now is nobody's, and is purged later: the caller has a worse error to tell of.
+        """
+        for opened in self._open.values():
+            opened.writer.abandon()
+            opened.context.__exit__(_Aborted, _Aborted(), None)
+        self._open.clear()
+        with suppress(StorageError):
+            for staged in self._staged:
+                self._storage.delete(f"{self._target.folder}/{staged.path}")
+        self._staged.clear()
+
+    def _take(self, partition: int) -> _Waiting:
+        waiting = self._waiting.pop(partition)
+        self._waiting_bytes -= waiting.size
+        return waiting
+
+    def _new_path(self, partition: int) -> str:
+        return layout.segment_path(partition, self._target.version, self._ids.new())
+
+    def _put_small(self, partition: int) -> None:
+        path = self._new_path(partition)
+        self._note(partition, path, *self._put(path, self._take(partition)))
+
+    def _put_rest(self) -> None:
+        """Put what waits by helpers; what was put is noted before an error is raised."""
+        if self._helpers is None or not self._waiting:
+            return
+        begun = []
+        for partition in sorted(self._waiting):
+            path = self._new_path(partition)
+            begun.append((partition, path, self._helpers.submit(self._put, path, self._take(partition))))
+        wait([put for _, _, put in begun])
+        for partition, path, put in begun:
+            if put.exception() is None:
+                self._note(partition, path, *put.result())
+        for _, _, put in begun:
+            put.result()
+
+    def _put(self, path: str, waiting: _Waiting) -> tuple[SegmentWriter, int]:
+        data, writer = write_small_segment(waiting.table(), self._target.codec)
+        self._storage.put(f"{self._target.folder}/{path}", data)
+        return writer, len(data)
+
+    def _write(self, partition: int) -> None:
+        if partition not in self._open and len(self._open) >= MOST_OPEN:
+            self._put_small(partition)
+            return
+        records = self._take(partition).table()
+        at_once = row_group_records(records)
+        for start in range(0, records.num_rows, at_once):
+            opened = self._open.get(partition) or self._begin(partition)
+            opened.writer.write(records.slice(start, at_once))
+            if opened.writer.size >= self._target.segment_bytes:
+                self._close(partition)
+
+    def _begin(self, partition: int) -> _Open:
+        path = self._new_path(partition)
+        context = self._storage.create(f"{self._target.folder}/{path}")
+        opened = _Open(path, context, SegmentWriter(context.__enter__(), self._target.codec))
+        self._open[partition] = opened
+        return opened
+
+    def _close(self, partition: int) -> None:
+        opened = self._open.pop(partition)
+        try:
+            opened.writer.close()
+        except BaseException as e:
+            opened.writer.abandon()
+            opened.context.__exit__(type(e), e, e.__traceback__)
+            raise
+        opened.context.__exit__(None, None, None)
+        self._note(partition, opened.path, opened.writer, opened.writer.size)
+
+    def _note(self, partition: int, path: str, writer: SegmentWriter, size: int) -> None:
+        self._staged.append(
+            Staged(
+                partition,
+                path,
+                writer.records,
+                size,
+                writer.min_timestamp_ms,
+                writer.max_timestamp_ms,
+                self._target.version,
+                self._target.topic_id,
+            )
+        )
+
+
+class _Aborted(Exception):  # noqa: N818 - not an error: it tells an open file to vanish
+    """Ends the open files of a stager that is given up."""

@@ -1,0 +1,1 @@
+"""tidelog.log.state: a topic's state, and which entry may follow it."""

@@ -1,0 +1,295 @@
+"""Whether an entry may follow a state: each rule a named check, before `apply` changes anything.
+
+An entry that breaks the format stops every reader and writer at it (`CorruptLogError` names it), because
+whatever went on from there would give offsets twice or lose records. Only tidelog writes to its tables.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import orjson
+
+from tidelog.log.base.errors import CorruptLogError, UnsupportedFormatError
+from tidelog.log.delta import layout
+from tidelog.log.delta.actions import Add, Entry, Metadata, Protocol, Remove, Txn
+from tidelog.log.delta.disk_format import FORMAT_VERSION, PROTOCOL, described, other_format
+from tidelog.log.delta.table_schema import TOPIC, TableShape, schema_problems
+from tidelog.log.state import foreign_entries
+from tidelog.log.state.producer_memory import parse_app_id
+from tidelog.log.state.topic_state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
+
+_OFFSET_PREFIXES = (layout.END_PREFIX, layout.START_PREFIX, layout.CLEAN_PREFIX)
+# Delta's properties that tidelog gives a table (`tidelog.log.door.topic_machine.table_properties`).
+IMPLEMENTED_PROPERTIES = frozenset(
+    {
+        "delta.enableExpiredLogCleanup",
+        "delta.logRetentionDuration",
+        "delta.checkpointInterval",
+        "delta.deletedFileRetentionDuration",
+        "delta.setTransactionRetentionDuration",
+    }
+)
+
+
+def verify_entry(state: TopicState, entry: Entry, topic: str) -> None:
+    """Raise unless `entry` may follow `state`. `topic` is the topic's name.
+
+    One that tidelog did not write changes nothing, and may follow; the head of the log is judged by
+    `tidelog.log.state.foreign_entries`.
+    """
+    for metadata in (a for a in entry.actions if isinstance(a, Metadata)):
+        verify_format(metadata, topic)
+    for protocol in (a for a in entry.actions if isinstance(a, Protocol)):
+        verify_protocol(protocol, topic)
+    if entry.info.request_id is None:
+        return
+    for problem in foreign_entries.problems(state, entry) if state.foreign else _problems(state, entry, topic):
+        raise CorruptLogError(
+            f"Topic '{topic}': log entry {entry.version} ({entry.info.operation or 'no operation'}) breaks the"
+            f" format: {problem}. It was not written by tidelog, or not whole. Run 'tidelog check' to see what"
+            " it holds.",
+            version=entry.version,
+        )
+
+
+def verify_protocol(protocol: Protocol, topic: str) -> None:
+    """Refuse any protocol but that of tidelog's tables, by name."""
+    if protocol != PROTOCOL:
+        raise UnsupportedFormatError(
+            f"Topic '{topic}' has Delta protocol ({described(protocol)}); every table of tidelog has"
+            f" ({described(PROTOCOL)}), so that other engines read it and don't write to it. Use a tidelog that knows"
+            " this protocol, or copy the table's rows to a topic (a Spark batch with format('tidelog'))."
+        )
+
+
+def verify_format(metadata: Metadata, topic: str) -> None:
+    """Refuse another format version: what comes after it may mean anything."""
+    version = metadata.configuration.get(FORMAT, "")
+    if _is_number(version) and int(version) != FORMAT_VERSION:
+        raise UnsupportedFormatError(" ".join(other_format(f"Topic '{topic}'", int(version))))
+
+
+def verify_table(metadata: Metadata, topic: str, shape: TableShape = TOPIC) -> None:
+    """Refuse table properties and a schema that are not implemented, by name.
+
+    They are judged at the head of the log, so that a tidelog that knows them can take them back.
+    """
+    unknown = sorted(k for k in metadata.configuration if k.startswith("delta.") and k not in IMPLEMENTED_PROPERTIES)
+    if unknown:
+        raise UnsupportedFormatError(
+            f"Topic '{topic}' has table properties that this tidelog does not implement: {', '.join(unknown)}."
+            " Use a tidelog that knows them, or restore the log folder from a copy."
+        )
+    problems = list(schema_problems(metadata.schema, metadata.partition_columns, shape))
+    if problems:
+        raise UnsupportedFormatError(
+            f"Topic '{topic}' has a table whose schema this tidelog does not implement: {'; '.join(problems)}. Use a"
+            " tidelog that knows it, or restore the log folder from a copy."
+        )
+
+
+def fact_problems(metadata: Metadata, topic: str) -> Iterator[str]:
+    """What is wrong with the facts that a topic's metaData states."""
+    facts = metadata.configuration
+    if not facts.get(TOPIC_ID):
+        yield f"its metaData has no {TOPIC_ID}"
+    for fact in (FORMAT, PARTITIONS):
+        if not _is_number(facts.get(fact, "")) or int(facts[fact]) < 1:
+            yield f"its metaData has {fact} '{facts.get(fact, '')}', which is no number above 0"
+    if metadata.name != topic:
+        yield f"its metaData belongs to topic '{metadata.name}', so the folder was copied or renamed"
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
+    adds = [a for a in entry.actions if isinstance(a, Add)]
+    removes = [a for a in entry.actions if isinstance(a, Remove)]
+    txns = [a for a in entry.actions if isinstance(a, Txn)]
+    changes = [a for a in entry.actions if isinstance(a, Metadata)]
+    metadata = changes[0] if changes else state.metadata
+    if metadata is None:
+        yield "the first entry has no metaData"
+        return
+    if len(changes) > 1:
+        yield "it has two metaData"
+    yield from fact_problems(metadata, topic) if changes else ()
+    yield from _repeated(adds, txns)
+    yield from _live(state, adds, removes)
+    yield from _own_ids(txns)
+    ends = _offsets(txns, layout.END_PREFIX)
+    starts = _offsets(txns, layout.START_PREFIX)
+    cleans = _offsets(txns, layout.CLEAN_PREFIX)
+    if metadata.configuration[TOPIC_ID] != state.topic_id:
+        yield from _new_life(state, [*adds, *removes], ends, starts, cleans)
+        return
+    if not state.exists:
+        if changes or adds or ends or starts or cleans:
+            yield "it changes a deleted topic, which only a creation brings back"
+        return
+    if metadata.configuration.get(DELETED) == "true":
+        yield from _deleted(state, adds, removes)
+        return
+    if int(metadata.configuration[PARTITIONS]) < state.partitions:
+        yield f"it leaves {metadata.configuration[PARTITIONS]} of {state.partitions} partitions"
+    appended = [a for a in adds if a.base_offset >= state.end(a.partition)]
+    yield from _appends(state, appended, ends)
+    if appended and (removes or changes):
+        yield "it appends, and changes more than that"
+    if len(appended) < len(adds) or removes:
+        others = [a for a in adds if a.base_offset < state.end(a.partition)]
+        yield from _rewrites(state, others, removes, starts)
+    yield from _starts(state, starts, ends)
+    for partition, clean in cleans.items():
+        if clean > ends.get(partition, state.end(partition)):
+            yield f"it says that partition {partition} is compacted up to {clean}, past its end"
+
+
+def _own_ids(txns: list[Txn]) -> Iterator[str]:
+    for txn in txns:
+        if txn.app_id.startswith(layout.PRODUCER_PREFIX) and (
+            parse_app_id(txn.app_id) is None or txn.last_updated_ms is None
+        ):
+            yield f"its transaction id {txn.app_id} names no producer and partition, or has no time"
+            return
+        for prefix in _OFFSET_PREFIXES:
+            name = txn.app_id.removeprefix(prefix)
+            if name != txn.app_id and (layout.number(name) is None or txn.version < 0):
+                yield f"its transaction id {txn.app_id} ({txn.version}) names no partition, or no offset"
+                return
+
+
+def _offsets(txns: list[Txn], prefix: str) -> dict[int, int]:
+    """{partition: offset} of the transaction ids under a prefix."""
+    return {int(t.app_id[len(prefix) :]): t.version for t in txns if t.app_id.startswith(prefix)}
+
+
+def _repeated(adds: list[Add], txns: list[Txn]) -> Iterator[str]:
+    if len({a.path for a in adds}) < len(adds):
+        yield "it adds one file twice"
+    if len({t.app_id for t in txns}) < len(txns):
+        yield "it has one transaction id twice"
+
+
+def _live(state: TopicState, adds: list[Add], removes: list[Remove]) -> Iterator[str]:
+    gone = {r.path for r in removes}
+    for add in adds:
+        if add.path not in gone and state.find(add.partition, add.path) is not None:
+            yield f"it adds {add.path}, whose records are in the table already"
+
+
+def _new_life(
+    state: TopicState, files: list[Add | Remove], ends: dict[int, int], starts: dict[int, int], cleans: dict[int, int]
+) -> Iterator[str]:
+    if state.exists:
+        yield "it creates the topic again, which was not deleted"
+    if files:
+        yield "it creates the topic, and changes its segments at once"
+    for word, old, new in (("end", state.ends, ends), ("start", state.starts, starts), ("clean", state.cleans, cleans)):
+        for partition in sorted(old.keys() | new.keys()):
+            if new.get(partition, old.get(partition)) != 0:
+                yield f"it creates the topic, but the {word} of partition {partition} is not 0"
+
+
+def _deleted(state: TopicState, adds: list[Add], removes: list[Remove]) -> Iterator[str]:
+    gone = {r.path for r in removes}
+    if adds or any(s.path not in gone for s in state.all_segments()):
+        yield "it deletes the topic, but not all of its segments"
+
+
+def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterator[str]:
+    """Appended segments lie end to end from the log end offset, and the entry says the new end."""
+    at: dict[int, int] = {}
+    for add in adds:
+        expected = at.get(add.partition, state.end(add.partition))
+        if not 0 <= add.partition < state.partitions:
+            yield f"it appends to partition {add.partition} of {state.partitions}"
+        if add.base_offset != expected:
+            yield (
+                f"it appends to partition {add.partition} at offset {add.base_offset},"
+                f" but the partition ends at {expected}"
+            )
+        if add.end is None or add.end <= add.base_offset:
+            yield f"its segment {add.path} does not say (tag {layout.END_TAG}) which offsets it covers"
+        else:
+            at[add.partition] = add.end
+            slots, records = add.end - add.base_offset, _records(add)
+            if records != slots:
+                yield f"its segment {add.path} covers {slots} offsets, but {_says(records)}"
+    for partition in sorted(at.keys() | ends.keys()):
+        old = state.end(partition)
+        if ends.get(partition, old) != at.get(partition, old):
+            yield (
+                f"it sets the end of partition {partition} to {ends.get(partition, old)}, but its segments"
+                f" end at {at.get(partition, old)}"
+            )
+
+
+def _records(add: Add) -> int | None:
+    """How many records a segment's statistics say; None where they don't."""
+    try:
+        found = orjson.loads(add.stats or "{}")["numRecords"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, int) else None
+
+
+def _says(records: int | None) -> str:
+    return "does not say how many records it holds" if records is None else f"holds {records} records"
+
+
+def _rewrites(state: TopicState, adds: list[Add], removes: list[Remove], starts: dict[int, int]) -> Iterator[str]:
+    """What comes in covers what went out, range for range."""
+    gone = {r.path for r in removes}
+    out = [s for partition in sorted({r.partition for r in removes}) for s in state.live(partition) if s.path in gone]
+    left = _by_partition((s.partition, s.base_offset, s.end) for s in out)
+    came = _by_partition((a.partition, a.base_offset, a.end or 0) for a in adds)
+    for partition in sorted(left.keys() | came.keys()):
+        covered, ranges = _union(left.get(partition, [])), came.get(partition, [])
+        new = _union(ranges)
+        if any(not 0 <= base < end for base, end in ranges) or _length(ranges) != _length(new):
+            yield f"its files of partition {partition} overlap, or don't say (tag {layout.END_TAG}) what they cover"
+            continue
+        start = starts.get(partition, state.start(partition))
+        if _above(new, start) != _above(covered, start):
+            yield f"it replaces offsets {covered} of partition {partition} by {new}"
+    for add in adds:
+        slots, records = (add.end or 0) - add.base_offset, _records(add)
+        if records is None or not 0 <= records <= slots:
+            yield f"its file {add.path} covers {slots} offsets, but {_says(records)}"
+
+
+def _by_partition(covers: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:
+    """{partition: [(base, end)]} of (partition, base, end)."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for partition, base, end in covers:
+        found.setdefault(partition, []).append((base, end))
+    return found
+
+
+def _union(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges merged where they touch: [(0, 5), (5, 9)] -> [(0, 9)]."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _length(ranges: list[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in ranges)
+
+
+def _above(ranges: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
+    return [(max(low, start), high) for low, high in ranges if high > start]
+
+
+def _starts(state: TopicState, starts: dict[int, int], ends: dict[int, int]) -> Iterator[str]:
+    for partition, start in starts.items():
+        if start < state.start(partition):
+            yield f"it moves the start of partition {partition} back to {start}"
+        if start > ends.get(partition, state.end(partition)):
+            yield f"it moves the start of partition {partition} past its end to {start}"

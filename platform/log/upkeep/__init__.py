@@ -1,0 +1,1 @@
+"""tidelog.log.upkeep: checkpoints, trims and holds in the background."""

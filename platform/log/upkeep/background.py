@@ -1,0 +1,190 @@
+"""A log's upkeep: checkpoints and trimming, by whoever commits, in the background.
+
+Whoever commits a version due for a checkpoint writes it, so there is one checkpointer at a time without anybody
+having to elect it; a committer that ends soon writes an overdue one before it does.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.checkpoints.reading import newest_checkpoint_version
+from tidelog.log.checkpoints.writing import Checkpointer
+from tidelog.log.door.door import Door
+from tidelog.log.upkeep.trim import trim
+
+logger = logging.getLogger("tidelog.log")
+
+# Behind the head, a listing of the log folder is complete: entries are not created there any more.
+LAG = 100
+# So many of these distances before a checkpoint's turn come the chores: what they do to the log lies behind the
+# version that the checkpoint is pinned at.
+CHORES_LEAD = 2
+LEAST_CHECKPOINT_SPACING_S = 1.0
+# A checkpoint takes the longer the more segments there are. It may take this part of the time, and as much again for
+# each interval by which the log has grown meanwhile: whoever opens it reads all that.
+CHECKPOINTS_SHARE = 0.2
+LEAST_TRIM_SPACING_S = 20.0
+# How a process remembers when the log grew, for half an hour.
+MARKS_APART_S = 0.5
+MARKS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepRules:
+    """`interval`: entries between checkpoints. `min_age_ms`: how long entries are kept at least."""
+
+    interval: int
+    min_age_ms: int
+
+    @property
+    def lag(self) -> int:
+        """How far behind the head a checkpoint is pinned."""
+        return min(LAG, self.interval // 5)
+
+
+def due_version(head: int, newest: int, rules: UpkeepRules) -> int | None:
+    """The version to write a checkpoint of when `newest` is the newest checkpoint's, or None when none is due."""
+    pinned = head - rules.lag
+    return pinned if pinned - newest >= rules.interval - rules.lag else None
+
+
+def spacing_s(took_s: float, intervals: float) -> float:
+    """How long after the beginning of a checkpoint that took `took_s` the next one may begin.
+
+    `intervals`: how far the head is from it by now.
+
+    >>> spacing_s(0.1, 1), spacing_s(1, 1), spacing_s(1, 2), spacing_s(1, 100)
+    (1.1, 6.0, 3.5, 2.0)
+    """
+    return took_s + max(took_s / min(CHECKPOINTS_SHARE * intervals, 1), LEAST_CHECKPOINT_SPACING_S)
+
+
+class Upkeep:
+    """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time.
+
+    `chores`: work on this kind of log that goes before each checkpoint, so that the checkpoint holds its outcome.
+    """
+
+    def __init__(
+        self,
+        door: Door[Any],
+        rules: Callable[[], UpkeepRules],
+        checkpointer: Checkpointer,
+        clock: Clock,
+        executor: Executor,
+        chores: Sequence[Callable[[], object]] = (),
+    ) -> None:
+        self._door = door
+        self._rules = rules
+        self._checkpointer = checkpointer
+        self._clock = clock
+        self._executor = executor
+        self._chores = tuple(chores)
+        self._busy = threading.Lock()
+        self._looked = self._committed = False
+        # (version, when) of some of this process's commits, oldest first.
+        self._marks: deque[tuple[int, float]] = deque(maxlen=MARKS)
+        self._trimmed_s = float("-inf")
+        self._took_s = 0.0
+
+    def after_commit(self, version: int) -> Future[None] | None:
+        """Start a checkpoint in the background if `version`, which this process committed, is due for one.
+
+        Raises nothing: the caller's commit is done, whatever becomes of the upkeep.
+        """
+        self._committed = True
+        self._mark(version)
+        try:
+            rules = self._rules()
+            if version > 0 and version % rules.interval == 0:
+                return self._executor.submit(self._run, (partial(self._checkpoint, False), self._trim), False)
+            if self._chores and (version + CHORES_LEAD * rules.lag) % rules.interval == 0:
+                return self._executor.submit(self._run, self._chores, False)
+            return None
+        except (InvalidConfigError, RuntimeError):  # another tidelog's configuration; or the lake was closed meanwhile
+            logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
+            return None
+
+    def catch_up(self) -> None:
+        """Write an overdue checkpoint now, as a committer does that is about to end; who only read leaves it."""
+        if not self._committed:
+            return
+        try:
+            due = due_version(self._door.state.version, self._door.checkpoint_version, self._rules())
+        except InvalidConfigError:  # another tidelog's configuration
+            logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
+            return
+        if due is not None:
+            self._run((*self._chores, partial(self._checkpoint, True), self._trim), True)
+
+    def _run(self, works: Sequence[Callable[[], object]], ending: bool) -> None:
+        if not self._busy.acquire(blocking=ending):
+            return
+        try:
+            for work in works:  # one that fails doesn't hold up the others
+                try:
+                    work()
+                except Exception:
+                    # The log works without: the next due commit tries again, and 'tidelog check' says what is overdue.
+                    logger.warning("Upkeep of %s failed; it is tried again later.", self._door.folder, exc_info=True)
+        finally:
+            self._busy.release()
+
+    def _trim(self) -> None:
+        if self._clock.elapsed_s() - self._trimmed_s >= LEAST_TRIM_SPACING_S:
+            trim(self._door.storage, self._door.folder, self._rules().min_age_ms)
+            self._trimmed_s = self._clock.elapsed_s()
+
+    def _mark(self, version: int) -> None:
+        now_s = self._clock.elapsed_s()
+        if not self._marks or now_s - self._marks[-1][1] >= MARKS_APART_S:
+            self._marks.append((version, now_s))
+
+    def _since_s(self, version: int) -> float:
+        """For how long the log's head has been past `version` at least, as this process saw it."""
+        now_s = self._clock.elapsed_s()
+        return now_s - next((s for v, s in self._marks if v >= version), now_s)
+
+    def _checkpoint(self, ending: bool) -> None:
+        door, rules = self._door, self._rules()
+        newest = newest_checkpoint_version(door.storage, door.folder)
+        version = due_version(door.state.version, newest, rules)
+        looked, self._looked = self._looked, True
+        if version is None:  # nothing is due; the newest one may be at the head
+            return
+        # Whoever wrote the newest one began when the head was there. How long before our first look, we can't tell.
+        spaced = (
+            not looked
+            or newest < 0
+            or self._since_s(newest + rules.lag)
+            >= spacing_s(self._took_s, (door.state.version - newest) / rules.interval)
+        )
+        if not (spaced or ending):
+            return
+        door.drop_synced(newest)
+        began_s = self._clock.elapsed_s()
+        self._write(version)
+        self._took_s = self._clock.elapsed_s() - began_s
+
+    def checkpoint(self, version: int) -> None:
+        """Write a checkpoint of `version` now, whatever is due, as maintenance of a log at rest does."""
+        with self._busy:
+            self._write(version)
+
+    def _write(self, version: int) -> None:
+        door = self._door
+        # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
+        door.storage.sync(door.path(p) for p in door.unsynced(version))
+        # Never taken back, however long this takes: somebody else may have written the same one meanwhile, and a
+        # floor may rest on it.
+        self._checkpointer(door.folder, version, self._clock.now_ms())
+        door.drop_synced(version)
+        door.checkpoint_version = max(door.checkpoint_version, version)

@@ -1,0 +1,208 @@
+"""Holds: a running job says at which version of a log it reads, and what that version names stays while the job runs.
+
+A hold is an object `_tidelog/holds/<id>` that its job overwrites again and again. It limits how far the log is trimmed,
+and the files that any kept version names are never deleted. Whether it still stands is told by the store's own times.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import orjson
+
+from tidelog.log.base.clock import Clock, Ids
+from tidelog.log.base.errors import ContendedLogError, ObjectNotFoundError, StorageError
+from tidelog.log.delta import layout
+from tidelog.log.door.door import SMALLEST_MIN_AGE_S
+from tidelog.log.storage.port import ObjectInfo, Storage
+
+# How long a hold stands without being renewed: longer than a process is frozen when all is well.
+LASTS_MS = 120_000
+# So many times within that does its job renew it.
+RENEWALS = 4
+# A hold that stood so many times its own time ago is deleted: nobody renews it any more.
+FORGOTTEN_AFTER = 10
+_MOST_TRIES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A hold as found in storage.
+
+    `version`: the oldest version that its job needs. `renewed_ms` on the store's clock; `lasts_ms` from there on.
+    """
+
+    path: str
+    version: int
+    lasts_ms: int
+    renewed_ms: int
+    by: str = ""
+
+    def stands(self, store_now_ms: int) -> bool:
+        """Whether it counts at a time of the store's clock."""
+        return store_now_ms - self.renewed_ms <= self.lasts_ms
+
+
+def read_holds(storage: Storage, folder: str) -> list[Hold]:
+    """The holds on a log, those that stand no more too.
+
+    One that can't be understood is somebody's all the same: it holds everything for `LASTS_MS`.
+    """
+    found = []
+    for info in storage.list_after(f"{folder}/{layout.HOLDS_FOLDER}"):
+        try:
+            found.append(_parse(info, storage.get(info.path)))
+        except ObjectNotFoundError:  # its job ended
+            continue
+    return found
+
+
+def _parse(info: ObjectInfo, data: bytes) -> Hold:
+    try:
+        body = orjson.loads(data)
+        version, lasts_ms = body["version"], body["lasts_ms"]
+        if type(version) is int and type(lasts_ms) is int:
+            return Hold(info.path, version, lasts_ms, info.modified_ms, str(body.get("by", "")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    return Hold(info.path, -1, LASTS_MS, info.modified_ms, "unknown")
+
+
+def held_version(holds: Iterable[Hold], store_now_ms: int) -> int | None:
+    """The oldest version that a standing hold needs, None when there is none.
+
+    >>> held_version([Hold("a", 7, 1000, 5000), Hold("b", 3, 1000, 2000)], 5500)
+    7
+    """
+    return min((hold.version for hold in holds if hold.stands(store_now_ms)), default=None)
+
+
+def forgotten(holds: Iterable[Hold], store_now_ms: int) -> list[str]:
+    """The paths of holds that nobody renews any more."""
+    return [h.path for h in holds if store_now_ms - h.renewed_ms > FORGOTTEN_AFTER * max(h.lasts_ms, 1)]
+
+
+@dataclass(slots=True)
+class _Held:
+    path: str
+    folder: str
+    version: int
+    renewed_s: float
+
+
+@dataclass
+class Holder:
+    """The holds of one running job, one a log. As a context manager it renews them in the background.
+
+    `by` says whose they are, for people. All methods may be called from many threads.
+    """
+
+    storage: Storage
+    clock: Clock
+    ids: Ids
+    by: str
+    lasts_ms: int = LASTS_MS
+    _held: dict[str, _Held] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._keep, name="tidelog-holds", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.release()
+
+    def hold(self, folder: str, look: Callable[[], int]) -> int:
+        """Hold the log in `folder` at its head; the version that is held. Holding it again changes nothing.
+
+        `look` looks for the head and returns its version. Raises `ContendedLogError` when the store is too slow.
+        """
+        with self._lock:
+            held = self._held.get(folder)
+            if held is not None:
+                return held.version
+            path = f"{folder}/{layout.HOLDS_FOLDER}/{self.ids.new()}"
+            for _ in range(_MOST_TRIES):
+                began_s = self.clock.elapsed_s()
+                version = look()
+                self._put(path, version)
+                # Whoever trims past an entry that came after our look lists the holds 10 s after that, at the earliest.
+                if self.clock.elapsed_s() - began_s <= SMALLEST_MIN_AGE_S / 2:
+                    self._held[folder] = _Held(path, folder, version, began_s)
+                    return version
+            self.storage.delete(path)
+            raise ContendedLogError(
+                f"No hold on {folder} could be had: the store took more than {SMALLEST_MIN_AGE_S / 2:g} s each time,"
+                " and entries may be trimmed meanwhile. Try again when it answers faster."
+            )
+
+    def path(self, folder: str) -> str | None:
+        """The object that holds a log; None without one."""
+        held = self._held.get(folder)
+        return None if held is None else held.path
+
+    def store_ms(self, folder: str) -> int | None:
+        """When the hold on a log was last renewed, by the store's clock (ms since the epoch); None without one."""
+        held = self._held.get(folder)
+        if held is None:
+            return None
+        infos = self.storage.list_after(f"{folder}/{layout.HOLDS_FOLDER}")
+        return next((info.modified_ms for info in infos if info.path == held.path), None)
+
+    def stands(self, folder: str) -> bool:
+        """Whether the hold on a log has been renewed in time, as far as this machine's clock can tell."""
+        held = self._held.get(folder)
+        return held is not None and (self.clock.elapsed_s() - held.renewed_s) * 1000 <= self.lasts_ms
+
+    def renew(self) -> None:
+        """Renew every hold. Raises `StorageError`."""
+        for held in list(self._held.values()):
+            began_s = self.clock.elapsed_s()
+            with self._lock:
+                if held.folder in self._held and self.stands(held.folder):  # a late one protects nothing any more
+                    self._put(held.path, held.version)
+                    held.renewed_s = began_s
+
+    def release(self) -> None:
+        """Give every hold back. A store that fails then is left to forget them."""
+        with self._lock:
+            for folder, held in list(self._held.items()):
+                del self._held[folder]
+                try:
+                    self.storage.delete(held.path)
+                except StorageError:
+                    continue  # it stands for `lasts_ms` at most
+
+    def _put(self, path: str, version: int) -> None:
+        body = {"version": version, "lasts_ms": self.lasts_ms, "by": self.by}
+        self.storage.put(path, orjson.dumps(body))
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self.lasts_ms / 1000 / RENEWALS):
+            try:
+                self.renew()
+            except StorageError:
+                continue  # the next one comes soon, and `stands` tells
+
+
+class Onlooker(Holder):
+    """A dry run's holder, which holds nothing and so needs no right to write: what it looks at may go meanwhile."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def hold(self, folder: str, look: Callable[[], int]) -> int:  # noqa: ARG002 - no log is held
+        """The head's version."""
+        return look()
+
+    def store_ms(self, folder: str) -> int | None:  # noqa: ARG002 - this machine's clock stands for the store's
+        """The time by this machine's clock (ms since the epoch)."""
+        return self.clock.now_ms()

@@ -1,0 +1,1 @@
+"""tidelog.retention.compaction: key compaction."""

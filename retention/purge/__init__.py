@@ -1,0 +1,1 @@
+"""tidelog.retention.purge: files leave storage."""

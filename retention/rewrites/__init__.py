@@ -1,0 +1,1 @@
+"""tidelog.retention.rewrites: segments are written again."""

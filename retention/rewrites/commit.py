@@ -1,0 +1,130 @@
+"""Rewriting: an executor carries units out, and what it staged is committed through the door as it comes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from tidelog.log.base.errors import StorageError, TopicChangedError, UnknownTopicError
+from tidelog.log.delta import layout
+from tidelog.log.lake import Lake
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.state.topic_state import TopicState
+from tidelog.log.storage.port import Storage
+from tidelog.retention.rewrites.executors import Executor, Task
+from tidelog.retention.rewrites.units import Landing, Rewritten, decide_rewrite
+
+# So many bytes of inputs go into one entry: what a crash makes somebody write again at most. And so many segments: an
+# entry that takes long to make loses every race against producers who append all the time.
+ENTRY_BYTES = 1 << 30
+ENTRY_SEGMENTS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """What became of the units: `landed`; `lost`, because somebody else had changed their segments; `left` as they
+    were, for nothing was to be done; `failures`, by partition, with the first reason of each.
+    """
+
+    landed: tuple[Rewritten, ...] = ()
+    lost: tuple[Rewritten, ...] = ()
+    left: tuple[Rewritten, ...] = ()
+    failures: Mapping[int, str] = field(default_factory=dict)
+
+
+def rewrite(
+    lake: Lake,
+    topic: str,
+    tasks: Iterable[Task],
+    executor: Executor,
+    *,
+    operation: str,
+    parameters: Mapping[str, str],
+    entry_bytes: int = ENTRY_BYTES,
+) -> Rewriting:
+    """Carry the tasks out and commit what comes of them, about `entry_bytes` of inputs an entry.
+
+    A partition of which a unit fails is left as it is from then on. Safe to kill anywhere: what was staged and not
+    committed is an orphan, which a purge takes. When the topic is deleted meanwhile, its units are lost.
+    Raises `StorageError`, `OutcomeUnknownError`, `ContendedLogError`.
+    """
+    landed: list[Rewritten] = []
+    lost: list[Rewritten] = []
+    left: list[Rewritten] = []
+    failures: dict[int, str] = {}
+    waiting: list[Rewritten] = []
+
+    def commit() -> None:
+        stopped = [done for done in waiting if done.unit.partition in failures]
+        ready = [done for done in waiting if done.unit.partition not in failures]
+        waiting.clear()
+        discard(lake.storage, topic, stopped)
+        landing = _land(lake, topic, ready, operation, parameters)
+        discard(lake.storage, topic, landing.lost)
+        landed.extend(landing.landed)
+        lost.extend(landing.lost)
+
+    for done in executor.run(tasks):
+        if done.failure is not None:
+            failures.setdefault(done.unit.partition, done.failure)
+            continue
+        if not done.outputs:
+            left.append(done)
+            continue
+        waiting.append(done)
+        segments = sum(len(w.unit.inputs) for w in waiting)
+        if segments >= ENTRY_SEGMENTS or sum(w.bytes_in for w in waiting) >= entry_bytes:
+            commit()
+    commit()
+    return Rewriting(tuple(landed), tuple(lost), tuple(left), failures)
+
+
+def _land(lake: Lake, topic: str, ready: list[Rewritten], operation: str, parameters: Mapping[str, str]) -> Landing:
+    if not ready:
+        return Landing((), ())
+    try:
+        # What was staged has been synced as it was written. To sync what others appended is not this entry's to do:
+        # it would take so long that the race for the next entry is lost.
+        decide = _Decision(topic, ready, lake.clock.now_ms(), operation, parameters)
+        return lake.commit(topic, decide, durable=False).response
+    except (TopicChangedError, UnknownTopicError):
+        return Landing((), tuple(ready))
+
+
+class _Decision:
+    """`decide_rewrite` of the same units, again and again: while nothing but appends came, its outcome is the same."""
+
+    def __init__(
+        self, topic: str, ready: Sequence[Rewritten], now_ms: int, operation: str, parameters: Mapping[str, str]
+    ) -> None:
+        self._topic = topic
+        self._ready = ready
+        self._now_ms = now_ms
+        self._operation = operation
+        self._parameters = parameters
+        self._seen: list[object] = []
+        self._outcome: Outcome[Landing] | None = None
+
+    def __call__(self, state: TopicState) -> Outcome[Landing]:
+        """The actions for `state`. Raises as `decide_rewrite`."""
+        # A list of segments is another one when segments have left, and grows in place when some came.
+        partitions = sorted({done.unit.partition for done in self._ready})
+        seen: list[object] = [state.metadata, state.txns.get(layout.PURGE_TXN)]
+        seen.extend(thing for p in partitions for thing in (state.live(p), state.start(p)))
+        if self._outcome is None or any(now is not then for now, then in zip(seen, self._seen, strict=True)):
+            self._outcome = decide_rewrite(
+                state,
+                self._topic,
+                self._ready,
+                now_ms=self._now_ms,
+                operation=self._operation,
+                parameters=self._parameters,
+            )
+            self._seen = seen
+        return self._outcome
+
+
+def discard(storage: Storage, topic: str, rewritten: Iterable[Rewritten]) -> None:
+    """Delete what units staged that never landed; what the store keeps is an orphan, which a purge takes."""
+    for path in [output.path for done in rewritten for output in done.outputs]:
+        with suppress(StorageError):
+            storage.delete(f"{topic}/{path}")

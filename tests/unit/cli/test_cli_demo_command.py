@@ -1,0 +1,60 @@
+"""tidelog demo: what its options come to. The demo itself is the main job, and needs Spark."""
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tidelog.cli.demo.command import demo
+from tidelog.commands.failures import CommandGroup
+from tidelog.commands.options import remember
+
+app = typer.Typer(cls=CommandGroup)
+app.callback()(remember)
+app.command("demo")(demo)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The folders that the demo is run in. It ends with code 1 in the folder wrong."""
+    folders = []
+
+    def run_demo(folder, console):
+        folders.append(folder)
+        return int(folder == Path("wrong"))
+
+    monkeypatch.setitem(sys.modules, "tidelog.cli.demo.run", SimpleNamespace(run_demo=run_demo))
+    return folders
+
+
+def run(*args, **env):
+    return CliRunner().invoke(app, ["demo", *args], env=env)
+
+
+@pytest.mark.parametrize(
+    ("args", "folder"),
+    [([], None), (["--lake", "here"], Path("here")), (["--lake", "file:///data/here"], Path("/data/here"))],
+)
+def test_where_it_runs(calls, args, folder):
+    assert run(*args, TIDELOG_LAKE="/somebody/elses").exit_code == 0
+    assert calls == [folder]
+
+
+def test_wrong_results_set_the_exit_code(calls):
+    assert run("--lake", "wrong").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "why"), [(["--lake", "s3://bucket/x"], "is a local folder"), (["--format", "json"], "leave out --format")]
+)
+def test_refusals(calls, args, why):
+    result = run(*args)
+    assert (result.exit_code, result.stdout, calls) == (2, "", [])
+    assert why in result.stderr
+
+
+def test_debug_shows_where_an_error_happened(calls):
+    assert "Traceback" in run("--lake", "s3://bucket/x", "--debug").stderr

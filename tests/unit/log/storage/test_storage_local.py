@@ -1,0 +1,220 @@
+"""The local adapter: what is synced and when, and what a root may be."""
+
+import errno
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from support.os_faults import fail_os, files_below, is_folder
+from support.storage_adapters import names, write
+
+from tidelog.log.base.errors import InvalidUriError, ObjectNotFoundError, StorageUnavailableError
+from tidelog.log.storage import LocalStorage
+
+OPERATIONS = ("fsync", "link", "rename", "unlink")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "lake"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[str]:
+    """The calls that matter for durability as `operation path-in-root`, temporary files as TMP."""
+    recorded: list[str] = []
+
+    def short(what: int | str) -> str:
+        path = os.readlink(f"/proc/self/fd/{what}") if isinstance(what, int) else what
+        relative = os.path.relpath(path, root)
+        return os.path.join(os.path.dirname(relative), "TMP") if relative.endswith(".tmp") else relative
+
+    def record(operation: str) -> None:
+        real = getattr(os, operation)
+
+        def recording(*args: int | str) -> object:
+            recorded.append(" ".join([operation, *map(short, args)]))
+            return real(*args)
+
+        monkeypatch.setattr(os, operation, recording)
+
+    for operation in OPERATIONS:
+        record(operation)
+    return recorded
+
+
+# --- durability ---------------------------------------------------------------------------------------------
+
+
+def test_put_if_absent_syncs_content_then_folders_above_then_names_then_the_folder(root: Path, calls: list[str]):
+    storage = LocalStorage(root)
+    assert storage.put_if_absent("t/log/0", b"0")
+    assert calls == [
+        "fsync t/log/TMP",
+        "fsync t",
+        "fsync .",
+        "fsync ..",  # the root is new as well
+        "link t/log/TMP t/log/0",
+        "unlink t/log/TMP",
+        "fsync t/log",
+    ]
+    calls.clear()
+    assert storage.put_if_absent("t/log/1", b"1")
+    assert calls == ["fsync t/log/TMP", "link t/log/TMP t/log/1", "unlink t/log/TMP", "fsync t/log"]
+
+
+def test_folders_that_another_process_made_are_synced_too(root: Path, calls: list[str]):
+    (root / "t/log").mkdir(parents=True)
+    LocalStorage(root).put_if_absent("t/log/0", b"0")
+    assert {"fsync t", "fsync .", "fsync .."} <= set(calls)
+
+
+def test_new_folders_above_the_root_are_synced_as_well(root: Path, calls: list[str]):
+    storage = LocalStorage(root / "a/b")
+    storage.put_if_absent("0", b"0")
+    assert {"fsync a", "fsync .", "fsync .."} <= set(calls)
+
+
+def test_a_lost_race_leaves_no_file_and_costs_no_folder_sync(root: Path, calls: list[str]):
+    storage = LocalStorage(root)
+    storage.put_if_absent("log/0", b"0")
+    calls.clear()
+    assert not storage.put_if_absent("log/0", b"other")
+    assert calls == ["fsync log/TMP", "link log/TMP log/0", "unlink log/TMP"]
+    assert files_below(root) == ["log/0"]
+
+
+def test_put_and_create_and_delete_sync_nothing(root: Path, calls: list[str]):
+    storage = LocalStorage(root)
+    storage.put("f/a", b"1")
+    write(storage, "f/b", b"2")
+    storage.delete("f/a")
+    assert calls == ["rename f/TMP f/a", "rename f/TMP f/b", "unlink f/a"]
+
+
+def test_sync_syncs_files_then_each_folder_once_then_the_folders_above(root: Path, calls: list[str]):
+    storage = LocalStorage(root)
+    for path in ("t/p/a", "t/p/b", "u/c"):
+        storage.put(path, b"1")
+    calls.clear()
+    storage.sync(["t/p/a", "t/p/b", "t/p/missing", "u/c"])
+    assert calls[:3] == ["fsync t/p/a", "fsync t/p/b", "fsync u/c"]
+    assert sorted(calls[3:]) == ["fsync .", "fsync .", "fsync ..", "fsync t", "fsync t/p", "fsync u"]
+
+
+def test_a_folder_with_a_new_name_is_synced_again_and_the_ones_above_are_not(root: Path, calls: list[str]):
+    storage = LocalStorage(root)
+    storage.put("t/p/a", b"1")
+    storage.sync(["t/p/a"])
+    storage.put("t/p/b", b"1")
+    calls.clear()
+    storage.sync(["t/p/b"])
+    assert calls == ["fsync t/p/b", "fsync t/p"]
+
+
+def test_a_folder_made_again_is_synced_again(root: Path, calls: list[str]):
+    storage = LocalStorage(root)
+    storage.put_if_absent("t/a", b"1")
+    storage.delete("t/a")
+    (root / "t").rmdir()
+    calls.clear()
+    storage.put_if_absent("t/a", b"1")
+    assert calls[:2] == ["fsync t/TMP", "fsync ."]
+
+
+def test_a_failed_sync_after_the_link_is_an_unknown_outcome(root: Path, monkeypatch: pytest.MonkeyPatch):
+    storage = LocalStorage(root)
+    storage.put_if_absent("log/0", b"0")
+    with monkeypatch.context() as patch:
+        fail_os(patch, "fsync", errno.EIO, is_folder)
+        with pytest.raises(StorageUnavailableError):
+            storage.put_if_absent("log/1", b"1")
+        # The writer asks again: the name is there, but nothing says yet that it will last.
+        with pytest.raises(StorageUnavailableError):
+            storage.put_if_absent("log/1", b"1")
+    assert files_below(root) == ["log/0", "log/1"]
+
+
+def test_a_repeat_after_a_failed_folder_sync_syncs_the_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch, calls: list[str]
+):
+    storage = LocalStorage(root)
+    storage.put_if_absent("log/0", b"0")
+    with monkeypatch.context() as patch:
+        fail_os(patch, "fsync", errno.EIO, is_folder)
+        with pytest.raises(StorageUnavailableError):
+            storage.put_if_absent("log/1", b"1")
+    for expected in ("fsync log", "unlink log/TMP"):  # the first repeat settles it for good
+        calls.clear()
+        assert storage.put_if_absent("log/1", b"1") is False
+        assert calls[-1] == expected
+
+
+def test_a_short_write_is_continued(root: Path, monkeypatch: pytest.MonkeyPatch):
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, bytes(data[:3])))
+    storage = LocalStorage(root)
+    storage.put("a", b"0123456789")
+    storage.put_if_absent("b", b"0123456789")
+    write(storage, "c", b"0123456789")
+    assert [storage.get(path) for path in "abc"] == [b"0123456789"] * 3
+
+
+def test_unfinished_files_of_a_crashed_writer_are_not_listed(root: Path):
+    storage = LocalStorage(root)
+    storage.put("f/a", b"1")
+    (root / "f/.0f-17-3.tmp").write_bytes(b"half")
+    assert names(storage, "f") == ["f/a"]
+
+
+def test_a_file_deleted_while_it_is_listed_is_left_out(root: Path):
+    storage = LocalStorage(root)
+    for path in ("f/a", "f/b", "f/c"):
+        storage.put(path, b"1")
+    listing = storage.list_after("f")
+    assert next(listing).path == "f/a"
+    storage.delete("f/b")
+    assert [found.path for found in listing] == ["f/c"]
+
+
+# --- the rest -----------------------------------------------------------------------------------------------
+
+
+def test_the_root_is_absolute_and_its_address_round_trips(root: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(root.parent)
+    storage = LocalStorage("lake/")
+    assert storage.uri == f"file://{root}"
+    storage.put("a", b"1")
+    monkeypatch.chdir("/")
+    assert storage.get("a") == b"1"
+
+
+def test_opening_creates_nothing(root: Path):
+    storage = LocalStorage(root)
+    assert (names(storage, ""), storage.list_folders("")) == ([], [])
+    with pytest.raises(ObjectNotFoundError):
+        storage.get("a")
+    assert not root.exists()
+
+
+@pytest.mark.parametrize("char", "%?#")
+def test_a_root_that_other_engines_read_differently_is_refused(root: Path, char: str):
+    with pytest.raises(InvalidUriError, match="have meanings on which"):
+        LocalStorage(f"{root}{char}x")
+
+
+def unfinished_name(storage: LocalStorage, root: Path) -> str:
+    with storage.create("f/a"):
+        (name,) = os.listdir(root / "f")
+    storage.delete("f/a")
+    return name
+
+
+def test_copies_in_other_processes_name_their_unfinished_files_otherwise(root: Path, monkeypatch: pytest.MonkeyPatch):
+    storage = LocalStorage(root)
+    copy = pickle.loads(pickle.dumps(storage))
+    own, copied = unfinished_name(storage, root), unfinished_name(copy, root)
+    assert own.removesuffix(f"-{os.getpid()}-0.tmp") != copied.removesuffix(f"-{os.getpid()}-0.tmp")
+    monkeypatch.setattr(os, "getpid", lambda: 4321)  # as in a forked child, which has its parent's count
+    assert unfinished_name(storage, root) == own.rsplit("-", 2)[0] + "-4321-1.tmp"
