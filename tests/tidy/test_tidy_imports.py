@@ -1,7 +1,17 @@
 """Imports go one way: from the edge of the program to its log."""
 
 import pytest
-from tidy_imports import LAYER, bare_folder_imports, import_cycle, part_of, wrong_way_imports
+from tidy_imports import (
+    FLOORS,
+    LAYER,
+    bare_folder_imports,
+    climbing_imports,
+    floor_of,
+    import_cycle,
+    mutual_folders,
+    part_of,
+    wrong_way_imports,
+)
 from tidy_repository import package_folders, package_sources, python_sources
 from tidy_source import parse
 
@@ -21,6 +31,60 @@ def test_every_part_has_its_layer():
 
 def test_the_package_imports_one_way():
     assert complaints(wrong_way_imports, package_sources()) == []
+
+
+def climbing(source):
+    return climbing_imports(source, package_folders().values())
+
+
+def test_every_folder_of_the_log_has_its_floor():
+    folders = {floor_of(f"{module}.x", package_folders().values()) for module in package_folders().values()} - {None}
+    assert folders == {*FLOORS}
+
+
+def test_the_log_imports_downwards():
+    assert complaints(climbing, package_sources()) == []
+
+
+def test_no_two_folders_import_each_other():
+    assert mutual_folders(package_sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("tidelog.log.base.errors", "from tidelog.log.delta.layout import LOG_FOLDER"),
+        ("tidelog.log.rules.appends", "import tidelog.log.door.door"),
+        ("tidelog.log.upkeep.trim", "from tidelog.log.rows import row_log"),
+        ("tidelog.log.rows.row_log", "from tidelog.log.lake import Lake"),
+        ("tidelog.log.topic", "from tidelog.log.follow.engine import FetchEngine"),
+    ],
+)
+def test_an_import_upwards_is_found(module, text):
+    assert list(climbing(parse(text, module)))
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        ("tidelog.log.door.door", "from tidelog.log.state.verify import verify_entry"),
+        ("tidelog.log.follow.engine", "from tidelog.log.lake import Lake"),
+        ("tidelog.log.lake", "from tidelog.log.rows.row_log import RowLog"),
+        ("tidelog.log", "from tidelog.log.follow.engine import FetchEngine"),
+        ("tidelog.groups.model", "from tidelog.log.lake import Lake"),
+    ],
+)
+def test_an_import_downwards_is_left_alone(module, text):
+    assert list(climbing(parse(text, module))) == []
+
+
+def test_folders_that_import_each_other_are_found():
+    one = parse("from tidelog.b.two import x", "tidelog.a.one", "a/one.py")
+    two = parse("import tidelog.a.three", "tidelog.b.two", "b/two.py")
+    three = parse("", "tidelog.a.three", "a/three.py")
+    door = parse("from tidelog.a.one import x", "tidelog.b", "b/__init__.py")
+    assert mutual_folders([one, two, three]) == [("a", "b")]
+    assert mutual_folders([one, three, door, parse("", "tidelog.b.two", "b/two.py")]) == []
 
 
 def test_nobody_imports_a_folder_by_its_name():

@@ -45,7 +45,13 @@ def test_a_wrong_mapping_is_found(packages, mapping, present):
 
 
 def test_an_unmapped_folder_is_found():
-    paths = ["setup.py", "tests/unit/test_a.py", "platform/log/door.py", "groups/offsets.py", "platform/log/deep/a.py"]
+    paths = [
+        "setup.py",
+        "tests/unit/test_a.py",
+        "platform/log/door.py",
+        "groups/offsets.py",
+        "platform/log/deep/a.py",
+    ]
     assert unmapped_folders(paths, {"tidelog.log": "platform/log"}, ["tests"]) == ["groups", "platform/log/deep"]
 
 
@@ -74,7 +80,7 @@ def test_a_module_named_platform_is_found(tmp_path):
 @pytest.mark.parametrize(
     ("path", "module"),
     [
-        ("platform/log/door.py", "tidelog.log.door"),
+        ("platform/log/lake.py", "tidelog.log.lake"),
         ("platform/log/__init__.py", "tidelog.log"),
         ("platform/log/storage/local.py", ""),
         ("tests/unit/test_a.py", ""),

@@ -10,10 +10,17 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"transactions"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
-    frozenset({"clients", "admin", "aio", "spark"}),
+    frozenset({"clients", "admin", "aio", "spark", "check"}),
+    frozenset({"commands"}),
     frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
 )
 STRANGERS = LAYERS[2]
+# The floors of `tidelog.log`, from the ground up: a folder imports what stands below it. `lake` and `topic`, where a
+# program begins, stand on all of "rows", and below the two engines.
+FLOORS = (
+    "base", "delta", "storage", "state", "checkpoints", "config", "records", "segments", "rules", "door", "upkeep",
+    "rows", "", "group_commit", "follow",
+)  # fmt: skip
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 
 
@@ -41,6 +48,42 @@ def wrong_way_imports(source: Source) -> Iterator[tuple[int, str]]:
             )
         elif importer in STRANGERS and imported in STRANGERS:
             yield line, f"{importer} imports {name}: these parts don't know each other, put a port in tidelog.log"
+
+
+def floor_of(name: str, packages: Collection[str]) -> str | None:
+    """The folder of `tidelog.log` that a dotted name belongs to, "" for what lies in none, None for other parts."""
+    if name != "tidelog.log" and not name.startswith("tidelog.log."):
+        return None
+    folder = name.removeprefix("tidelog.log").lstrip(".").partition(".")[0]
+    return folder if f"tidelog.log.{folder}" in packages else ""
+
+
+def climbing_imports(source: Source, packages: Collection[str]) -> Iterator[tuple[int, str]]:
+    """Imports within `tidelog.log` that go up. A package's `__init__.py` may re-export what lies in it."""
+    importer = floor_of(source.module, packages)
+    if importer is None or source.module == "tidelog.log":
+        return
+    for line, name in imports(source):
+        imported = floor_of(name, packages)
+        if imported is not None and FLOORS.index(imported) > FLOORS.index(importer):
+            yield line, f"log/{importer} imports {name}, which stands above it: move the value down"
+
+
+def mutual_folders(sources: Iterable[Source]) -> list[tuple[str, str]]:
+    """Pairs of folders whose modules import each other. Re-exports of an `__init__.py` don't count."""
+    by_module = {source.module: source for source in sources}
+    known = {
+        (_folder(source), _folder(by_module[module]))
+        for source in by_module.values()
+        if not source.is_package
+        for module in _modules(source, by_module)
+        if not by_module[module].is_package
+    }
+    return sorted((a, b) for a, b in known if a < b and (b, a) in known)
+
+
+def _folder(source: Source) -> str:
+    return source.path.rpartition("/")[0]
 
 
 def bare_folder_imports(source: Source, folders: Collection[str]) -> Iterator[tuple[int, str]]:
