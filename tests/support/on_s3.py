@@ -23,6 +23,8 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage import ObjectInfo, ObjectStorage
 
+UNIT = Path(__file__).parents[1] / "unit"
+
 
 class DatedStorage(ObjectStorage):
     """A place of its own on the server, with objects as old as a clock says: the server's own clock can't be moved."""
@@ -120,7 +122,8 @@ def suite(name: str, *without: str) -> dict[str, Any]:
     `without` those of tests that are about another store, or that take long and say nothing more on this one.
     """
     # Another module than the unit layer's own `name`: what is set here, it doesn't see.
-    module = importlib.import_module(f"unit.{name}")
+    (path,) = UNIT.rglob(f"{name}.py")
+    module = importlib.import_module(".".join(path.relative_to(UNIT.parent).with_suffix("").parts))
     names = {key: value for key, value in vars(module).items() if not key.startswith("__")}
     for left_out in without:
         del names[left_out]

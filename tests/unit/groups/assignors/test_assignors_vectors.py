@@ -12,7 +12,7 @@ import pytest
 
 from tidelog.groups import ASSIGNORS, assign
 
-CASES = json.loads((Path(__file__).parents[1] / "vectors/assignors.json").read_text(encoding="utf-8"))["cases"]
+CASES = json.loads((Path(__file__).parents[2] / "vectors/assignors.json").read_text(encoding="utf-8"))["cases"]
 
 
 def listed(grouped):

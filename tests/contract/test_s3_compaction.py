@@ -2,4 +2,4 @@
 
 from support.on_s3 import suite
 
-globals().update(suite("test_compacting"))
+globals().update(suite("test_compaction_run"))

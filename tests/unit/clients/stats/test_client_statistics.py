@@ -22,7 +22,7 @@ from tidelog.clients.stats.traffic import Window
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.lake import Lake
 
-FIELDS = json.loads((Path(__file__).parents[1] / "vectors" / "librdkafka_statistics.json").read_text(encoding="utf-8"))
+FIELDS = json.loads((Path(__file__).parents[2] / "vectors" / "librdkafka_statistics.json").read_text(encoding="utf-8"))
 QUICK = {"statistics.interval.ms": 1}
 
 

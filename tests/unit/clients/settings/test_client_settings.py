@@ -17,7 +17,7 @@ from tidelog.clients.settings.parsing import keys_of
 from tidelog.clients.settings.value_types import Whole
 from tidelog.clients.values.errors import KafkaError, KafkaException
 
-VECTORS = Path(__file__).parents[1] / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 LIBRDKAFKA = json.loads((VECTORS / "librdkafka_keys.json").read_text())
 JAVA = json.loads((VECTORS / "java_client_keys.json").read_text())
 CONFLUENT = [
