@@ -9,6 +9,7 @@ from plan import Plan
 import tidelog
 
 _FEW = 100
+_OPEN_S = 0.12
 _WARMUP = 50
 
 
@@ -42,10 +43,10 @@ def run(plan: Plan) -> list[Row]:
             figures,
         ),
         Row(
-            f"opening a topic of {plan.many_files:,} live files, p50",
-            "≤ 1 s",
-            f"{open_s:.2f} s",
-            open_s <= 1,
+            f"opening a topic of {plan.many_files:,} unmerged appends, p50",
+            f"≤ {_OPEN_S * 1e3:.0f} ms",
+            f"{open_s * 1e3:.0f} ms",
+            open_s <= _OPEN_S,
             {"open_few_s": summary(opens["few"]), "open_many_s": summary(opens["many"]), "built_s": round(built_s, 2)},
         ),
     ]

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import tidelog
 from tidelog.log.checkpoints.writing import write_checkpoint
+from tidelog.log.delta import layout
 from tidelog.log.segments.staging import stage_records
 from tidelog.log.segments.writer import Staged
 
@@ -47,15 +48,16 @@ def topic_of_many_files(
             stager = topic.stager()
             stage_records(stager, small_batch(), name, topic.config(), "murmur2", 0, lake.clock.now_ms())
             (source,) = stager.finish()
-        topic.commit(_linked(root, source, range(first, min(files, first + per_entry))), acks=1)
+        topic.commit(_linked(root, source, topic.known.version, range(first, min(files, first + per_entry))), acks=1)
     if checkpoint:
         write_checkpoint(lake.storage, topic.folder, topic.state().version, lake.clock.now_ms())
 
 
-def _linked(root: Path, source: Staged, numbers: range) -> list[Staged]:
+def _linked(root: Path, source: Staged, known_version: int, numbers: range) -> list[Staged]:
+    """Names of one file, as of writers that had just seen the log at `known_version`."""
     linked = []
     for number in numbers:
-        path = f"{os.path.dirname(source.path)}/{source.known_version}-{number:032x}.parquet"
+        path = layout.segment_path(0, known_version, f"{number:032x}")
         os.link(root / source.path, root / path)
-        linked.append(replace(source, path=path))
+        linked.append(replace(source, path=path, known_version=known_version))
     return linked

@@ -56,6 +56,7 @@ class _Hasty(SystemClock):
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._slept_s = 0.0
 
     def elapsed_s(self) -> float:

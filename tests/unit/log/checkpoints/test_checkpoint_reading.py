@@ -1,19 +1,25 @@
 """Finding and reading checkpoints: stale, missing, broken, of another topic."""
 
+import sys
 from collections.abc import Callable
+from types import FrameType
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, values
 
 from tidelog.log.base.errors import CorruptLogError, NotATopicError
-from tidelog.log.checkpoints.reading import checkpoints_from, newest_checkpoint_version, read_checkpoint
+from tidelog.log.checkpoints.reading import checkpoints_from, map_values, newest_checkpoint_version, read_checkpoint
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.state.lazy_list import LazyList
+from tidelog.log.state.topic_state import TopicState
 
 HINT = f"t/{layout.LAST_CHECKPOINT}"
 ENTRIES = 12
@@ -230,3 +236,45 @@ def test_segments_of_a_checkpoint_stay_columns_until_they_are_asked_for() -> Non
     assert actions.adds is not None
     assert len(actions.adds) == 10
     assert isinstance(open_lake(storage, clock).topic("t").state().live(0), LazyList)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called on the way, Python's and C's."""
+    count = 0
+
+    def see(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_no_segment_of_a_checkpoint_is_looked_at_alone() -> None:
+    def calls_at(segments: int) -> int:
+        lake, storage, _ = memory_lake()
+        lake.create_topic("t")
+        for _ in range(segments):
+            lake.topic("t").append(values("x"))
+        put_checkpoint(storage.inner, "t", segments)
+        found = next(checkpoints_from(storage, "t", 0))
+        return calls_of(lambda: TopicState().restore(segments, read_checkpoint(storage, "t", found)))
+
+    assert calls_at(100) == calls_at(10)
+
+
+MAPS = st.lists(
+    st.none() | st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz")), max_size=4), max_size=9
+)
+
+
+@given(MAPS, st.integers(0, 4), st.integers(0, 9))
+def test_the_value_of_a_key_in_each_map_is_what_arrow_finds(
+    maps: list[list[tuple[str, str | None]] | None], first: int, count: int
+) -> None:
+    rows = pa.array(maps, pa.map_(pa.string(), pa.string())).slice(first, count)
+    assert map_values(rows, "b").to_pylist() == pc.map_lookup(rows, pa.scalar("b"), "first").to_pylist()
