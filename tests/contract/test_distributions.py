@@ -17,7 +17,7 @@ def environment(request, built, tmp_path_factory):
 
 
 # Packages that only Spark's programs import, and the demo.
-NEEDS_SPARK = ("tidelog.jobs", "tidelog.sinks", "tidelog.sources", "tidelog.spark", "tidelog.cli.demo.run")
+NEEDS_SPARK = ("tidelog.jobs", "tidelog.sinks", "tidelog.sources", "tidelog.spark", "tidelog.cli.demo")
 
 
 def test_a_client_is_small_and_whole(environment):
