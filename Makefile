@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint typecheck dist reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
+.PHONY: help setup demo test lint typecheck docs dist reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -42,6 +42,10 @@ $(LAYERS:%=test-%): test-%: setup
 	@printf '\n== tests: $* ==\n'
 	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(PYTEST_ARGS)
 
+docs: setup ## these pages as a site in build/site
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet
+	@echo 'build/site/index.html; with search: $(VENV)/python -m http.server -d build/site'
+
 dist: setup ## wheel and sdist in dist/, tried in empty environments with and without Spark
 	@rm -rf dist
 	@$(VENV)/python -m build --outdir dist .
@@ -50,7 +54,7 @@ dist: setup ## wheel and sdist in dist/, tried in empty environments with and wi
 reliability: setup ## ten minutes of faults on real processes, judged by independent checkers
 	@$(VENV)/python tests/reliability/chaos.py $(RELIABILITY_ARGS)
 
-bench: setup ## the speed table of the README, measured here
+bench: setup ## the first table of docs/speed.md, measured here
 	@$(VENV)/python benchmarks/run.py $(BENCH_ARGS)
 
 bench-soak: setup ## ten minutes of appends at full rate

@@ -33,7 +33,7 @@ class _Done:
 def measure(kind: str, cases: Sequence[str], plan: Plan, *, whole: bool) -> int:
     """Run the cases, print their table and save the results; the exit code is 1 when a row falls short, 2 on failure.
 
-    `whole`: the results are fit for the README.
+    `whole`: the results are fit for the docs.
     """
     facts = machine.describe(plan.work)
     done = _Done()

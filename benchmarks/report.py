@@ -1,4 +1,4 @@
-"""The table for people, the results file for machines, and the README's block made of it."""
+"""The table in the terminal, the results file, and the tables of docs/speed.md made from it."""
 
 import json
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FRESH = ROOT / "artifacts" / "bench"
 KEPT = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
+SPEED = ROOT / "docs" / "speed.md"
 KINDS = ("bench", "soak")
 
 
@@ -43,8 +44,8 @@ def save(kind: str, rows: Sequence[Row], facts: dict[str, Any], settings: dict[s
     return path
 
 
-def keep_and_write_readme() -> str:
-    """Keep the newest whole results in the repository, and write the README's table from those kept.
+def keep_and_write_docs() -> str:
+    """Keep the newest whole results in the repository, and write the table of docs/speed.md from those kept.
 
     Cases that were measured again afterwards, in full size, take the place of what the whole run found.
     """
@@ -58,7 +59,7 @@ def keep_and_write_readme() -> str:
             kept.write_text(json.dumps(bodies[-1], indent=1) + "\n", encoding="utf-8")
     if not bodies:
         raise SystemExit(f"There are no whole results in {FRESH} or {KEPT}: run make bench first.")
-    return write_block("bench", _markdown(bodies))
+    return write_block(SPEED, "bench", _markdown(bodies))
 
 
 def newest(fresh: dict[str, Any] | None, kept: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -90,14 +91,14 @@ def _read(path: Path) -> dict[str, Any] | None:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def write_block(name: str, block: str) -> str:
-    """Put a block between the README's two marks of this name, and return it."""
+def write_block(page: Path, name: str, block: str) -> str:
+    """Put a block between a page's two marks of this name, and return it."""
     begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
-    text = README.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-        raise SystemExit(f"{README} has no block between {begin} and {end}: add these two lines where it belongs.")
+        raise SystemExit(f"{page} has no block between {begin} and {end}: add these two lines where it belongs.")
     before, after = text[: text.index(begin) + len(begin)], text[text.index(end) :]
-    README.write_text(f"{before}\n{block}\n{after}", encoding="utf-8")
+    page.write_text(f"{before}\n{block}\n{after}", encoding="utf-8")
     return block
 
 
@@ -107,7 +108,7 @@ def _markdown(bodies: Sequence[dict[str, Any]]) -> str:
         lines.extend(f"| {r['what']} | {r['must']} | {r['measured']}{_mark(r)} |" for r in body["rows"])
     runs = [run for body in bodies for run in (body, *body.get("again", []))]
     days = " and ".join(sorted({run["at"][:10] for run in runs}))
-    kinds = " and ".join(f"[{b['kind']}.json](benchmarks/results/{b['kind']}.json)" for b in bodies)
+    kinds = " and ".join(f"[{b['kind']}.json](../benchmarks/results/{b['kind']}.json)" for b in bodies)
     lines += ["", f"Measured on {days}: {machine.one_line(bodies[0]['machine'])}. All figures: {kinds}."]
     return "\n".join(lines)
 

@@ -1,9 +1,9 @@
-"""`make bench`: measures the README's table on this machine. BENCH_ARGS:
+"""`make bench`: measures the table of docs/speed.md on this machine. BENCH_ARGS:
 
 --only CASE      one case (may be repeated)
---quick          small sizes, a few minutes; for a look, not for the README
---readme         measure nothing: keep the newest whole results, with what --only measured again since, and write the
-                 README's table from them
+--quick          small sizes, a few minutes; for a look, not for the docs
+--docs           measure nothing: keep the newest whole results, with what --only measured again since, and write the
+                 table of docs/speed.md from them
 """
 
 import argparse
@@ -27,11 +27,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measure tidelog's speed on this machine.")
     parser.add_argument("--only", action="append", choices=CASES, help="one case; may be repeated")
     parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--readme", action="store_true", help="write the README's table from the newest whole results")
+    parser.add_argument("--docs", action="store_true", help="write docs/speed.md's table from the newest whole results")
     parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
     arguments = parser.parse_args()
-    if arguments.readme:
-        print(report.keep_and_write_readme())
+    if arguments.docs:
+        print(report.keep_and_write_docs())
         return 0
     with tempfile.TemporaryDirectory(prefix="tidelog-bench-", dir=arguments.work) as work:
         whole = not arguments.quick and not arguments.only

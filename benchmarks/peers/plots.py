@@ -1,4 +1,4 @@
-"""The plots of a run side by side: PNG for the README, SVG whose colors the page sets.
+"""The plots of a run side by side: PNG for the docs, SVG whose colors the page sets.
 
 Each plot is drawn in two widths, for a screen and for a phone: the same panels, in more or fewer columns.
 """
@@ -69,7 +69,7 @@ class Plot:
     columns: int = 2
 
     def png(self, path: Path) -> None:
-        """Write it as PNG, as wide as a README shows."""
+        """Write it as PNG, as wide as a page of the docs shows."""
         with mpl.rc_context(_SETTINGS):
             canvas = FigureCanvasAgg(self._drawn(columns=self.columns, width=_WIDE_IN, foot=self.foot))
             canvas.draw()

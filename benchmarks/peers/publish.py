@@ -1,4 +1,4 @@
-"""What a run leaves for people: the table in the terminal, the page, the plots, and the README's block."""
+"""What a run leaves for people: table, page and plots, and the blocks of docs/speed.md and README.md."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +9,8 @@ import report
 import table
 from results import KIND, Results
 
-# What the README shows of the plots; the page has all of them.
-IN_README = ("throughput", "latency")
+# The plots on docs/speed.md; peers.html has all of them.
+ON_THE_PAGE = ("throughput", "latency")
 
 
 def draw(results: Results, folder: Path, stem: str = KIND) -> list[plots.Plot]:
@@ -33,8 +33,8 @@ def after_run(results: Results, path: Path) -> None:
     print(f"page and plots: {path.with_suffix('.html').relative_to(report.ROOT)}")
 
 
-def keep_and_write_readme() -> str:
-    """Keep the newest whole results, their page and plots in the repository, and write the README's block from them.
+def keep_and_write_docs() -> str:
+    """Keep the newest whole results, their page and plots, and write the blocks of the docs from them.
 
     Cases that the whole run did not get to are taken from a later run of these.
     """
@@ -48,9 +48,10 @@ def keep_and_write_readme() -> str:
     if later.exists():
         results = results.filled(Results.read(later))
     results.write(kept)
-    return report.write_block(KIND, table.markdown(results, _shown(draw(results, report.KEPT))))
+    report.write_block(report.README, KIND, table.summary(results))
+    return report.write_block(report.SPEED, KIND, table.markdown(results, _shown(draw(results, report.KEPT))))
 
 
 def _shown(drawn: Sequence[plots.Plot]) -> list[tuple[str, str]]:
-    folder = report.KEPT.relative_to(report.ROOT)
-    return [(f"{folder}/{KIND}-{plot.key}.png", plot.text) for plot in drawn if plot.key in IN_README]
+    folder = f"../{report.KEPT.relative_to(report.ROOT)}"
+    return [(f"{folder}/{KIND}-{plot.key}.png", plot.text) for plot in drawn if plot.key in ON_THE_PAGE]

@@ -1,10 +1,10 @@
 """`make bench-peers`: tidelog, Kafka and plain Delta side by side on this machine. BENCH_ARGS:
 
 --only CASE          one case (may be repeated)
---quick              small sizes, a few minutes; for a look, not for the README
+--quick              small sizes, a few minutes; for a look, not for the docs
 --minutes M          when to give up (default: 40)
 --work FOLDER        where to work, on the disk to measure (default: the system's own place for temporary files)
---readme             measure nothing: keep the newest whole results and write the README's block from them
+--docs               measure nothing: keep the newest whole results, and write the tables of docs/speed.md and README.md
 --compare OLD [NEW]  measure nothing: what regressed from one results file to another (default: the newest whole ones)
 """
 
@@ -45,8 +45,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda got, _: sys.exit(128 + got))
     try:
-        if arguments.readme:
-            print(publish.keep_and_write_readme())
+        if arguments.docs:
+            print(publish.keep_and_write_docs())
             return 0
         if arguments.compare:
             old, new = (*arguments.compare, report.FRESH / f"{KIND}.json")[:2]
@@ -65,7 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--minutes", type=float, default=40.0, help="when to give up (default: 40)")
     parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
-    parser.add_argument("--readme", action="store_true", help="write the README's block from the newest whole results")
+    parser.add_argument("--docs", action="store_true", help="write the docs from the newest whole results")
     parser.add_argument("--compare", nargs="+", type=Path, metavar="FILE", help="what regressed: OLD [NEW]")
     arguments = parser.parse_args()
     if arguments.compare and len(arguments.compare) > 2:

@@ -1,4 +1,4 @@
-"""The table side by side: for a terminal, for the README, and as cells for the page."""
+"""The table side by side: for a terminal, for docs/speed.md, a few lines for README.md, and as cells for the page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +14,27 @@ PEERS = ("kafka", "delta")
 # What a reader must know beyond the machine's own line.
 _VERSIONS = {"delta-spark": "Delta", "kafka": "Kafka", "confluent-kafka": "confluent-kafka"}
 _KEPT = (
-    "[peers.json](benchmarks/results/peers.json); with the growths and all plots on a page: "
-    "[peers.html](benchmarks/results/peers.html)"
+    "[peers.json](../benchmarks/results/peers.json); with the growths and all plots on a page: "
+    "[peers.html](../benchmarks/results/peers.html)"
+)
+# What README.md compares: differences that are no figures, and the lines of these names.
+_DIFFERENCES = (
+    ("what has to run", "nothing", "brokers", "nothing"),
+    ("offsets, consumer groups, transactions over topics", "yes", "yes", "no"),
+    ("SQL, pandas, time travel over the records", "yes", "after a copy", "yes"),
+    ("clients", "Python, Spark", "every language", "readers and writers of Delta"),
+)
+_SUMMARY = (
+    "Spark batch write",
+    "Spark batch read",
+    "Spark streaming aggregation",
+    "Python produce",
+    "Python consume",
+    "Bytes on disk, flights",
+    "Micro-batch latency, Kafka fetch.max.wait.ms=10, p50",
+    "Client latency, p50",
+    "Small appends",
+    "Open after 100,000 appends",
 )
 _WIDE = 200  # characters of the table in a file
 _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
@@ -111,7 +130,7 @@ def _console() -> Console:
 
 
 def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
-    """The README's block; `figures` are (path, alternative text) of the plots in it. The growths are the page's."""
+    """The block of docs/speed.md; `figures` are (path, alternative text) of its plots. The growths are the page's."""
     shown = [line for line in lines(results) if line.own is not None and line.own.at is None]
     found = ["| | tidelog | Kafka | Delta | to Kafka | to Delta |", "|---|---|---|---|---|---|"]
     for line in shown:
@@ -122,6 +141,24 @@ def markdown(results: Results, figures: Sequence[tuple[str, str]] = ()) -> str:
     found += [f"\n![{text}]({path})" for path, text in figures]
     found += ["", f"Measured on {results.at[:10]}: {setting(results)}. All figures, each round's too: {_KEPT}."]
     return "\n".join(found)
+
+
+def summary(results: Results) -> str:
+    """README.md's table: differences in words, then a few lines of the full table, each with its best figure bold."""
+    found = ["| | tidelog | Kafka | Delta alone |", "|---|---|---|---|"]
+    found += [f"| {' | '.join(cells)} |" for cells in _DIFFERENCES]
+    by_name = {line.what: line for line in lines(results)}
+    found += [f"| {line.what} | {' | '.join(_best_bold(line))} |" for line in map(by_name.get, _SUMMARY) if line]
+    return "\n".join([*found, "", f"Measured on {results.at[:10]}: {setting(results)}."])
+
+
+def _best_bold(line: Line) -> list[str]:
+    medians = [measure.median for measure in line.measures.values() if measure]
+    best = max(medians) if line.better == "higher" else min(medians)
+    return [
+        f"**{_median(measure)}**" if measure and measure.median == best else _median(measure)
+        for measure in (line.measures[family] for family in FAMILIES)
+    ]
 
 
 def standings(results: Results) -> dict[str, dict[str, list[str]]]:

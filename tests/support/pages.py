@@ -25,11 +25,11 @@ SHELLS = ("sh", "bash")
 NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "make demo"): "the demo's own tests run it, and `make test` runs this one",
     ("README.md", "make dist"): "the tests of the distributions build and install them",
-    ("README.md", "make bench-peers"): "takes half an hour, and fetches Kafka",
-    ("README.md", "*/5 * * * *"): "a line of a crontab",
-    ("README.md", "*/15 * * * *"): "a line of a crontab",
-    ("README.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
-    ("README.md", "SparkSubmitOperator("): "needs Airflow",
+    ("docs/clusters.md", "*/15 * * * *"): "a line of a crontab",
+    ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
+    ("docs/clusters.md", "SparkSubmitOperator("): "needs Airflow",
+    ("docs/maintenance.md", "*/5 * * * *"): "a line of a crontab",
+    ("docs/speed.md", "make bench-peers"): "takes half an hour, and fetches Kafka",
     ("docs/format.md", "SELECT `group`"): "the group log's contract tests run it over a table of groups",
 }
 

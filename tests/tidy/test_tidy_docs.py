@@ -6,7 +6,16 @@ import re
 from pathlib import PurePosixPath
 
 import pytest
-from tidy_docs import CONFIGURATION, WAITING, configuration_page, constants, json_examples, undocumented, unnamed
+from tidy_docs import (
+    CONFIGURATION,
+    WAITING,
+    configuration_tables,
+    constants,
+    json_examples,
+    undocumented,
+    unnamed,
+    with_tables,
+)
 from tidy_repository import ROOT, package_sources, texts
 
 from tidelog.groups.store.rows import KIND
@@ -27,6 +36,7 @@ FORMAT = (ROOT / "docs/format.md").read_text(encoding="utf-8")
 EXAMPLES = dict(json_examples(FORMAT))
 ENTRIES = sorted(name for name in EXAMPLES if layout.version_of(name) is not None)
 DOCUMENTS = sorted(path for path in texts() if path.endswith(".md"))
+DECISIONS = [path for path in DOCUMENTS if re.match(r"decisions/\d", path)]
 
 
 def entry_bytes(name):
@@ -99,9 +109,10 @@ def test_every_rule_has_its_own_number_and_its_failure():
 # --- docs/configuration.md ---------------------------------------------------------------------------------
 
 
-def test_the_page_of_keys_is_up_to_date():
+def test_the_tables_of_keys_are_up_to_date():
     page = (ROOT / CONFIGURATION).read_text(encoding="utf-8")
-    assert page == configuration_page(), f"run .venv/bin/python tests/tidy/tidy_docs.py to write {CONFIGURATION}"
+    wanted = with_tables(page, configuration_tables())
+    assert page == wanted, f"run .venv/bin/python tests/tidy/tidy_docs.py to write {CONFIGURATION}"
 
 
 @pytest.mark.parametrize("settings", [TopicConfig, LakeConfig])
@@ -144,8 +155,14 @@ def test_links_inside_the_repository_lead_somewhere(path):
 
 
 def test_decisions_are_numbered_without_a_gap():
-    pages = [PurePosixPath(path).name for path in DOCUMENTS if path.startswith("decisions/")]
-    assert [int(name[:4]) for name in pages if name[:4].isdigit()] == list(range(1, len(pages) + 1))
+    assert [int(PurePosixPath(path).name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+def test_the_list_of_decisions_has_every_title_and_the_site_every_page():
+    listed = re.findall(r"^(\d+)\. \[(.*)\]\((.*)\)$", texts()["decisions/README.md"], re.MULTILINE)
+    titles = [texts()[path].splitlines()[0].removeprefix("# ") for path in DECISIONS]
+    assert [(f"{number}. {title}", f"decisions/{link}") for number, title, link in listed] == [*zip(titles, DECISIONS)]
+    assert re.findall(r"^ +- (decisions/\d.*)$", texts()["mkdocs.yml"], re.MULTILINE) == DECISIONS
 
 
 # --- the rules themselves ----------------------------------------------------------------------------------
@@ -160,6 +177,13 @@ def test_objects_one_after_another_are_read():
     assert json_examples('```json x.json\n{"a": 1}\n{"b": {\n  "c": 2\n}}\n```') == [
         ("x.json", [{"a": 1}, {"b": {"c": 2}}])
     ]
+
+
+def test_a_table_takes_its_place_and_needs_one():
+    page = "a\n\n<!-- table: keys -->\n\nold\n\n<!-- end of table -->\n\nb\n"
+    assert with_tables(page, {"keys": "new"}) == page.replace("old", "new")
+    with pytest.raises(ValueError, match="no mark for"):
+        with_tables("no marks", {"keys": "new"})
 
 
 def test_a_name_that_is_not_there_is_found():

@@ -1,4 +1,4 @@
-"""The README's speeds: a whole run, and the cases that were measured again since."""
+"""The speeds of docs/speed.md: a whole run, and the cases that were measured again since."""
 
 from typing import Any
 

@@ -115,7 +115,7 @@ def test_the_same_results_make_the_same_page() -> None:
     assert page.html(results(demands=DEMANDS), plots.plots(results(demands=DEMANDS))) == PAGE
 
 
-def test_plots_are_pictures_that_a_readme_can_hold(tmp_path: Path) -> None:
+def test_plots_are_pictures_that_a_page_can_hold(tmp_path: Path) -> None:
     for before in ("peers-times.png", "peers-partial-bytes.png"):
         (tmp_path / before).write_bytes(b"")
     publish.draw(results(), tmp_path)
@@ -134,19 +134,24 @@ def test_a_run_of_one_case_is_drawn_as_far_as_it_goes(tmp_path: Path) -> None:
     assert publish.draw(results([]), tmp_path) == []
 
 
-def test_the_readme_is_written_from_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme, fresh, kept = tmp_path / "README.md", tmp_path / "artifacts", tmp_path / "benchmarks" / "results"
-    for attribute, value in (("ROOT", tmp_path), ("README", readme), ("FRESH", fresh), ("KEPT", kept)):
+def test_the_docs_are_written_from_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme, speed = tmp_path / "README.md", tmp_path / "docs" / "speed.md"
+    fresh, kept = tmp_path / "artifacts", tmp_path / "benchmarks" / "results"
+    places = {"ROOT": tmp_path, "README": readme, "SPEED": speed, "FRESH": fresh, "KEPT": kept}
+    for attribute, value in places.items():
         monkeypatch.setattr(report, attribute, value)
-    readme.write_text("<!-- peers:begin -->\n<!-- peers:end -->\n")
+    speed.parent.mkdir()
+    for one in (readme, speed):
+        one.write_text("<!-- peers:begin -->\n<!-- peers:end -->\n")
     with pytest.raises(SystemExit, match="no whole results"):
-        publish.keep_and_write_readme()
+        publish.keep_and_write_docs()
     results(MEASURES[:6]).write(fresh / "peers.json")
-    publish.keep_and_write_readme()
-    written = readme.read_text()
-    shown = re.findall(r"\]\((benchmarks/[^)]*)\)", written)
+    publish.keep_and_write_docs()
+    written = [one.read_text() for one in (readme, speed)]
+    assert "**1.30 M records/s**" in written[0]
+    shown = re.findall(r"\]\((\.\./benchmarks/[^)]*)\)", written[1])
     assert len(shown) == 4
-    assert all((tmp_path / path).exists() for path in shown)
+    assert all((speed.parent / path).exists() for path in shown)
     (fresh / "peers.json").unlink()
-    publish.keep_and_write_readme()
-    assert readme.read_text() == written
+    publish.keep_and_write_docs()
+    assert [one.read_text() for one in (readme, speed)] == written

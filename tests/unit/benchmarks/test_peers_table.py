@@ -1,4 +1,4 @@
-"""Side by side: the table for people, and the README's block."""
+"""Side by side: the table for people, and the blocks of docs/speed.md and README.md."""
 
 import io
 from pathlib import Path
@@ -8,7 +8,7 @@ import report
 from measures import Demand
 from rich.console import Console
 from support.peers import results
-from table import amount, markdown, sentences, show, spread, times
+from table import amount, markdown, sentences, show, spread, summary, times
 
 DEMANDS = (
     Demand("spark batch write", "throughput", "tidelog", "kafka", "twice as fast", at_least=2),
@@ -25,13 +25,25 @@ BLOCK = """\
 """
 
 
-def test_the_block_of_the_readme() -> None:
+def test_the_block_of_the_page_of_speeds() -> None:
     block = markdown(results(demands=DEMANDS), [("a/b.png", "what it shows")])
     assert block.startswith(BLOCK)
     assert "\n![what it shows](a/b.png)\n" in block
-    assert block.endswith("[peers.html](benchmarks/results/peers.html).")
+    assert block.endswith("[peers.html](../benchmarks/results/peers.html).")
     assert "Measured on 2026-01-02: 2 cores (a processor), 16 GiB, ext4, Python 3.11.7, Spark 4.2.0, " in block
     assert "Delta 4.4.0, Kafka 4.1.2." in block
+
+
+def test_the_readme_has_differences_and_few_lines_with_the_best_in_bold() -> None:
+    head, *rows, _, footer = summary(results()).splitlines()
+    assert head == "| | tidelog | Kafka | Delta alone |"
+    assert rows[-3:] == [
+        "| Spark batch write | **1.30 M records/s** | 600 k records/s | 1.25 M records/s |",
+        "| Bytes on disk, flights | **35.5 B** | 37.0 B | 42.0 B |",
+        "| Client latency, p50 | 4.10 ms | **2.00 ms** |  |",
+    ]
+    assert "| what has to run | nothing | brokers | nothing |" in rows
+    assert footer.startswith("Measured on 2026-01-02: 2 cores (a processor), ")
 
 
 def test_the_words_say_first_where_the_others_are_ahead() -> None:
@@ -84,25 +96,21 @@ def test_ratios_and_spreads() -> None:
     assert spread(results().measures[6]) == ""
 
 
-def test_a_block_is_put_between_its_own_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    readme = tmp_path / "README.md"
-    monkeypatch.setattr(report, "README", readme)
-    readme.write_text(
+def test_a_block_is_put_between_its_own_marks(tmp_path: Path) -> None:
+    page = tmp_path / "speed.md"
+    page.write_text(
         "a\n<!-- bench:begin -->\nx\n<!-- bench:end -->\n<!-- peers:begin -->\nold\n<!-- peers:end -->\nb\n"
     )
-    report.write_block("peers", "new")
-    assert readme.read_text() == (
+    report.write_block(page, "peers", "new")
+    assert page.read_text() == (
         "a\n<!-- bench:begin -->\nx\n<!-- bench:end -->\n<!-- peers:begin -->\nnew\n<!-- peers:end -->\nb\n"
     )
 
 
 @pytest.mark.parametrize("text", ["", "<!-- peers:end --><!-- peers:begin -->", "<!-- peers:begin -->" * 2])
-def test_a_readme_without_the_marks_is_left_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    readme = tmp_path / "README.md"
-    monkeypatch.setattr(report, "README", readme)
-    readme.write_text(text)
+def test_a_page_without_the_marks_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    page = tmp_path / "speed.md"
+    page.write_text(text)
     with pytest.raises(SystemExit, match="has no block"):
-        report.write_block("peers", "new")
-    assert readme.read_text() == text
+        report.write_block(page, "peers", "new")
+    assert page.read_text() == text
