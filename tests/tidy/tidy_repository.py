@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tidy_source import Source, parse
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTSIDE_THE_PACKAGE = ("tests", "benchmarks")
+OUTSIDE_THE_PACKAGE = ("tests", "benchmarks", "docs")
 
 
 @cache

@@ -1,9 +1,9 @@
-"""What the README says is there: its options, links, targets of make; what stands where."""
+"""What README.md and the pages of docs/ say is there: options, targets of make; what stands where, and how long it is."""
 
 import re
 
 import pytest
-from support.pages import ROOT, blocks, text_of
+from support.pages import PAGES, ROOT, blocks, text_of
 
 from tidelog.log.spark_options import SINK_OPTIONS, SOURCE_OPTIONS
 
@@ -11,41 +11,48 @@ TEXT = text_of("README.md")
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
-def table(heading: str) -> list[str]:
-    """The names in the first column of the table with this heading."""
-    rows = TEXT[TEXT.index(heading) :].split("\n\n")[0].splitlines()[2:]
+def table(page: str, heading: str) -> list[str]:
+    """The names in the first column of the page's table with this heading."""
+    rows = page[page.index(heading) :].split("\n\n")[0].splitlines()[2:]
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
 
 
-def test_two_commands_begin_it() -> None:
+def test_a_newcomer_reads_it_in_five_minutes() -> None:
+    assert len(TEXT.splitlines()) <= 250
+    assert len(re.findall(r"!\[", TEXT)) == 1
+
+
+def test_two_commands_come_first_then_a_query_a_comparison_and_limits() -> None:
     first = blocks("README.md", "sh")[0].code
     assert [line.partition("  ")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
+    order = ["Two commands", "A first streaming query", "Better and worse", "Limits", "Read on"]
+    places = [TEXT.index(f"\n## {heading}") for heading in order]
+    assert places == sorted(places)
 
 
-def test_make_targets_exist() -> None:
-    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", TEXT, re.MULTILINE))
-    assert {"demo", "test", "setup", "bench"} <= targets
+def test_the_first_query_fits_a_screen() -> None:
+    assert len(blocks("README.md", "python")[0].code.splitlines()) <= 30
+
+
+def test_it_leads_to_every_page() -> None:
+    pages = [f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")]
+    assert [page for page in pages if f"({page})" not in TEXT] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_targets_exist(page: str) -> None:
+    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", text_of(page), re.MULTILINE))
     assert [name for name in targets if not re.search(rf"^{name}:", MAKEFILE, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize(("side", "known"), [("source", SOURCE_OPTIONS), ("sink", SINK_OPTIONS)])
 def test_the_tables_have_the_options_of_the_code(side: str, known: tuple[str, ...]) -> None:
-    named = {name for name in table(f"| {side}, batch and streaming") if not name.startswith(("kafka.", "TIDELOG_"))}
+    listed = table(text_of("docs/spark.md"), f"| {side}, batch and streaming")
+    named = {name for name in listed if not name.startswith(("kafka.", "TIDELOG_"))}
     assert named == {name for name in known if not name.startswith(("kafkaConsumer.", "fetchOffset."))}
 
 
-def test_links_lead_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", TEXT)
-    local = [link for link in links if not link.startswith("https://")]
-    assert {"ARCHITECTURE.md", "docs/format.md", "docs/configuration.md", "CONTRIBUTING.md"} <= set(local)
-    assert [link for link in local if not (ROOT / link).exists()] == []
-
-
-def test_limits_come_before_features_and_the_figures_have_their_place() -> None:
-    assert TEXT.index("\n## Limits") < TEXT.index("\n## Install") < TEXT.index("\n## A first streaming query")
-    marks = [f"<!-- {name}:{end} -->" for name in ("bench", "peers") for end in ("begin", "end")]
-    assert [TEXT.count(mark) for mark in marks] == [1, 1, 1, 1]
-
-
-def test_the_first_query_fits_a_screen() -> None:
-    assert len(blocks("README.md", "python")[0].code.splitlines()) <= 30
+@pytest.mark.parametrize(("page", "names"), [("README.md", ["peers"]), ("docs/speed.md", ["bench", "peers"])])
+def test_the_figures_have_their_places(page: str, names: list[str]) -> None:
+    marks = re.findall(r"^<!-- (\w+:\w+) -->$", text_of(page), re.MULTILINE)
+    assert marks == [f"{name}:{end}" for name in names for end in ("begin", "end")]
