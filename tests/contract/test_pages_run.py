@@ -9,7 +9,9 @@ from support.submitting import environment
 from tidelog.log.lake import Lake
 
 RUN = [page for page in PAGES if programs(page) and not needs_spark(page)]
-PRINTS = {"docs/clients.md": "tea 12\n100 100\n['audited', 'clicks', 'refunds', 'sales', 'stock']\n[('sales', 0, 100)]\n"}
+PRINTS = {
+    "docs/clients.md": "tea 12\n100 100\n['audited', 'clicks', 'refunds', 'sales', 'stock']\n[('sales', 0, 100)]\n"
+}
 
 
 @pytest.mark.parametrize("page", RUN)

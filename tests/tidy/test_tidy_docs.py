@@ -161,7 +161,9 @@ def test_decisions_are_numbered_without_a_gap():
 def test_the_list_of_decisions_has_every_title_and_the_site_every_page():
     listed = re.findall(r"^(\d+)\. \[(.*)\]\((.*)\)$", texts()["decisions/README.md"], re.MULTILINE)
     titles = [texts()[path].splitlines()[0].removeprefix("# ") for path in DECISIONS]
-    assert [(f"{number}. {title}", f"decisions/{link}") for number, title, link in listed] == [*zip(titles, DECISIONS)]
+    assert [(f"{number}. {title}", f"decisions/{link}") for number, title, link in listed] == [
+        *zip(titles, DECISIONS, strict=True)
+    ]
     assert re.findall(r"^ +- (decisions/\d.*)$", texts()["mkdocs.yml"], re.MULTILINE) == DECISIONS
 
 

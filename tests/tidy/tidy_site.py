@@ -1,4 +1,4 @@
-"""What the built site of documentation must keep: pages ask no other host for anything, and their links lead somewhere."""
+"""What the site of documentation must keep: pages ask no other host for anything, and their links lead somewhere."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,10 @@ from posixpath import dirname, join, normpath
 from urllib.parse import unquote, urlsplit
 
 # Attributes that a browser fetches by itself; a link of <a> it follows only when a person clicks.
-_FETCHED = {("link", "href"), *((tag, "src") for tag in ("script", "img", "iframe", "source", "video", "audio", "embed"))}
+_FETCHED = {
+    ("link", "href"),
+    *((tag, "src") for tag in ("script", "img", "iframe", "source", "video", "audio", "embed")),
+}
 _STYLE = re.compile(r"url\(\s*['\"]?([^'\")]+)|@import\s+['\"]([^'\"]+)")
 
 

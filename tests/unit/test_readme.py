@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ say is there: options, targets of make; what stands where, and how long it is."""
+"""What README.md and the pages of docs/ say is there: options, targets of make; their order and length."""
 
 import re
 
