@@ -73,17 +73,13 @@ def mutual_folders(sources: Iterable[Source]) -> list[tuple[str, str]]:
     """Pairs of folders whose modules import each other. Re-exports of an `__init__.py` don't count."""
     by_module = {source.module: source for source in sources}
     known = {
-        (_folder(source), _folder(by_module[module]))
+        (source.folder, by_module[module].folder)
         for source in by_module.values()
         if not source.is_package
-        for module in _modules(source, by_module)
+        for module in modules_of(source, by_module)
         if not by_module[module].is_package
     }
     return sorted((a, b) for a, b in known if a < b and (b, a) in known)
-
-
-def _folder(source: Source) -> str:
-    return source.path.rpartition("/")[0]
 
 
 def bare_folder_imports(source: Source, folders: Collection[str]) -> Iterator[tuple[int, str]]:
@@ -96,7 +92,7 @@ def bare_folder_imports(source: Source, folders: Collection[str]) -> Iterator[tu
 def import_cycle(sources: Iterable[Source]) -> list[str]:
     """Modules that import each other in a circle, the first also last; [] when there is none."""
     by_module = {source.module: source for source in sources}
-    graph = {module: set(_modules(source, by_module)) for module, source in by_module.items()}
+    graph = {module: set(modules_of(source, by_module)) for module, source in by_module.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -104,7 +100,8 @@ def import_cycle(sources: Iterable[Source]) -> list[str]:
     return []
 
 
-def _modules(source: Source, known: Mapping[str, Source]) -> Iterator[str]:
+def modules_of(source: Source, known: Mapping[str, Source]) -> Iterator[str]:
+    """The known modules that a file imports, whole or names of them."""
     for _, name in imports(source):
         while name and name not in known:
             name = name.rpartition(".")[0]

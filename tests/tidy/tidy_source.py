@@ -15,6 +15,10 @@ class Source:
     tree: ast.Module
 
     @property
+    def folder(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
     def is_package(self) -> bool:
         return self.path.rpartition("/")[2] == "__init__.py"
 

@@ -1,0 +1,92 @@
+"""Rules of the product as a whole: modules that are too small to be one, and class names that mean two things."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from tidy_imports import modules_of
+from tidy_source import Source
+
+SMALL_MODULE_LINES = 60
+UNDECIDED = "undecided"
+
+# Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
+SMALL_MODULES: Mapping[str, str] = {
+    # groups
+    "groups/assignors/sticky.py": UNDECIDED,
+    "groups/assignors/sticky_equal.py": UNDECIDED,
+    # check
+    "platform/check/transactions.py": UNDECIDED,
+    # cli
+    "platform/cli/check/store_views.py": UNDECIDED,
+    "platform/cli/consume/options.py": UNDECIDED,
+    "platform/cli/demo/next_steps.py": UNDECIDED,
+    "platform/cli/demo/tables.py": UNDECIDED,
+    "platform/cli/forget_command.py": UNDECIDED,
+    "platform/cli/maintain_command.py": UNDECIDED,
+    # clients
+    "platform/clients/producer/sequences.py": UNDECIDED,
+    "platform/clients/settings/statistics_keys.py": UNDECIDED,
+    "platform/clients/settings/transactions.py": UNDECIDED,
+    # log
+    "platform/log/door/attachments.py": UNDECIDED,
+    "platform/log/storage/file_systems.py": UNDECIDED,
+    "platform/log/storage/objects_credentials.py": UNDECIDED,
+    "platform/log/storage/opening.py": UNDECIDED,
+    # spark, sinks
+    "platform/spark/installed.py": UNDECIDED,
+    "sinks/columns.py": UNDECIDED,
+    "sinks/partitioner.py": UNDECIDED,
+    # names that users import
+    "platform/tidelog/deserializing_consumer.py": "confluent-kafka has a module of this name, which programs import",
+    "platform/tidelog/error.py": "confluent-kafka has a module of this name, which programs import",
+    "platform/tidelog/serialization.py": "confluent-kafka has a module of this name, which programs import",
+    "platform/tidelog/serializing_producer.py": "confluent-kafka has a module of this name, which programs import",
+}
+
+# Class names that several modules define at their top, and why.
+REPEATED_CLASSES: Mapping[str, str] = {
+    "ConsumerStatistics": UNDECIDED,
+    "Forgotten": UNDECIDED,
+    "TopicDescription": UNDECIDED,
+    "TopicPartition": UNDECIDED,
+    **dict.fromkeys(
+        (
+            "Address", "Answer", "Assignment", "Batch", "Choice", "Codec", "CompactionPlan", "Failed", "Group", "Key",
+            "Kind", "Moved", "Part", "Patience", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
+            "Reached", "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
+            "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
+            "_Waiting", "_Writer",
+        ),
+        UNDECIDED,
+    ),
+}  # fmt: skip
+
+
+def small_modules(sources: Iterable[Source]) -> list[str]:
+    """Paths of modules below 60 lines of which one module, of the same folder, is the only importer.
+
+    Such a module is a part of its importer, unless it holds an idea of its own: then a reason says which.
+    """
+    by_module = {source.module: source for source in sources}
+    importers: dict[str, set[str]] = defaultdict(set)
+    for importer in by_module.values():
+        for module in modules_of(importer, by_module):
+            importers[module] |= {importer.module} - {module}
+    return sorted(
+        source.path
+        for module, source in by_module.items()
+        if len(source.text.splitlines()) < SMALL_MODULE_LINES and not source.is_package
+        if {by_module[name].folder for name in importers[module]} == {source.folder}
+        if len(importers[module]) == 1
+    )
+
+
+def repeated_classes(sources: Iterable[Source]) -> dict[str, list[str]]:
+    """Names of top-level classes that several modules define, each with the modules' paths."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for source in sources:
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(source.path)
+    return {name: sorted(paths) for name, paths in sorted(places.items()) if len(paths) > 1}
