@@ -4,19 +4,14 @@
 """
 
 import sys
-from collections.abc import Sequence
+from functools import partial
 
+from tidelog.commands.failures import exit_code_of
 from tidelog.commands.maintain_options import Part
 from tidelog.jobs.maintenance_job import maintenance_job
-from tidelog.jobs.programs import run_job
 
 app = maintenance_job("compaction", __doc__.partition("\n")[0], [Part.COMPACT])
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out the command line; its exit code."""
-    return run_job(app, arguments)
-
+main = partial(exit_code_of, app, "compaction")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -3,10 +3,14 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
+
+import typer
 
 from tidelog.commands.failures import UsageProblemError
 from tidelog.jobs.transfer.options import quoted
 
+FORM = "What keys and values become"
 # Formats that take keys and values as bytes; every other gets text unless it is told otherwise.
 BYTE_FORMATS = ("kafka", "tidelog")
 _COORDINATES = ("topic", "partition", "offset", "timestamp")
@@ -34,15 +38,35 @@ class BadJson(StrEnum):
     NULL = "null"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Forms:
     """What the options say of keys and values; None where they don't. `schema` is DDL, for values as JSON."""
 
-    key: KeyForm | None = None
-    value: ValueForm | None = None
-    schema: str | None = None
-    bad_json: BadJson = BadJson.FAIL
-    headers: bool = False
+    key: Annotated[
+        KeyForm | None,
+        typer.Option("--key-as", help="string unless given; binary for Kafka and topics.", rich_help_panel=FORM),
+    ] = None
+    value: Annotated[
+        ValueForm | None,
+        typer.Option(
+            "--value-as",
+            help="string unless given, binary for Kafka and topics; json: the columns of --schema.",
+            rich_help_panel=FORM,
+        ),
+    ] = None
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            "--schema", metavar="DDL", help="What is in JSON values: 'id long, city string'.", rich_help_panel=FORM
+        ),
+    ] = None
+    bad_json: Annotated[
+        BadJson,
+        typer.Option(
+            "--on-bad-json", help="What a value does that is no JSON: end the job, or be null.", rich_help_panel=FORM
+        ),
+    ] = BadJson.FAIL
+    headers: Annotated[bool, typer.Option("--headers", help="A column of headers, too.", rich_help_panel=FORM)] = False
 
 
 def check_forms(target: str, forms: Forms, selected: bool) -> None:

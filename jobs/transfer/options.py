@@ -23,96 +23,6 @@ _INTERVAL = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _RUN = re.compile(r"(.+):(\d{1,18})")
 
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option",
-        "-o",
-        metavar="KEY=VALUE",
-        help="An option of the other system's connector, as Spark has it. Repeatable.",
-        show_default=False,
-    ),
-]
-TidelogOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tidelog-option",
-        metavar="KEY=VALUE",
-        help="An option of format('tidelog'), as README lists them. Repeatable.",
-        rich_help_panel=MORE,
-        show_default=False,
-    ),
-]
-Select = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--select",
-        metavar="SQL",
-        help="A column to take: a name, or 'EXPRESSION AS NAME'. Repeatable; all unless given.",
-        rich_help_panel=SHAPE,
-        show_default=False,
-    ),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--where", metavar="SQL", help="Which rows to take, such as \"country = 'NO'\".", rich_help_panel=SHAPE
-    ),
-]
-Once = Annotated[
-    bool, typer.Option("--once", help="One batch of what is there now (the default).", rich_help_panel=WHEN)
-]
-AvailableNow = Annotated[
-    bool,
-    typer.Option(
-        "--available-now",
-        help="What came since the last run with this --checkpoint, then end: for cron.",
-        rich_help_panel=WHEN,
-    ),
-]
-Stream = Annotated[bool, typer.Option("--stream", help="Go on until it is stopped.", rich_help_panel=WHEN)]
-Every = Annotated[
-    str | None,
-    typer.Option(
-        "--every",
-        metavar="TIME",
-        help="With --stream: how often to look for more, such as 10s, 5m or 1h; as fast as it goes unless given.",
-        rich_help_panel=WHEN,
-    ),
-]
-Checkpoint = Annotated[
-    str | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="DIR",
-        help="Where --available-now and --stream keep how far they are: a folder of this job's own. With the same one"
-        " the job goes on where it was, even after it was killed.",
-        rich_help_panel=WHEN,
-    ),
-]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run",
-        metavar="NAME:NUMBER",
-        help="With --once: what was written under this name with this number, or a higher one, is not written again."
-        " For schedulers that repeat a run: the number is the run's time in seconds, say.",
-        rich_help_panel=WHEN,
-    ),
-]
-Packages = Annotated[
-    str | None,
-    typer.Option(
-        "--packages",
-        metavar="COORDINATES",
-        help="Connectors to fetch from Maven, with commas between them; spark-submit has the same option.",
-        rich_help_panel=MORE,
-    ),
-]
-Quiet = Annotated[
-    bool, typer.Option("-q", "--quiet", help="No word on stderr about each batch of a stream.", rich_help_panel=MORE)
-]
-
 
 class Mode(StrEnum):
     """When a job runs."""
@@ -145,32 +55,134 @@ class When:
         return self.mode is not Mode.ONCE
 
 
-def parse_when(
-    *, once: bool, available_now: bool, stream: bool, every: str | None, checkpoint: str | None, run: str | None
-) -> When:
-    """When a job runs, by its options. Raises `UsageProblemError`."""
-    asked = [mode for mode, on in zip(Mode, (once, available_now, stream), strict=True) if on]
-    if len(asked) > 1:
-        raise UsageProblemError(
-            f"Options {' and '.join(f'--{mode}' for mode in asked)} exclude each other: a job runs in one way."
-            " Keep one."
+@dataclass(frozen=True, kw_only=True)
+class TransferOptions:
+    """The options that ingest and export share."""
+
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="KEY=VALUE",
+            help="An option of the other system's connector, as Spark has it. Repeatable.",
+            show_default=False,
+        ),
+    ] = None
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--select",
+            metavar="SQL",
+            help="A column to take: a name, or 'EXPRESSION AS NAME'. Repeatable; all unless given.",
+            rich_help_panel=SHAPE,
+            show_default=False,
+        ),
+    ] = None
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="SQL", help="Which rows to take, such as \"country = 'NO'\".", rich_help_panel=SHAPE
+        ),
+    ] = None
+    once: Annotated[
+        bool, typer.Option("--once", help="One batch of what is there now (the default).", rich_help_panel=WHEN)
+    ] = False
+    available_now: Annotated[
+        bool,
+        typer.Option(
+            "--available-now",
+            help="What came since the last run with this --checkpoint, then end: for cron.",
+            rich_help_panel=WHEN,
+        ),
+    ] = False
+    stream: Annotated[bool, typer.Option("--stream", help="Go on until it is stopped.", rich_help_panel=WHEN)] = False
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="TIME",
+            help="With --stream: how often to look for more, such as 10s, 5m or 1h; as fast as it goes unless given.",
+            rich_help_panel=WHEN,
+        ),
+    ] = None
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            metavar="DIR",
+            help="Where --available-now and --stream keep how far they are: a folder of this job's own. With the same"
+            " one the job goes on where it was, even after it was killed.",
+            rich_help_panel=WHEN,
+        ),
+    ] = None
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="NAME:NUMBER",
+            help="With --once: what was written under this name with this number, or a higher one, is not written"
+            " again. For schedulers that repeat a run: the number is the run's time in seconds, say.",
+            rich_help_panel=WHEN,
+        ),
+    ] = None
+    tidelog_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tidelog-option",
+            metavar="KEY=VALUE",
+            help="An option of format('tidelog'), as README lists them. Repeatable.",
+            rich_help_panel=MORE,
+            show_default=False,
+        ),
+    ] = None
+    packages: Annotated[
+        str | None,
+        typer.Option(
+            "--packages",
+            metavar="COORDINATES",
+            help="Connectors to fetch from Maven, with commas between them; spark-submit has the same option.",
+            rich_help_panel=MORE,
+        ),
+    ] = None
+    quiet: Annotated[
+        bool,
+        typer.Option("-q", "--quiet", help="No word on stderr about each batch of a stream.", rich_help_panel=MORE),
+    ] = False
+
+    @property
+    def package_list(self) -> tuple[str, ...]:
+        """Maven coordinates of connectors."""
+        return tuple(part.strip() for part in (self.packages or "").split(",") if part.strip())
+
+    def when(self) -> When:
+        """When the job runs. Raises `UsageProblemError`."""
+        asked = [mode for mode, on in zip(Mode, (self.once, self.available_now, self.stream), strict=True) if on]
+        if len(asked) > 1:
+            raise UsageProblemError(
+                f"Options {' and '.join(f'--{mode}' for mode in asked)} exclude each other: a job runs in one way."
+                " Keep one."
+            )
+        mode = asked[0] if asked else Mode.ONCE
+        if self.every is not None and mode is not Mode.STREAM:
+            raise UsageProblemError(
+                "--every says how often --stream looks for more. Add --stream, or leave --every out."
+            )
+        if mode is Mode.ONCE and self.checkpoint is not None:
+            raise UsageProblemError(
+                "--checkpoint keeps how far a stream is, and a batch is none: it takes everything each time. Add"
+                " --available-now to take only what came since the last run, or --stream, or leave --checkpoint out."
+            )
+        if mode is not Mode.ONCE and not (self.checkpoint or "").strip():
+            raise UsageProblemError(
+                f"--{mode} needs --checkpoint: without it, a job that is started again begins anew and repeats"
+                " everything. Give a folder of this job's own, such as --checkpoint ./checkpoints/orders."
+            )
+        if mode is not Mode.ONCE and self.run is not None:
+            raise UsageProblemError("--run marks a batch; a stream's checkpoint does that by itself. Leave --run out.")
+        return When(
+            mode, self.checkpoint or "", None if self.every is None else interval_ms(self.every), parse_run(self.run)
         )
-    mode = asked[0] if asked else Mode.ONCE
-    if every is not None and mode is not Mode.STREAM:
-        raise UsageProblemError("--every says how often --stream looks for more. Add --stream, or leave --every out.")
-    if mode is Mode.ONCE and checkpoint is not None:
-        raise UsageProblemError(
-            "--checkpoint keeps how far a stream is, and a batch is none: it takes everything each time. Add"
-            " --available-now to take only what came since the last run, or --stream, or leave --checkpoint out."
-        )
-    if mode is not Mode.ONCE and not (checkpoint or "").strip():
-        raise UsageProblemError(
-            f"--{mode} needs --checkpoint: without it, a job that is started again begins anew and repeats everything."
-            " Give a folder of this job's own, such as --checkpoint ./checkpoints/orders."
-        )
-    if mode is not Mode.ONCE and run is not None:
-        raise UsageProblemError("--run marks a batch; a stream's checkpoint does that by itself. Leave --run out.")
-    return When(mode, checkpoint or "", None if every is None else interval_ms(every), parse_run(run))
 
 
 def interval_ms(text: str) -> int:
@@ -194,11 +206,6 @@ def parse_run(text: str | None) -> Run | None:
             " told from a new one. Example: --run orders:1795219200"
         )
     return Run(match.group(1), int(match.group(2)))
-
-
-def package_list(text: str | None) -> tuple[str, ...]:
-    """Coordinates divided by commas."""
-    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def with_default(options: Mapping[str, str], name: str, value: str, *instead: str) -> dict[str, str]:

@@ -4,30 +4,24 @@ from typing import Annotated
 
 import typer
 
-from tidelog.cli.topic.commands import Config, changes_of
+from tidelog.cli.topic.commands import ConfigChanges
 from tidelog.commands import views
+from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
+from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 
-lakes = typer.Typer(
-    callback=remember, no_args_is_help=True, help="Show and change a lake's configuration, the defaults of its topics."
-)
+lakes = family("Show and change a lake's configuration, the defaults of its topics.")
 
 
-@lakes.command("describe", epilog="Example: tidelog lake describe --all")
+@command(lakes, "describe", example="tidelog lake describe --all")
 def describe(
-    context: typer.Context,
+    call: Session,
     everything: Annotated[
         bool, typer.Option("--all", help="Show every configuration key in force, its source and its meaning.")
     ] = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Show a lake's address, the version of its format, the number of its topics, and its configuration."""
-    call = session(context, lake, output, debug, store)
     # The log, which a help text need not wait for.
     from tidelog.log.delta.disk_format import FORMAT_VERSION
 
@@ -46,28 +40,13 @@ def describe(
         say("Its configuration is all defaults; --all shows them.")
 
 
-@lakes.command("alter", epilog="Example: tidelog lake alter --config auto.create.topics.enable=false")
+@command(lakes, "alter", example="tidelog lake alter --config auto.create.topics.enable=false")
 def alter(
-    context: typer.Context,
-    config: Config,
-    delete_config: Annotated[
-        list[str],
-        typer.Option(
-            "--delete-config",
-            metavar="KEY",
-            help="Reset a key to its default. Repeatable.",
-            default_factory=list,
-            show_default=False,
-        ),
-    ],
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
+    call: Session,
+    config: ConfigChanges,
 ) -> None:
     """Change a lake's configuration."""
-    call = session(context, lake, output, debug, store)
-    changes = changes_of(config, delete_config)
+    changes = config.by_key()
     if not changes:
         raise UsageProblemError("Nothing to change: give --config or --delete-config.")
     with call.open_lake() as opened:

@@ -9,17 +9,16 @@ import typer
 from tidelog.cli.check.command import check
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo
-from tidelog.cli.forget_command import forget
 from tidelog.cli.group.commands import groups
 from tidelog.cli.lake_commands import lakes
-from tidelog.cli.maintain_command import maintain
+from tidelog.cli.maintenance import forget, maintain
 from tidelog.cli.perf.command import perf
 from tidelog.cli.produce.command import produce
 from tidelog.cli.topic.commands import topics
 from tidelog.cli.transaction.commands import producers, transactions
+from tidelog.commands.declare import command, flat
 from tidelog.commands.failures import EXIT_CODES, CommandGroup, exit_code_of
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
-from tidelog.commands.terminal import prose
+from tidelog.commands.options import Session
 
 app = typer.Typer(
     name="tidelog",
@@ -45,7 +44,7 @@ for _name, _command, _example in (
     ("forget", forget, "tidelog forget --topic orders --key customer-17"),
     ("demo", demo, "tidelog demo"),
 ):
-    app.command(_name, help=prose(_command.__doc__ or ""), epilog=f"Example: {_example}")(_command)
+    command(app, _name, example=_example)(_command)
 
 
 def _print_version(asked: bool) -> None:
@@ -54,19 +53,16 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
-    context: typer.Context,
-    show_version: Annotated[  # noqa: ARG001 - its callback prints
+    call: Session,
+    show_version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Topics as Delta tables: Kafka's semantics without a broker."""
-    session(context, lake, output, debug, store)
+
+
+app.callback()(flat(root))
 
 
 def run() -> None:

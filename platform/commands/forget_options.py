@@ -1,9 +1,9 @@
-"""Options of forgetting keys, of `tidelog forget` as of the job that spark-submit starts, and the keys they name."""
+"""Options of `tidelog forget` and of the job that spark-submit starts, and the keys that they name."""
 
 import base64
 import binascii
 import sys
-from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,40 +21,48 @@ class KeyEncoding(StrEnum):
     BASE64 = "base64"
 
 
-ForgetTopicsOption = Annotated[
-    list[str], typer.Option("--topic", metavar="TOPIC", help="The topic. Repeatable.", show_default=False)
-]
-KeysOption = Annotated[
-    list[str] | None, typer.Option("--key", metavar="KEY", help="A key to forget. Repeatable.", show_default=False)
-]
-KeyFileOption = Annotated[
-    str | None,
-    typer.Option("--key-file", metavar="FILE", help="Keys, one a line; '-' is standard input.", show_default=False),
-]
-KeyEncodingOption = Annotated[KeyEncoding, typer.Option("--key-encoding", help="How the keys are written.")]
-ForgetDryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say how many records would go, of which files, and change nothing.")
-]
-WaitOption = Annotated[
-    bool, typer.Option("--wait", help="Return when no file holds such a record any more, however long that takes.")
-]
+@dataclass(frozen=True, kw_only=True)
+class ForgetOptions:
+    """What a call asks for: which keys to erase from which topics."""
 
+    topics: Annotated[
+        list[str], typer.Option("--topic", metavar="TOPIC", help="The topic. Repeatable.", show_default=False)
+    ]
+    keys: Annotated[
+        list[str] | None,
+        typer.Option("--key", metavar="KEY", help="A key to forget. Repeatable.", show_default=False),
+    ] = None
+    key_file: Annotated[
+        str | None,
+        typer.Option("--key-file", metavar="FILE", help="Keys, one a line; '-' is standard input.", show_default=False),
+    ] = None
+    key_encoding: Annotated[KeyEncoding, typer.Option("--key-encoding", help="How the keys are written.")] = (
+        KeyEncoding.TEXT
+    )
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how many records would go, of which files, and change nothing.")
+    ] = False
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Return when no file holds such a record any more, however long that takes."),
+    ] = False
 
-def keys_of(keys: Sequence[str] | None, file: str | None, encoding: KeyEncoding) -> frozenset[bytes]:
-    """The keys that the options name. Raises `typer.BadParameter`, and `UsageProblemError` when there are none."""
-    found = {_decoded(key, encoding, "--key") for key in keys or ()}
-    if file is not None:
-        lines = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        for number, line in enumerate(lines.split(b"\n"), 1):
-            text = line.removesuffix(b"\r")
-            if text:
-                where = f"--key-file, line {number}"
-                found.add(text if encoding is KeyEncoding.TEXT else _decoded(_ascii(text), encoding, where))
-    if not found:
-        raise UsageProblemError(
-            "No key is given, and records without one can't be told apart. Give --key or --key-file."
-        )
-    return frozenset(found)
+    def key_bytes(self) -> frozenset[bytes]:
+        """The keys. Raises `typer.BadParameter`, and `UsageProblemError` when there are none."""
+        encoding = self.key_encoding
+        found = {_decoded(key, encoding, "--key") for key in self.keys or ()}
+        if self.key_file is not None:
+            lines = sys.stdin.buffer.read() if self.key_file == "-" else Path(self.key_file).read_bytes()
+            for number, line in enumerate(lines.split(b"\n"), 1):
+                text = line.removesuffix(b"\r")
+                if text:
+                    where = f"--key-file, line {number}"
+                    found.add(text if encoding is KeyEncoding.TEXT else _decoded(_ascii(text), encoding, where))
+        if not found:
+            raise UsageProblemError(
+                "No key is given, and records without one can't be told apart. Give --key or --key-file."
+            )
+        return frozenset(found)
 
 
 def _ascii(line: bytes) -> str:

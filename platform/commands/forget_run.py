@@ -1,11 +1,12 @@
-"""Carrying forgetting out for a command or a job, and saying which files went and which wait."""
+"""`tidelog forget`, as a command or a job: it erases keys and prints which files went and which wait."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tidelog.commands.failures import FAILED, STILL_WAITING
+from tidelog.commands.forget_options import ForgetOptions
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, number, print_json, say, size, table
 from tidelog.groups.store.group_log import GroupLog
@@ -19,38 +20,33 @@ if TYPE_CHECKING:
     from tidelog.retention.rewrites.executors import Executor
 
 
-def forget_keys(
-    call: Session,
-    lake: "Lake",
-    topics: Sequence[str],
-    keys: frozenset[bytes],
-    *,
-    dry_run: bool,
-    wait: bool,
-    executor: "Executor | None" = None,
-) -> None:
-    """Forget the keys in each topic and print the report.
+def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[Lake], Executor] | None" = None) -> None:
+    """Erase the keys from each topic and print the report.
 
-    Raises `typer.Exit` when a partition failed, and with another code when files wait that may hold such records.
+    `executor_for`: makes what reads and writes the segments of a lake; None for this process. Raises `typer.Exit` when
+    a partition failed, and with another code when files wait that may hold such records.
     """
-    for topic in topics:
-        lake.topic(topic).state()  # before anything is changed: whether they are all there
-    run_id = lake.ids.new()
-    transactions = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake)))
-    reports = [
-        forget(
-            lake,
-            topic,
-            keys,
-            executor=executor,
-            run_id=run_id,
-            dry_run=dry_run,
-            wait=wait,
-            needed=transactions.needed_files,
-            settle=transactions.settle,
-        )
-        for topic in topics
-    ]
+    keys = asked.key_bytes()
+    with call.open_lake() as lake:
+        executor = executor_for(lake) if executor_for else None
+        for topic in asked.topics:
+            lake.topic(topic).state()  # refuses a missing topic before anything is changed
+        run_id = lake.ids.new()
+        transactions = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake)))
+        reports = [
+            forget(
+                lake,
+                topic,
+                keys,
+                executor=executor,
+                run_id=run_id,
+                dry_run=asked.dry_run,
+                wait=asked.wait,
+                needed=transactions.needed_files,
+                settle=transactions.settle,
+            )
+            for topic in asked.topics
+        ]
     if call.as_json:
         print_json(_to_json(lake, run_id, reports))
     else:
@@ -58,7 +54,7 @@ def forget_keys(
             _print(report)
     if any(report.failures for report in reports):
         raise typer.Exit(FAILED)
-    if any(report.waiting for report in reports) and not dry_run:
+    if any(report.waiting for report in reports) and not asked.dry_run:
         raise typer.Exit(STILL_WAITING)
 
 

@@ -1,12 +1,13 @@
-"""Carrying maintenance out for a command or a job: once or for ever, and saying what it did."""
+"""`tidelog maintain`, as a command or a job: it maintains a lake, once or at intervals, and prints what it did."""
 
 import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
 from tidelog.commands.failures import FAILED, complain
-from tidelog.commands.maintain_options import Wanted
+from tidelog.commands.maintain_options import MaintainOptions, Part
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say, table
 from tidelog.groups.store.group_log import GroupLog
@@ -24,48 +25,49 @@ if TYPE_CHECKING:
     from tidelog.retention.rewrites.executors import Executor
 
 
-def carry_out(
+def maintain_lake(
     call: Session,
-    lake: "Lake",
-    wanted: Wanted,
-    executor: "Executor | None" = None,
-    compactor: "Compactor | None" = None,
+    asked: MaintainOptions,
+    parts: Sequence[Part] = tuple(Part),
+    on_spark: "Callable[[Lake], tuple[Executor, Compactor]] | None" = None,
 ) -> None:
-    """Maintain the lake as wanted and print each run's report.
+    """Maintain the lake and print each run's report. `parts`: those of a call without `--only`.
 
-    One run raises `typer.Exit` with the code of a failure when a part failed. A loop goes on whatever fails, and ends
-    when it is interrupted.
+    `on_spark`: makes what reads and writes a lake's segments in place of this process. One run raises `typer.Exit` with
+    the code of a failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
     """
+    every_s = asked.check()
+    with call.open_lake() as lake:
+        executor, compactor = on_spark(lake) if on_spark else (None, None)
+        groups = GroupLog(lake)
+        transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
 
-    groups = GroupLog(lake)
-    transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
+        def once() -> Report:
+            report = maintain(
+                lake,
+                only=[part.value for part in asked.only or parts],
+                topics=asked.topics or None,
+                pattern=asked.pattern,
+                now_ms=asked.now,
+                dry_run=asked.dry_run,
+                executor=executor,
+                compactor=compactor,
+                groups=GroupsAndTransactions(groups, transactions),
+                needed=transactions.needed_files,
+            )
+            print_report(report, as_json=call.as_json, one_line=every_s is not None)
+            return report
 
-    def once() -> Report:
-        report = maintain(
-            lake,
-            only=[part.value for part in wanted.parts],
-            topics=wanted.topics,
-            pattern=wanted.pattern,
-            now_ms=wanted.now_ms,
-            dry_run=wanted.dry_run,
-            executor=executor,
-            compactor=compactor,
-            groups=GroupsAndTransactions(groups, transactions),
-            needed=transactions.needed_files,
-        )
-        print_report(report, as_json=call.as_json, one_line=wanted.every_s is not None)
-        return report
+        def again() -> None:
+            try:
+                once()
+            except TidelogError as e:  # the store is away, say: the next run comes
+                complain(e, debug=call.debug, as_json=call.as_json)
 
-    def again() -> None:
-        try:
-            once()
-        except TidelogError as e:  # the store is away, say: the next run comes
-            complain(e, debug=call.debug, as_json=call.as_json)
-
-    if wanted.every_s is not None:
-        run_every(wanted.every_s, again)
-    elif once().failed:
-        raise typer.Exit(FAILED)
+        if every_s is not None:
+            run_every(every_s, again)
+        elif once().failed:
+            raise typer.Exit(FAILED)
 
 
 def print_report(report: Report, *, as_json: bool, one_line: bool = False) -> None:

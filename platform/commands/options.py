@@ -1,4 +1,4 @@
-"""Options that every command takes, before or after its name, and what they come to.
+"""Options that every command takes, before or after its name, and the session that they make.
 
 Nothing here loads the log: `tidelog --help` stays fast.
 """
@@ -58,9 +58,19 @@ DebugOption = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions:
+    """The options of every command, in the order of its help."""
+
+    lake: LakeOption = None
+    store: StoreOption = None
+    output: FormatOption = None
+    debug: DebugOption = False
+
+
 @dataclass(slots=True)
 class Session:
-    """What the options of every command say. One given after the command's name beats one before it."""
+    """What the options of one call say. One given after the command's name beats one before it."""
 
     address: str | None = None
     format: Format | None = None
@@ -91,21 +101,15 @@ class Session:
         return Lake(address, create=create, options=self.store)
 
 
-def session(
-    context: typer.Context,
-    lake: LakeOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
-    store: StoreOption = None,
-) -> Session:
-    """The session of this call, with what these options add to it."""
+def session(context: typer.Context, given: CommonOptions) -> Session:
+    """The session of this call, with what these options add to it. Raises `typer.BadParameter`."""
     if not isinstance(context.obj, Session):
         context.obj = Session()
     found: Session = context.obj
-    found.address = lake if lake is not None else found.address
-    found.format = output or found.format
-    found.debug = found.debug or debug
-    found.store.update(_store_pairs(store or []))
+    found.address = given.lake if given.lake is not None else found.address
+    found.format = given.output or found.format
+    found.debug = found.debug or given.debug
+    found.store.update(_store_pairs(given.store or []))
     return found
 
 
@@ -114,17 +118,6 @@ def _store_pairs(texts: Sequence[str]) -> dict[str, str]:
     if not all(name.strip() and equals for name, equals, _ in (text.partition("=") for text in texts)):
         raise typer.BadParameter("one of them is not of the form key=value.", param_hint="--store-option")
     return pairs("--store-option", texts)
-
-
-def remember(
-    context: typer.Context,
-    lake: LakeOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
-    store: StoreOption = None,
-) -> None:
-    """Keep the options that stand between a group's name and its command's."""
-    session(context, lake, output, debug, store)
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import typer
 from tidelog.cli.check import views
 from tidelog.cli.check.store_views import print_store
 from tidelog.commands.failures import CHECK_FOUND_ERRORS, UsageProblemError
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, session
+from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, size
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check(
-    context: typer.Context,
+    call: Session,
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.", show_default=False)
     ] = None,
@@ -42,10 +42,6 @@ def check(
         str | None,
         typer.Option("--store", metavar="ADDRESS", help="Try whether a lake can be kept there, instead of a lake."),
     ] = None,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Check a lake's invariants: no offset twice, no hole, no lost segment. Runs while others write.
 
@@ -54,7 +50,6 @@ def check(
     creating by many at once, listing, deleting, and how long each takes. It leaves nothing behind; the exit code is 3
     when no lake can be kept there.
     """
-    call = session(context, lake, output, debug, store)
     if tried is not None:
         if topics or deep or repair or execute or give_up:
             raise UsageProblemError(

@@ -6,14 +6,14 @@ from tidelog.cli.consume import options
 from tidelog.cli.consume.offsets import Anchor, Span, parse_span
 from tidelog.cli.records.escapes import unescape
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import DebugOption, Format, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.options import Format, Session
 from tidelog.commands.stopping import Stop
 
 _RESETS = {Anchor.BEGINNING: "earliest", Anchor.END: "latest"}
 
 
 def consume(
-    context: typer.Context,
+    call: Session,
     topic: options.TopicArgument,
     partition: options.Partitions = None,
     offset: options.Offset = None,
@@ -27,10 +27,6 @@ def consume(
     nulls: options.Nulls = False,
     print_headers: options.PrintHeaders = False,
     quiet: options.Quiet = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Consume records and print them, then wait for more: Ctrl-C ends.
 
@@ -38,8 +34,7 @@ def consume(
     --group they are shared with the group's other members.
     Bytes are printed as they are; in JSON, those that are no UTF-8 become {"base64": "…"}.
     """
-    call = session(context, lake, output, debug, store)
-    if json_lines and output is Format.TEXT:
+    if json_lines and call.format is Format.TEXT:
         raise UsageProblemError("--json and --format text contradict one another: give one of them.")
     as_json = json_lines or call.as_json
     parts = {"-K": key_delimiter, "-D": delimiter, "--print-headers": print_headers}

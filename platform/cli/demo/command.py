@@ -5,24 +5,19 @@ from pathlib import Path
 import typer
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, session
+from tidelog.commands.options import Session
 from tidelog.commands.terminal import console
 from tidelog.log.base.extras import require
 
 
 def demo(
-    context: typer.Context,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
+    call: Session,
 ) -> None:
     """Run the main job on real data: flights in, delays out, with Spark on a lake of its own.
 
     --lake names the folder to put it in; the environment's TIDELOG_LAKE does not count, so that the demo's topics
     don't land among yours.
     """
-    call = session(context, lake, output, debug, store)
     if call.as_json:
         raise UsageProblemError("The demo shows its results to people: leave out --format json.")
     folder = call.address.removeprefix("file://") if call.address else None

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidelog.cli.group import options
+from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, remember, session
+from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say
 
 if TYPE_CHECKING:
     from tidelog.groups.store.group_log import GroupLog
     from tidelog.log.lake import Lake
 
-groups = typer.Typer(
-    callback=remember, no_args_is_help=True, help="List, describe, reset and delete consumer groups and their offsets."
-)
+groups = family("List, describe, reset and delete consumer groups and their offsets.")
 
 
 @contextmanager
@@ -30,9 +29,9 @@ def _open(call: Session) -> "Iterator[tuple[Lake, GroupLog]]":
         yield lake, GroupLog(lake)
 
 
-@groups.command("list", epilog="Example: tidelog group list --state Empty")
+@command(groups, "list", example="tidelog group list --state Empty")
 def list_groups(
-    context: typer.Context,
+    call: Session,
     state: Annotated[
         str | None,
         typer.Option(
@@ -41,13 +40,8 @@ def list_groups(
             help="Only groups in these states: Empty, Stable, PreparingRebalance, CompletingRebalance.",
         ),
     ] = None,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """List consumer groups. A pipe gets their names only, one a line."""
-    call = session(context, lake, output, debug, store)
     from tidelog.cli.group import reading as group_reading
     from tidelog.cli.group import views as group_views
 
@@ -82,21 +76,16 @@ def _states(text: str | None) -> set[str]:
     return names
 
 
-@groups.command("describe", epilog="Example: tidelog group describe billing --members --verbose")
+@command(groups, "describe", example="tidelog group describe billing --members --verbose")
 def describe(
-    context: typer.Context,
+    call: Session,
     names: options.SomeGroups = None,
     every: options.AllGroups = False,
     members: Annotated[bool, typer.Option("--members", help="Show the members, not the offsets.")] = False,
     state: Annotated[bool, typer.Option("--state", help="Show the state, not the offsets.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="With --members: what each reads, too.")] = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Show groups' offsets, how far each lies behind the log's end (LAG), and who reads what."""
-    call = session(context, lake, output, debug, store)
     if bool(names) == every:
         raise UsageProblemError("Say which groups to describe: name them, or give --all-groups.")
     if members and state:
@@ -132,9 +121,9 @@ def describe(
         out.print(group_views.offsets_table((name, row) for name in rows for row in rows[name]))
 
 
-@groups.command("reset-offsets", epilog="Example: tidelog group reset-offsets billing --topic orders --to-earliest")
+@command(groups, "reset-offsets", example="tidelog group reset-offsets billing --topic orders --to-earliest")
 def reset_offsets(
-    context: typer.Context,
+    call: Session,
     name: options.GroupName,
     topic: options.Topics = None,
     all_topics: options.AllTopics = False,
@@ -149,16 +138,11 @@ def reset_offsets(
     execute: options.Execute = False,
     dry_run: options.DryRun = False,
     export: options.Export = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Set a group's committed offsets. Shows what would change; --execute changes it, if the group has no members.
 
     An offset outside a partition's range becomes the nearest one in it.
     """
-    call = session(context, lake, output, debug, store)
     if execute and dry_run:
         raise UsageProblemError("--execute and --dry-run contradict one another: give one of them.")
     if export and call.as_json:
@@ -205,17 +189,12 @@ def reset_offsets(
         note("Nothing was changed: add --execute to do it.")
 
 
-@groups.command("delete", epilog="Example: tidelog group delete billing")
+@command(groups, "delete", example="tidelog group delete billing")
 def delete(
-    context: typer.Context,
+    call: Session,
     names: options.GroupNames,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Delete groups without members, and their offsets."""
-    call = session(context, lake, output, debug, store)
     from tidelog.admin import group_requests
 
     with _open(call) as (opened, log):
@@ -227,19 +206,14 @@ def delete(
         print_json({"deleted": list(dict.fromkeys(names))})
 
 
-@groups.command("delete-offsets", epilog="Example: tidelog group delete-offsets billing --topic orders:0,1")
+@command(groups, "delete-offsets", example="tidelog group delete-offsets billing --topic orders:0,1")
 def delete_offsets(
-    context: typer.Context,
+    call: Session,
     name: options.GroupName,
     topic: options.Topics = None,
     all_topics: options.AllTopics = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Delete a group's committed offsets of topics that no member of it subscribes to."""
-    call = session(context, lake, output, debug, store)
     scope = options.scope_of(topic, all_topics)
     if scope is None and not all_topics:
         raise UsageProblemError("Say which offsets to delete: with --topic, or with --all-topics.")

@@ -10,19 +10,11 @@ import typer
 
 from tidelog.cli.perf import options
 from tidelog.cli.perf.java_dates import check_pattern
+from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
-from tidelog.commands.options import (
-    DebugOption,
-    FormatOption,
-    LakeOption,
-    Session,
-    StoreOption,
-    pairs,
-    remember,
-    session,
-)
+from tidelog.commands.options import Session, pairs
 from tidelog.commands.stopping import Stop
-from tidelog.commands.terminal import note, print_json, prose
+from tidelog.commands.terminal import note, print_json
 from tidelog.commands.views import counted
 
 if TYPE_CHECKING:
@@ -33,15 +25,11 @@ if TYPE_CHECKING:
 
 _TRANSACTION_MS = 3000
 
-perf = typer.Typer(
-    callback=remember,
-    no_args_is_help=True,
-    help="Measure the producer and the consumer as Kafka's kafka-*-perf-test do, and what storage is asked.",
-)
+perf = family("Measure the producer and the consumer as Kafka's kafka-*-perf-test do, and what storage is asked.")
 
 
 def produce(
-    context: typer.Context,
+    call: Session,
     topic: options.TopicOption,
     num_records: options.NumRecords,
     more: options.MoreProps = None,
@@ -57,17 +45,12 @@ def produce(
     warmup_records: options.WarmupRecords = 0,
     storage_calls: options.StorageCallsOption = False,
     prices: options.PricesOption = None,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Produce records as fast as they go, and print what kafka-producer-perf-test prints.
 
     A line each 5 s, and one at the end: records and MB a second, and how long records took from produce() to their
     acknowledgement. A topic that is missing is created if the lake allows it (auto.create.topics.enable).
     """
-    call = session(context, lake, output, debug, store)
     if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
         raise UsageProblemError("Give exactly one of --record-size, --payload-file and --payload-monotonic.")
     if warmup_records >= num_records:
@@ -101,7 +84,7 @@ def produce(
 
 
 def consume(
-    context: typer.Context,
+    call: Session,
     topic: options.TopicOption,
     messages: options.Messages,
     group: options.GroupOption = None,
@@ -115,13 +98,8 @@ def consume(
     hide_header: options.HideHeader = False,
     storage_calls: options.StorageCallsOption = False,
     prices: options.PricesOption = None,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Consume records as fast as they come, and print what kafka-consumer-perf-test prints."""
-    call = session(context, lake, output, debug, store)
     try:
         check_pattern(date_format)
     except ValueError as e:
@@ -166,7 +144,7 @@ for _name, _command, _example in (
     ("produce", produce, "tidelog perf produce --topic t --num-records 1000000 --record-size 100"),
     ("consume", consume, "tidelog perf consume --topic t --messages 1000000 --storage-calls"),
 ):
-    perf.command(_name, help=prose(_command.__doc__ or ""), epilog=f"Example: {_example}")(_command)
+    command(perf, _name, example=_example)(_command)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from tidelog.cli.produce import options
 from tidelog.cli.records.escapes import to_bytes, unescape
 from tidelog.cli.records.from_input import Headers, LineRule, Source
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, Session, StoreOption, session
+from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
@@ -24,7 +24,7 @@ _MOST_PARTITIONS_NAMED = 8
 
 
 def produce(
-    context: typer.Context,
+    call: Session,
     topic: options.TopicArgument,
     files: options.FilesArgument = None,
     key_delimiter: options.KeyDelimiter = None,
@@ -41,10 +41,6 @@ def produce(
     batch_records: options.BatchRecords = 50_000,
     linger_ms: options.LingerMs = 100,
     quiet: options.Quiet = False,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Produce records: each line of stdin, or of files, is a value.
 
@@ -52,7 +48,6 @@ def produce(
     command with its line's number; all records before it are produced. A topic that is missing is created if the
     lake allows it (auto.create.topics.enable).
     """
-    call = session(context, lake, output, debug, store)
     if as_json and (key_delimiter is not None or delimiter is not None or nulls):
         raise UsageProblemError("With --json a line says what is key, value and null: leave out -K, -D and -Z.")
     if repartition and not as_json:

@@ -6,30 +6,24 @@ from typing import Annotated
 import typer
 
 from tidelog.cli.topic.broken_topics import each_topic, tell_broken
-from tidelog.commands.options import DebugOption, FormatOption, LakeOption, StoreOption, remember, session
+from tidelog.commands.declare import command, family
+from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 
-transactions = typer.Typer(
-    callback=remember, no_args_is_help=True, help="List and describe transactional ids, and abort what one has open."
-)
-producers = typer.Typer(callback=remember, no_args_is_help=True, help="List the idempotent producers of topics.")
+transactions = family("List and describe transactional ids, and abort what one has open.")
+producers = family("List the idempotent producers of topics.")
 
 TransactionalId = Annotated[str, typer.Argument(metavar="ID", help="The transactional id.", show_default=False)]
 
 
-@transactions.command("list", epilog="Example: tidelog transaction list")
+@command(transactions, "list", example="tidelog transaction list")
 def list_transactions(
-    context: typer.Context,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
+    call: Session,
 ) -> None:
     """List transactional ids and their states. A pipe gets the ids only, one a line.
 
     Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
     """
-    call = session(context, lake, output, debug, store)
     from tidelog.cli.transaction import reading as transaction_reading
     from tidelog.cli.transaction import views as transaction_views
 
@@ -47,17 +41,12 @@ def list_transactions(
         say("No transactional ids. One begins with its first init_transactions.")
 
 
-@transactions.command("describe", epilog="Example: tidelog transaction describe copier-1")
+@command(transactions, "describe", example="tidelog transaction describe copier-1")
 def describe(
-    context: typer.Context,
+    call: Session,
     name: TransactionalId,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
-    call = session(context, lake, output, debug, store)
     from tidelog.cli.transaction import reading as transaction_reading
     from tidelog.cli.transaction import views as transaction_views
 
@@ -69,24 +58,19 @@ def describe(
         console().print(transaction_views.describe_table(shown, where, now_ms))
 
 
-@transactions.command("abort", epilog="Example: tidelog transaction abort copier-1")
+@command(transactions, "abort", example="tidelog transaction abort copier-1")
 def abort(
-    context: typer.Context,
+    call: Session,
     name: TransactionalId,
     producer_id: Annotated[
         int | None,
         typer.Option("--producer-id", metavar="NUMBER", help="Only while the id has this producer id."),
     ] = None,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """Abort what a transactional id has open: its commit is refused from then on.
 
     One that is committed already is not aborted (exit code 1), and what comes after it is not touched.
     """
-    call = session(context, lake, output, debug, store)
     from tidelog.transactions.transaction_log import TransactionLog
 
     with call.open_lake() as opened:
@@ -97,22 +81,17 @@ def abort(
         say(f"Aborted transaction {key.number} of '{name}', epoch {key.epoch}.")
 
 
-@producers.command("list", epilog="Example: tidelog producer list --topic orders")
+@command(producers, "list", example="tidelog producer list --topic orders")
 def list_producers(
-    context: typer.Context,
+    call: Session,
     topic: Annotated[
         list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic; may be repeated.")
     ] = None,
-    lake: LakeOption = None,
-    store: StoreOption = None,
-    output: FormatOption = None,
-    debug: DebugOption = False,
 ) -> None:
     """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed.
 
     Of topics that can't be opened there are none to list; they are told on stderr, and the exit code is 1.
     """
-    call = session(context, lake, output, debug, store)
     from tidelog.cli.transaction import reading as transaction_reading
     from tidelog.cli.transaction import views as transaction_views
 

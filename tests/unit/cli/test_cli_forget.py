@@ -9,7 +9,7 @@ import pytest
 from support.cli_calls import cli, done, lake_address, refused
 
 from tidelog.commands.failures import STILL_WAITING
-from tidelog.commands.forget_options import KeyEncoding, keys_of
+from tidelog.commands.forget_options import ForgetOptions, KeyEncoding
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.lake import Lake
 from tidelog.transactions import manager
@@ -79,12 +79,14 @@ def test_keys(encoding: KeyEncoding, key: str, line: bytes, tmp_path: Path) -> N
     file = tmp_path / "keys"
     file.write_bytes(line + b"\r\n\n" + line)
     expected = "ü".encode() if encoding is KeyEncoding.TEXT else b"\x00\xff"
-    assert keys_of([key], None, encoding) == keys_of(None, str(file), encoding) == {expected}
+    given = ForgetOptions(topics=["t"], keys=[key], key_encoding=encoding)
+    assert given.key_bytes() == {expected}
+    assert ForgetOptions(topics=["t"], key_file=str(file), key_encoding=encoding).key_bytes() == {expected}
 
 
 def test_keys_of_a_file_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "keys").write_bytes(b" a \n\xff\n")
-    assert keys_of(None, str(tmp_path / "keys"), KeyEncoding.TEXT) == {b" a ", b"\xff"}
+    assert ForgetOptions(topics=["t"], key_file=str(tmp_path / "keys")).key_bytes() == {b" a ", b"\xff"}
     address = lake_of("a", "b")
     report = json.loads(
         cli("forget", "--lake", address, "--topic", "t", "--key-file", "-", "--format", "json", stdin="a\nb\n").stdout

@@ -5,16 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from tidelog.cli.demo.command import demo
-from tidelog.commands.failures import CommandGroup
-from tidelog.commands.options import remember
-
-app = typer.Typer(cls=CommandGroup)
-app.callback()(remember)
-app.command("demo")(demo)
+from tidelog.cli.main import app
 
 
 @pytest.fixture

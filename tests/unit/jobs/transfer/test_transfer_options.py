@@ -16,13 +16,11 @@ from tidelog.jobs.transfer.columns import (
     decoded,
 )
 from tidelog.jobs.transfer.jdbc import is_repeat, staging_table
-from tidelog.jobs.transfer.options import Mode, Run, When, interval_ms, package_list, parse_when, with_default
+from tidelog.jobs.transfer.options import Mode, Run, TransferOptions, When, interval_ms, with_default
 from tidelog.jobs.transfer.report import Moved, Report, batch_in_words, total
 from tidelog.jobs.transfer.spark_errors import explained, first_line
 from tidelog.jobs.transfer.stream import offsets_of
 from tidelog.log.base.errors import StaleBatchError
-
-NOTHING = {"once": False, "available_now": False, "stream": False, "every": None, "checkpoint": None, "run": None}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +33,7 @@ NOTHING = {"once": False, "available_now": False, "stream": False, "every": None
     ],
 )
 def test_when_a_job_runs(given, when):
-    assert parse_when(**{**NOTHING, **given}) == when
+    assert TransferOptions(**given).when() == when
 
 
 @pytest.mark.parametrize(
@@ -55,13 +53,13 @@ def test_when_a_job_runs(given, when):
 )
 def test_options_that_contradict_each_other(given, words):
     with pytest.raises(UsageProblemError) as error:
-        parse_when(**{**NOTHING, **given})
+        TransferOptions(**given).when()
     assert words in str(error.value)
 
 
 def test_small_rules():
     assert [interval_ms(text) for text in ("250ms", "10s", "2 h", "1d")] == [250, 10_000, 7_200_000, 86_400_000]
-    assert package_list("a:b:1, c:d:2,") == ("a:b:1", "c:d:2")
+    assert TransferOptions(packages="a:b:1, c:d:2,").package_list == ("a:b:1", "c:d:2")
     assert with_default({"A": "1"}, "a", "2") == {"A": "1"}
     assert with_default({"b": "1"}, "a", "2", "B") == {"b": "1"}
     assert with_default({}, "a", "2") == {"a": "2"}
@@ -78,7 +76,7 @@ JSON = Forms(value=ValueForm.JSON, schema="id long, who string COMMENT 'a'")
     ("target", "forms", "columns"),
     [
         ("parquet", Forms(), [TEXT_KEY, TEXT_VALUE, *COORDINATES]),
-        ("delta", Forms(KeyForm.BINARY, ValueForm.BINARY), ["key AS key", "value AS value", *COORDINATES]),
+        ("delta", Forms(key=KeyForm.BINARY, value=ValueForm.BINARY), ["key AS key", "value AS value", *COORDINATES]),
         ("kafka", Forms(), ["key AS key", "value AS value", *COORDINATES, "headers"]),
         ("json", Forms(headers=True), [TEXT_KEY, TEXT_VALUE, *COORDINATES, "headers"]),
         (
