@@ -28,6 +28,7 @@ from tidelog.clients.open_lake import open_lake
 from tidelog.clients.settings.common import AdminSettings
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.lake import Lake
 
 R = TypeVar("R")
 
@@ -201,17 +202,7 @@ class AdminClient(RefusedRequests):
         """Delete the records below the partitions' offsets, OFFSET_END: all. {partition: future of DeletedRecords}."""
         partitions = check_partitions(topic_partition_offsets, "delete_records")
         self._check(operation_timeout)
-        topics: dict[str, dict[int, int]] = {}
-        for partition in partitions:
-            topics.setdefault(partition.topic, {})[partition.partition] = partition.offset
-        by_topic = self._answers.each(
-            topics, lambda topic: topic_requests.delete_records(self._lake, topic, topics[topic]), request_timeout
-        )
-        return self._answers.each(
-            partitions,
-            lambda p: topic_requests.outcome(by_topic[p.topic].result()[p.partition]),
-            request_timeout,
-        )
+        return self._by_topic({p: p.offset for p in partitions}, topic_requests.delete_records, request_timeout)
 
     def list_offsets(
         self,
@@ -224,10 +215,21 @@ class AdminClient(RefusedRequests):
         check_offset_specs(topic_partition_offsets)
         if not isinstance(isolation_level, IsolationLevel):
             raise TypeError("isolation_level argument should be an IsolationLevel")
+        return self._by_topic(topic_partition_offsets, topic_requests.list_offsets, request_timeout)
+
+    def _by_topic(
+        self,
+        wanted: Mapping[TopicPartition, R],
+        ask: Callable[[Lake, str, dict[int, R]], Mapping[int, object]],
+        request_timeout: float | None,
+    ) -> dict[TopicPartition, Future[Any]]:
+        """One request a topic, and a future for each partition of it."""
+        topics: dict[str, dict[int, R]] = {}
+        for partition, value in wanted.items():
+            topics.setdefault(partition.topic, {})[partition.partition] = value
+        by_topic = self._answers.each(topics, lambda topic: ask(self._lake, topic, topics[topic]), request_timeout)
         return self._answers.each(
-            topic_partition_offsets,
-            lambda p: topic_requests.list_offset(self._lake, p, topic_partition_offsets[p]),
-            request_timeout,
+            wanted, lambda p: topic_requests.outcome(by_topic[p.topic].result()[p.partition]), request_timeout
         )
 
     # --- consumer groups -----------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What an AdminClient does about topics and their records. Each function serves one topic and raises TidelogError."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,16 +17,18 @@ from tidelog.admin.topics import (
     TopicDescription,
     TopicPartitionInfo,
 )
+from tidelog.clients.by_partition import ask_together
 from tidelog.clients.cluster import Uuid, lake_node
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
-from tidelog.clients.values.partitions import TopicPartition
-from tidelog.log.base.errors import InvalidPartitionsError, TidelogError, UnknownPartitionError, UnknownTopicError
+from tidelog.log.base.errors import InvalidPartitionsError, TidelogError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.door.topic_machine import check_name, table_properties
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.rules.topics import decide_alter, decide_create
+from tidelog.log.segments.fetch import FetchPlan, fetch
 from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.topic import Topic
 
 
 def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
@@ -85,49 +88,52 @@ def describe_topic(lake: Lake, topic: str, operations: list[AclOperation] | None
 
 def delete_records(lake: Lake, topic: str, before: Mapping[int, int]) -> dict[int, DeletedRecords | TidelogError]:
     """Delete the records below an offset of each partition (-1: all), in one entry where no partition is refused."""
-    try:
-        return {p: DeletedRecords(start) for p, start in lake.delete_records(topic, before).items() if p in before}
-    except TidelogError as e:
-        if len(before) == 1:
-            return dict.fromkeys(before, e)
-    found: dict[int, DeletedRecords | TidelogError] = {}
-    for partition, offset in before.items():
-        found.update(delete_records(lake, topic, {partition: offset}))
-    return found
+
+    def delete(wanted: Mapping[int, int]) -> dict[int, DeletedRecords]:
+        starts = lake.delete_records(topic, wanted)
+        return {partition: DeletedRecords(starts[partition]) for partition in wanted}
+
+    return ask_together(delete, before)
 
 
-def list_offset(lake: Lake, partition: TopicPartition, spec: OffsetSpec) -> ListOffsetsResultInfo:
-    """Find one offset of one partition."""
-    topic, number = partition.topic, partition.partition
-    offsets = lake.offsets(topic)
-    if number not in offsets:
-        raise UnknownPartitionError(f"Topic '{topic}' has no partition {number}: it has 0 to {len(offsets) - 1}.")
-    start, end = offsets[number]
+def list_offsets(
+    lake: Lake, topic: str, specs: Mapping[int, OffsetSpec]
+) -> dict[int, ListOffsetsResultInfo | TidelogError]:
+    """Find one offset of each partition. They share one look at the log."""
+    handle = lake.topic(topic)
+
+    def find(wanted: Mapping[int, OffsetSpec]) -> dict[int, ListOffsetsResultInfo]:
+        times = {number: spec.value for number, spec in wanted.items() if spec.value >= 0}
+        by_time = handle.offsets_for_times(times)  # looks at the log, whether or not there are times
+        return {number: _offset(lake, handle, number, spec, by_time.get(number)) for number, spec in wanted.items()}
+
+    return ask_together(find, specs)
+
+
+def _offset(lake: Lake, topic: Topic, number: int, spec: OffsetSpec, by_time: int | None) -> ListOffsetsResultInfo:
+    plan = topic.plan(number)
     if spec == OffsetSpec.earliest():
-        return ListOffsetsResultInfo(start, -1)
+        return ListOffsetsResultInfo(plan.start, -1)
     if spec == OffsetSpec.latest():
-        return ListOffsetsResultInfo(end, -1)
+        return ListOffsetsResultInfo(plan.end, -1)
     if spec == OffsetSpec.max_timestamp():
-        return _newest(lake, topic, number)
-    offset = lake.offsets_for_times(topic, {number: spec.value})[number]
-    if offset is None:
+        return _newest(lake, topic, plan)
+    if by_time is None:
         return ListOffsetsResultInfo(-1, -1)
-    batches = lake.topic(topic).read(number, offset, offset + 1)
-    times = [time for batch in batches for time in _times_ms(batch)]
-    return ListOffsetsResultInfo(offset, times[0] if times else -1)
+    record = topic.plan(number, by_time, by_time + 1)
+    times = [time for batch in fetch(lake.storage, topic.folder, topic.name, record) for time in _times_ms(batch)]
+    return ListOffsetsResultInfo(by_time, times[0] if times else -1)
 
 
-def _newest(lake: Lake, topic: str, number: int) -> ListOffsetsResultInfo:
+def _newest(lake: Lake, topic: Topic, plan: FetchPlan) -> ListOffsetsResultInfo:
     """Return the first record with the newest timestamp; only segments that may hold it are read."""
-    state = _existing(lake, topic)
-    start = state.start(number)
     # of unknown statistics first: they may hold anything
-    segments = sorted(state.live(number), key=_newest_ms, reverse=True)
+    segments = sorted(plan.segments, key=_newest_ms, reverse=True)
     newest, found = -1, -1
     for segment in segments:
         if _newest_ms(segment) < newest:
             break
-        for batch in lake.topic(topic).read(number, max(start, segment.base_offset), segment.end):
+        for batch in fetch(lake.storage, topic.folder, topic.name, replace(plan, segments=(segment,))):
             times = _times_ms(batch)
             highest = max(times, default=-1)
             offset = batch.column("offset")[times.index(highest)].as_py() if times else -1

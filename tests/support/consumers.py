@@ -82,6 +82,14 @@ def poll_until(condition: Callable[[], bool], *readers: Consumer, timeout_s: flo
     return found
 
 
+def wait_until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
+    """Wait until a condition holds, which other threads bring about; fails when it does not in time."""
+    until = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.001)
+
+
 def places(partitions: list[TopicPartition]) -> list[tuple[str, int]]:
     """Topics and numbers, sorted."""
     return sorted((p.topic, p.partition) for p in partitions)

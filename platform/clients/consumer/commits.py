@@ -147,12 +147,16 @@ def partitions_of(partitions: object) -> list[TopicPartition]:
     return list(partitions)
 
 
+def as_partition(place: Place, offset: CommittedOffset | None) -> TopicPartition:
+    """A partition with its committed offset, OFFSET_INVALID where there is none."""
+    if offset is None:
+        return TopicPartition(*place)
+    return TopicPartition(*place, offset.offset, offset.metadata or None, offset.leader_epoch)
+
+
 def as_partitions(offsets: Mapping[Place, CommittedOffset]) -> list[TopicPartition]:
-    """Committed offsets as a call gives them."""
-    return [
-        TopicPartition(topic, partition, one.offset, one.metadata or None, one.leader_epoch)
-        for (topic, partition), one in sorted(offsets.items(), key=lambda item: item[0])
-    ]
+    """Committed offsets as a call gives them, sorted by partition."""
+    return [as_partition(place, offsets[place]) for place in sorted(offsets)]
 
 
 def commit_failed(error: TidelogError) -> KafkaError:

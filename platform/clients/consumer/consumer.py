@@ -8,10 +8,18 @@ from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
+from tidelog.clients.by_partition import ask_together
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer.assignment import Owned
 from tidelog.clients.consumer.buffer import as_table
-from tidelog.clients.consumer.commits import as_partitions, commit_failed, no_offset, partitions_of, to_offsets
+from tidelog.clients.consumer.commits import (
+    as_partition,
+    as_partitions,
+    commit_failed,
+    no_offset,
+    partitions_of,
+    to_offsets,
+)
 from tidelog.clients.consumer.core import ConsumerCore
 from tidelog.clients.consumer.group import CommitDone
 from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
@@ -263,16 +271,25 @@ class Consumer(ConsumerCore):
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
         """The first offset at or after the ms since the epoch in each `offset`; OFFSET_END where there is none."""
         self._check_open()
-        answers = []
-        for one in partitions_of(partitions):
-            answer = TopicPartition(one.topic, one.partition)
-            try:
-                found = self._lake.offsets_for_times(one.topic, {one.partition: one.offset})[one.partition]
-                answer.offset = OFFSET_END if found is None else found
-            except TidelogError as e:
-                answer.error = kafka_error(e)
-            answers.append(answer)
+        answers = [TopicPartition(p.topic, p.partition, p.offset) for p in partitions_of(partitions)]
+        left = answers
+        while left:  # more than once only where a partition is asked for twice
+            asked = {(p.topic, p.partition): p for p in reversed(left)}
+            left = [p for p in left if asked[p.topic, p.partition] is not p]
+            for topic in {topic for topic, _ in asked}:
+                self._find_by_time(topic, {p.partition: p for p in asked.values() if p.topic == topic})
         return answers
+
+    def _find_by_time(self, topic: str, asked: Mapping[int, TopicPartition]) -> None:
+        """Put in place of each time the offset that was found, or the partition's error."""
+        times = {partition: p.offset for partition, p in asked.items()}
+        found = ask_together(lambda wanted: self._lake.offsets_for_times(topic, wanted), times)
+        for partition, p in asked.items():
+            offset = found[partition]
+            if isinstance(offset, TidelogError):
+                p.offset, p.error = OFFSET_INVALID, kafka_error(offset)
+            else:
+                p.offset = OFFSET_END if offset is None else offset
 
     # --- offsets -------------------------------------------------------------------------------------------
 
@@ -341,9 +358,7 @@ class Consumer(ConsumerCore):
         wanted = partitions_of(partitions)
         timeout_s = float("inf") if timeout is None or timeout < 0 else timeout
         found = self._raising(lambda: self._committer.offsets(timeout_s))
-        kept = {place: one for place, one in found.items() if any((p.topic, p.partition) == place for p in wanted)}
-        answers = {(p.topic, p.partition): p for p in as_partitions(kept)}
-        return [answers.get((p.topic, p.partition), TopicPartition(p.topic, p.partition)) for p in wanted]
+        return [as_partition((p.topic, p.partition), found.get((p.topic, p.partition))) for p in wanted]
 
     # --- the rest ------------------------------------------------------------------------------------------
 

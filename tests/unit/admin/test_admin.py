@@ -4,7 +4,7 @@ import threading
 
 import pyarrow as pa
 import pytest
-from support.logs import START_MS, FakeClock, memory_lake, values
+from support.logs import START_MS, Calls, FakeClock, memory_lake, values
 
 from tidelog import admin
 from tidelog.admin import (
@@ -284,6 +284,23 @@ def test_offsets_of_an_empty_and_of_no_partition(client, lake):
         "UNKNOWN_TOPIC_OR_PART",
         "UNKNOWN_TOPIC_OR_PART",
     ]
+
+
+@pytest.mark.parametrize("spec", [LATEST, OffsetSpec.earliest(), NEWEST, OffsetSpec.for_timestamp(START_MS)])
+def test_offsets_of_many_partitions_take_as_many_looks_at_the_log_as_of_one(spec):
+    def looks(partitions):
+        lake, storage, _ = memory_lake()
+        lake.create_topic("a", partitions=partitions)
+        everywhere = list(range(partitions))
+        lake.topic("a").append(values(*["v"] * partitions, partition=everywhere, timestamp=[START_MS] * partitions))
+        with AdminClient({"lake": lake}) as client:
+            storage.hook = calls = Calls()
+            found = outcomes(client.list_offsets({TopicPartition("a", p): spec for p in everywhere}))
+            storage.hook = lambda *_: None
+        assert {type(one) for one in found.values()} == {ListOffsetsResultInfo}
+        return len([path for _, path in calls.seen if "_delta_log" in path])
+
+    assert 0 < looks(32) == looks(1)
 
 
 # --- arguments, time, and the end --------------------------------------------------------------------------

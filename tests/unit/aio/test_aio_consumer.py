@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.consumers import at, fill, text
+from support.consumers import PATIENCE_S, at, fill, text
 
 from tidelog.aio import AIOConsumer
 from tidelog.clients.values.errors import KafkaError, KafkaException
@@ -30,7 +30,7 @@ def conf(lake: Lake, **more: Any) -> dict[str, Any]:
 
 def with_consumer(lake: Lake, test: Callable[[AIOConsumer], Awaitable[None]], **more: Any) -> None:
     async def main() -> None:
-        async with AIOConsumer(conf(lake, **more)) as consumer:
+        async with asyncio.timeout(2 * PATIENCE_S), AIOConsumer(conf(lake, **more)) as consumer:
             await test(consumer)
 
     asyncio.run(main())

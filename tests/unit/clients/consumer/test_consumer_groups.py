@@ -3,14 +3,27 @@
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.consumers import Told, consumer, fill, filled_lake, offsets, places, poll_some, poll_until, raised, text
+from support.consumers import (
+    PATIENCE_S,
+    Told,
+    consumer,
+    fill,
+    filled_lake,
+    offsets,
+    places,
+    poll_some,
+    poll_until,
+    raised,
+    text,
+    wait_until,
+)
 
 from tidelog.admin import AdminClient
 from tidelog.clients.consumer.consumer import Consumer
@@ -275,10 +288,7 @@ class TestMaxPollInterval:
             told.subscribe(reader)
             poll_some(reader, 20)
             group = reader._group.log
-            until = time.monotonic() + 20
-            while (state := group.group("g")) is None or state.members:
-                assert time.monotonic() < until
-                time.sleep(0.02)
+            wait_until(lambda: (state := group.group("g")) is not None and not state.members)
             found = [
                 text(m)
                 for m in poll_until(lambda: told.calls[-1:] == [("assign", ALL)] and len(told.calls) > 2, reader)
@@ -357,19 +367,17 @@ class TestTopics:
 
 
 def test_two_threads_may_poll_one_consumer(lake: Lake) -> None:
-    found: list[str] = []
-    with consumer(lake) as reader:
+    with consumer(lake) as reader, ThreadPoolExecutor(2) as threads:
         reader.subscribe(["t"])
+        left = threading.Semaphore(20)
 
-        def read() -> None:
-            while len(found) < 20:
-                message = reader.poll(0.1)
-                if message is not None:
-                    found.append(text(message))
+        def read() -> list[str]:
+            found = []
+            while left.acquire(blocking=False):
+                message = reader.poll(PATIENCE_S)
+                assert message is not None, "a record did not come in time"
+                found.append(text(message))
+            return found
 
-        threads = [threading.Thread(target=read) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(30)
-    assert sorted(found) == sorted(f"{p}.{i}" for p in range(4) for i in range(5))
+        found = [future.result() for future in [threads.submit(read), threads.submit(read)]]
+    assert sorted(found[0] + found[1]) == sorted(f"{p}.{i}" for p in range(4) for i in range(5))

@@ -1,12 +1,11 @@
 """A member that the group went on without, and that is one again before its application hears of it."""
 
-import threading
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.consumers import PATIENCE_S, Told, consumer, filled_lake, offsets, poll_some
+from support.consumers import PATIENCE_S, Told, consumer, filled_lake, offsets, poll_some, wait_until
 from support.producers import producer
 
 from tidelog.clients.consumer.consumer import Consumer
@@ -37,10 +36,7 @@ def thrown_out_and_back(reader: Consumer) -> None:
     """Take a reader out of group `g`, as after a silence, and wait until it is a member again, by itself."""
     log, member_id = reader._group.log, reader.memberid() or ""
     log.decide("g", lambda view: leave(view, "g", member_id, now_ms=0))
-    until = time.monotonic() + PATIENCE_S
-    while (reader.memberid() or member_id) == member_id or not reader._group.owned():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: (reader.memberid() or member_id) != member_id and bool(reader._group.owned()))
 
 
 def test_what_was_lost_is_not_committed_in_a_later_generation(lake: Lake) -> None:
@@ -84,14 +80,13 @@ def test_a_call_that_has_records_does_not_go_on_after_their_partitions_are_lost(
         calls = subscribe(reader)
 
         def lose() -> None:
-            while sum(one.offset for one in reader.position([TopicPartition(*place) for place in ALL])) < 20:
-                time.sleep(0.01)
+            wait_until(lambda: sum(offsets(reader.position([TopicPartition(*place) for place in ALL]))) >= 20)
             thrown_out_and_back(reader)
 
-        thread = threading.Thread(target=lose)
-        thread.start()
-        found = reader.consume_table(40, PATIENCE_S).num_rows if as_table else len(reader.consume(40, PATIENCE_S))
-        assert (found, calls) == (20, [("assign", ALL)])
-        thread.join()
+        with ThreadPoolExecutor(1) as thread:
+            losing = thread.submit(lose)
+            found = reader.consume_table(40, PATIENCE_S).num_rows if as_table else len(reader.consume(40, PATIENCE_S))
+            assert (found, calls) == (20, [("assign", ALL)])
+            losing.result(PATIENCE_S)
         assert len(poll_some(reader, 20)) == 20
         assert [name for name, _ in calls] == ["assign", "lost", "assign"]

@@ -1,14 +1,13 @@
 """A consumer with assigned partitions: offsets it stores and commits, what it answers, and what it refuses."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import at, consumer, fill, offsets, poll_some, raised
-from support.logs import START_MS
+from support.consumers import at, consumer, fill, offsets, poll_some, poll_until, raised, wait_until
+from support.logs import START_MS, Calls, memory_lake, values
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
@@ -52,15 +51,13 @@ class TestOffsets:
             reader.assign([at()])
             poll_some(reader, 2)
             assert reader.commit() is None
-            while not told:
-                reader.poll(0.01)
+            poll_until(lambda: bool(told), reader)
             assert told == [(None, [2])]
             reader.commit()
             reader.poll(0)
             assert told[1:] == [(KafkaError(KafkaError._NO_OFFSET), [])]
             reader.commit(offsets=[at(77)])
-            while len(told) < 3:
-                reader.poll(0.01)
+            poll_until(lambda: len(told) == 3, reader)
             assert told[2] == (KafkaError(KafkaError.OFFSET_OUT_OF_RANGE), [77])
 
     def test_closing_waits_for_commits_in_the_background(self, lake: Lake) -> None:
@@ -133,10 +130,7 @@ class TestOffsets:
         with consumer(lake, auto_commit_interval_ms=20) as reader, consumer(lake) as other:
             reader.assign([at()])
             poll_some(reader, 1)
-            until = time.monotonic() + 10
-            while offsets(other.committed([at()])) != [1]:
-                assert time.monotonic() < until
-                time.sleep(0.01)
+            wait_until(lambda: offsets(other.committed([at()])) == [1])
 
 
 class TestQuestions:
@@ -219,3 +213,34 @@ def test_bad_arguments(lake: Lake, call: Any, error: type[Exception]) -> None:
 def test_keywords_are_configuration_too(lake: Lake) -> None:
     with Consumer({"group.id": "g"}, lake=lake) as reader:
         assert reader.list_topics().topics
+
+
+class TestManyPartitions:
+    """What is asked for many partitions takes as many looks at the log as for one."""
+
+    def looks(self, partitions: int, ask: Callable[[Consumer, list[TopicPartition]], list[TopicPartition]]) -> int:
+        lake, storage, _ = memory_lake()
+        lake.create_topic("t", partitions=partitions)
+        everywhere = list(range(partitions))
+        lake.topic("t").append(values(*["v"] * partitions, partition=everywhere, timestamp=[START_MS] * partitions))
+        with consumer(lake) as reader:
+            wanted = [at(START_MS, partition=p) for p in everywhere]
+            storage.hook = calls = Calls()
+            found = ask(reader, wanted)
+            storage.hook = lambda *_: None
+        assert [p.error for p in found] == [None] * partitions
+        return len([path for _, path in calls.seen if "_delta_log" in path])
+
+    @pytest.mark.parametrize("ask", [Consumer.offsets_for_times, Consumer.committed])
+    def test_one_look_for_all(self, ask: Callable[[Consumer, list[TopicPartition]], list[TopicPartition]]) -> None:
+        assert 0 < self.looks(64, ask) == self.looks(1, ask)
+
+    def test_a_partition_that_is_refused_is_so_alone(self, lake: Lake) -> None:
+        fill(lake, "t", "a")
+        with consumer(lake) as reader:
+            found = reader.offsets_for_times([at(0), at(0, partition=9), at(0, partition=1)])
+        assert [(p.offset, p.error) for p in found] == [
+            (0, None),
+            (OFFSET_INVALID, KafkaError.UNKNOWN_TOPIC_OR_PART),
+            (OFFSET_END, None),
+        ]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import consumer, exactly, fill, poll_some, poll_texts, text
+from support.consumers import consumer, exactly, fill, poll_some, poll_texts, text, wait_until
 from support.logs import values
 
 from tidelog.clients.consumer.assignment import Assignment
@@ -38,14 +38,10 @@ def big(lake: Lake, count: int, partition: int = 0) -> None:
     lake.topic("t").append(table, acks=1)
 
 
-def settled(reader: Consumer, wait_s: float = 0.3) -> int:
-    """How many records are read ahead, once that number stands still."""
-    seen, since = -1, time.monotonic()
-    while time.monotonic() - since < wait_s:
-        if reader._buffer.records != seen:
-            seen, since = reader._buffer.records, time.monotonic()
-        time.sleep(0.01)
-    return seen
+def read_ahead(reader: Consumer) -> int:
+    """How many records are read ahead, once the fetcher reads no further."""
+    wait_until(lambda: reader._fetcher._paused)
+    return reader._buffer.records
 
 
 def both(start: int = 0) -> list[TopicPartition]:
@@ -88,14 +84,14 @@ class TestFetching:
         big(lake, 2000)
         with consumer(lake, queued_max_messages_kbytes=100, max_partition_fetch_bytes=50_000) as reader:
             reader.assign(both())
-            assert 50 < settled(reader) < 200
+            assert 50 < read_ahead(reader) < 200
             assert len(poll_some(reader, 2000)) == 2000
 
     def test_queued_min_messages_bounds_it_too(self, lake: Lake) -> None:
         big(lake, 2000)
         with consumer(lake, queued_min_messages=10, max_partition_fetch_bytes=50_000) as reader:
             reader.assign(both())
-            assert 10 < settled(reader) < 100
+            assert 10 < read_ahead(reader) < 100
             assert len(poll_some(reader, 2000)) == 2000
 
     def test_max_poll_records_bounds_consume(self, lake: Lake) -> None:

@@ -26,7 +26,9 @@ def tailing(storage: Storage, *logs: str) -> Tailing:
     for log in logs:
         made.add(log)
     seen: set[str] = set()
+    until = time.monotonic() + 20
     while seen != set(logs):
+        assert time.monotonic() < until, seen
         seen |= made.wait(5)
     return made
 
@@ -200,7 +202,9 @@ class TestWake:
         waiting = tailing(LocalStorage(tmp_path))
         for _ in range(100_000):
             waiting.wake()
-        while waiting._poll.poll(0):
+        for _ in range(100_000):
+            if not waiting._poll.poll(0):
+                break
             waiting.wait(None)
         began = time.monotonic()
         waiting.wait(0.05)
