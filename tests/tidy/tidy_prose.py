@@ -1,0 +1,60 @@
+"""Words that prose does without: pronouns for actors, and everyday words in a sense of our own.
+
+A reader of another first language looks for the actor (the writer, a reader, the leader, the caller) and for the term
+of the field. The rule looks at pages of Markdown, and at docstrings and comments of Python; code is left alone.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+# After these "who" is plain English.
+_PEOPLE = r"(?<!person )(?<!people )(?<!engineer )(?<!operator )(?<!operators )(?<!user )(?<!users )"
+# (what is found, what to write)
+WORDS = tuple(
+    (re.compile(pattern, re.IGNORECASE), instead)
+    for pattern, instead in (
+        (r"\b(?:nobody|somebody|anybody|everybody|whoever)\b", "name the actor: writer, reader, leader, caller"),
+        (rf"{_PEOPLE}\bwho\b", "name the actor, or write that"),
+        (r"\btold\b|\btells? of\b", "notified, reported, configured, given"),
+        (r"\bwhat\b[^.;:]*\b(?:comes?|came) to\b", "the result, the state, the outcome"),
+        (r"\bso (?:many|manieth|often)\b", "give the number or the name of it"),
+        (r"\b(?:another|one|each|earlier|next|a later) li(?:fe|ves) of\b", "topic incarnation, topic id"),
+        (r"\b(?:lies?|lying|stands?|standing) (?:in|on|at|below|behind|under|there|where|twice)\b", "is, is stored"),
+    )
+)
+
+Complaints = Iterator[tuple[int, str]]
+
+
+def complaints(lines: list[tuple[int, str]]) -> Complaints:
+    """(line, complaint) for each word that does not belong there."""
+    for number, line in lines:
+        for pattern, instead in WORDS:
+            for found in pattern.finditer(line):
+                yield number, f"{found[0]!r}: {instead}"
+
+
+def prose_of_page(text: str) -> list[tuple[int, str]]:
+    """The lines of a Markdown page, its blocks of code, code in sentences and addresses of links blanked."""
+    for pattern in (r"^```.*?^```$", r"`[^`\n]+`", r"\]\([^)\n]*\)"):
+        text = re.sub(pattern, lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.MULTILINE | re.DOTALL)
+    return list(enumerate(text.splitlines(), 1))
+
+
+def prose_of_source(text: str) -> list[tuple[int, str]]:
+    """The lines of a Python file's docstrings and comments."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
+            node
+        ):
+            doc = node.body[0]
+            lines = text.splitlines()[doc.lineno - 1 : doc.end_lineno]
+            found += enumerate((re.sub(r"`[^`]+`", " ", line) for line in lines), doc.lineno)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            found.append((token.start[0], re.sub(r"`[^`]+`", " ", token.string)))
+    return found
