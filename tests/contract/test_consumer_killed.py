@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 import support.consumer_member
+from support.waiting import eventually
 
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
@@ -18,7 +18,6 @@ from tidelog.log.lake import Lake
 PARTITIONS = 8
 RECORDS = 120_000
 PER_ENTRY = 1_000
-PATIENCE_S = 90.0
 
 
 class Members:
@@ -64,13 +63,6 @@ def members(tmp_path: Path) -> Iterator[Members]:
     made.kill_all()
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, f"in {PATIENCE_S} s: no {what}"
-        time.sleep(0.05)
-
-
 def test_members_killed_and_frozen_lose_nothing(members: Members, tmp_path: Path) -> None:
     with Lake(str(tmp_path / "lake")) as lake:
         lake.create_topic("t", partitions=PARTITIONS)
@@ -92,7 +84,7 @@ def test_members_killed_and_frozen_lose_nothing(members: Members, tmp_path: Path
                 write(PER_ENTRY)
                 return condition()
 
-            wait_until(look, what)
+            eventually(look, what)
 
         for _ in range(3):
             members.start()
@@ -112,12 +104,12 @@ def test_members_killed_and_frozen_lose_nothing(members: Members, tmp_path: Path
             now = log.group("g")
             return now is not None and now.generation > group.generation and len(now.members) == 2
 
-        wait_until(moved_on, "generation without those that are gone")
+        eventually(moved_on, "generation without those that are gone")
         members.send(1, signal.SIGCONT)  # it thinks that it owns what others read by now
         come(lambda: members.read_by(1) > frozen, "record for the one that was frozen")
         write(RECORDS // 4)
         ends = {("t", p): end for p, (_, end) in lake.offsets("t").items()}
-        wait_until(lambda: {place: o.offset for place, o in log.offsets("g").items()} == ends, "commit of the ends")
+        eventually(lambda: {place: o.offset for place, o in log.offsets("g").items()} == ends, "commit of the ends")
 
     read = members.read()
     assert written >= RECORDS

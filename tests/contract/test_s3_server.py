@@ -5,12 +5,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from support import versitygw
 from support.versitygw import S3Place, in_environment
+from support.waiting import eventually
 
 from tidelog.log.storage import ObjectStorage
 
@@ -64,9 +64,7 @@ def test_the_server_ends_with_the_process_that_started_it(s3: S3Place, end: sign
         else:
             process.send_signal(end)
         process.wait(30)
-    deadline = time.monotonic() + 30
-    while answers(endpoint) or Path(root).exists():
-        assert time.monotonic() < deadline
+    eventually(lambda: not answers(endpoint) and not Path(root).exists(), "the server and its folder are gone")
 
 
 def answers(endpoint: str) -> bool:

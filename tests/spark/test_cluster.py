@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.spark_cluster import Cluster, await_true, cluster_in
+from support.spark_cluster import PATIENCE_S, Cluster, cluster_in
+from support.waiting import eventually
 
 from tidelog.cli.main import app
 from tidelog.commands.failures import exit_code_of
@@ -82,12 +83,16 @@ def test_a_worker_dies_while_jobs_run(cluster: Cluster, lake: Lake, tmp_path: Pa
     script = tmp_path / "pair.py"
     script.write_text(PAIR)
     pair = cluster.submit("pair", script, lake.uri, str(tmp_path / "checkpoints"))
-    await_true(lambda: count(lake, "out") > 0 or pair.poll() is not None, "records that are copied")
+    eventually(lambda: count(lake, "out") > 0 or pair.poll() is not None, "records that are copied", PATIENCE_S)
 
     folder = Path(lake.uri.removeprefix("file://")) / "keyed"
     before = set(folder.glob("partition=*/*.parquet"))
     job = cluster.submit("job", JOBS / "maintain.py", "--lake", lake.uri, "--topic", "keyed", "--format", "json")
-    await_true(lambda: set(folder.glob("partition=*/*.parquet")) - before or job.poll() is not None, "staged segments")
+    eventually(
+        lambda: set(folder.glob("partition=*/*.parquet")) - before or job.poll() is not None,
+        "staged segments",
+        PATIENCE_S,
+    )
     was_running = job.poll() is None
     cluster.kill_worker(1)
     copied = count(lake, "out")
@@ -98,7 +103,11 @@ def test_a_worker_dies_while_jobs_run(cluster: Cluster, lake: Lake, tmp_path: Pa
     assert told["compact"]["failures"] == {}
     assert keyed(lake) == newest
     assert records(lake) == len(newest)
-    await_true(lambda: count(lake, "out") > copied + 200 or pair.poll() is not None, "records copied by the other one")
+    eventually(
+        lambda: count(lake, "out") > copied + 200 or pair.poll() is not None,
+        "records copied by the other one",
+        PATIENCE_S,
+    )
     assert pair.poll() is None, cluster.log("pair")[-4000:]
 
     cluster.end(pair)

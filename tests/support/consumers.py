@@ -1,6 +1,5 @@
 """Consumers for tests: quick timings, and polling until something is so."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.logs import values
+from support.waiting import PATIENCE_S, eventually
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.constants import OFFSET_INVALID
@@ -15,9 +15,6 @@ from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.message import Message
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.log.lake import Lake
-
-# The patience of a test, seconds: what takes longer is broken, however busy the machine.
-PATIENCE_S = 20.0
 
 
 def consumer(lake: str | Path | Lake, **conf: Any) -> Consumer:
@@ -71,23 +68,16 @@ def exactly(reader: Consumer, *texts: str, then_s: float = 0.2) -> None:
 
 def poll_until(condition: Callable[[], bool], *readers: Consumer, timeout_s: float = PATIENCE_S) -> list[Message]:
     """Poll consumers in turns until a condition holds; returns what came."""
-    until = time.monotonic() + timeout_s
-    found = []
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        for reader in readers:
-            message = reader.poll(0.01)
-            if message is not None:
-                found.append(message)
+    found: list[Message] = []
+
+    def polled() -> bool:
+        if done := condition():
+            return done
+        found.extend(message for reader in readers if (message := reader.poll(0.01)) is not None)
+        return False
+
+    eventually(polled, "the condition while consumers poll", timeout_s)
     return found
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
-    """Wait until a condition holds, which other threads bring about; fails when it does not in time."""
-    until = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.001)
 
 
 def places(partitions: list[TopicPartition]) -> list[tuple[str, int]]:

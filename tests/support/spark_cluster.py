@@ -5,13 +5,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import pyspark
+from support.waiting import eventually
 
 PATIENCE_S = 240.0
 _HOME = Path(pyspark.__file__).parent
@@ -29,15 +28,6 @@ _SETTINGS = (
 )
 
 
-def await_true(condition: Callable[[], Any], what: str) -> Any:
-    """Wait until the condition holds; its value."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"did not happen: {what}"
-        time.sleep(0.05)
-    return found
-
-
 class Cluster:
     """A master and two workers. Ports are chosen by the system and read from the logs."""
 
@@ -51,12 +41,14 @@ class Cluster:
         """Start all, and wait until the workers have registered."""
         loopback = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         self._launch("master", _class(_MASTER, *loopback))
-        said = await_true(lambda: re.search(r"Starting Spark master at (spark://\S+)", self.log("master")), "a master")
+        said = eventually(
+            lambda: re.search(r"Starting Spark master at (spark://\S+)", self.log("master")), "a master", PATIENCE_S
+        )
         self.master = said.group(1)
         for number in (1, 2):
             own = ("--cores", "4", "--memory", "2g", "--work-dir", str(self._folder / f"work-{number}"))
             self.workers.append(self._launch(f"worker-{number}", _class(_WORKER, *loopback, *own, self.master)))
-        await_true(lambda: self.log("master").count("Registering worker") == 2, "two workers")
+        eventually(lambda: self.log("master").count("Registering worker") == 2, "two workers", PATIENCE_S)
 
     def submit(self, name: str, script: Path, *arguments: str) -> subprocess.Popen[bytes]:
         """Submit a Python program, whose driver runs here, with one core on each worker."""

@@ -1,7 +1,6 @@
 """Short words for tests that run Spark queries over topics."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+from support.waiting import eventually
 
 from tidelog.log.lake import Lake
 
@@ -165,9 +165,11 @@ def fails_with(*words: str) -> Iterator[None]:
 
 def await_that(condition: Callable[[], Any], query: StreamingQuery | None = None) -> None:
     """Wait until the condition holds; a query that fails meanwhile fails the test with its own error."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if query is not None and (error := query.exception()) is not None:
+
+    def holds() -> Any:
+        found = condition()
+        if not found and query is not None and (error := query.exception()) is not None:
             raise error
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.05)
+        return found
+
+    eventually(holds, "the condition of a running query", PATIENCE_S)

@@ -8,7 +8,12 @@ from hypothesis import HealthCheck, settings
 from tidy_repository import package_sources, python_sources
 from tidy_source import parse
 
-EVERYWHERE = [rules.short_files, rules.short_functions, rules.no_test_has_a_deadline]
+EVERYWHERE = [
+    rules.no_test_has_a_deadline,
+    rules.short_files,
+    rules.short_functions,
+    rules.tests_wait_for_conditions,
+]
 IN_THE_PACKAGE = [
     rules.absolute_imports,
     rules.clocks_and_chance_in_one_module,
@@ -61,6 +66,10 @@ BAD = [
     (rules.no_test_has_a_deadline, "tests.x", "from hypothesis import settings as s\nquick = s(deadline=None)"),
     (rules.no_test_has_a_deadline, "tests.x", "import hypothesis as h\nh.settings(suppress_health_check=[])"),
     (rules.no_test_has_a_deadline, "tests.x", "from hypothesis import settings\nsettings.load_profile('ci')"),
+    (rules.tests_wait_for_conditions, "tests.x", "import time\nwhile busy():\n    time.sleep(0.1)"),
+    (rules.tests_wait_for_conditions, "tests.x", "from time import sleep\nsleep(1)"),
+    (rules.tests_wait_for_conditions, "tests.x", "import asyncio\nasync def f(): await asyncio.sleep(0.01)"),
+    (rules.tests_wait_for_conditions, "tests.x", "while not sealed: pass"),
     (rules.absolute_imports, "tidelog.log.x", "from .errors import TidelogError"),
     (rules.absolute_imports, "tidelog.log.x", "from . import errors"),
     (rules.no_builtin_hash, "tidelog.log.x", "p = hash(key) % n"),
@@ -105,6 +114,10 @@ GOOD = [
         "from hypothesis import settings\nfew = settings(max_examples=9)",
     ),
     (rules.no_test_has_a_deadline, "tests.x", "def settings(deadline): ...\nsettings(deadline=1)"),
+    (rules.tests_wait_for_conditions, "tests.x", "import asyncio\nasync def f(): await asyncio.sleep(0)"),
+    (rules.tests_wait_for_conditions, "tests.x", "while step(): pass"),
+    (rules.tests_wait_for_conditions, "tests.x", "clock.sleep(1)"),
+    (rules.tests_wait_for_conditions, "tidelog.log.base.clock", "import time\ntime.sleep(1)"),
     (rules.absolute_imports, "tidelog.log.x", "from tidelog.log.base.errors import TidelogError"),
     (rules.no_builtin_hash, "tidelog.log.x", "self.hash(key); key.hash; 'hash(x)'"),
     (rules.no_builtin_hash, "tidelog.log.x", "class A:\n    def __hash__(self): return hash(self.a)"),

@@ -12,6 +12,16 @@ MAX_FUNCTION_LINES = 70
 CLOCK_MODULE = "tidelog.log.base.clock"
 # Where Hypothesis is told how to run, for every layer of tests.
 PROFILE_FILE = "tests/conftest.py"
+# Where tests may let time pass, and why.
+SLEEPING_TESTS = {
+    "tests/contract/test_producer_processes.py": "a frozen process must be frozen for some time",
+    "tests/reliability/chaos_herd.py": "a run lasts as long as it is asked to",
+    "tests/reliability/chaos_life.py": "workers pause for as long as the seed says",
+    "tests/support/fault_proxy.py": "a store that is slow",
+    "tests/support/versitygw.py": "a server may start, or fail to, within a time",
+    "tests/support/waiting.py": "waits for conditions",
+    "tests/unit/log/follow/test_fetch_engine_threads.py": "helpers that are slow to begin",
+}
 # Packages whose names are loaded when they are first used.
 FRONT_DOORS = ("tidelog", "tidelog.clients")
 
@@ -106,6 +116,20 @@ def no_test_has_a_deadline(source: Source) -> Complaints:
             yield call.lineno, f"a deadline or health check of its own: {PROFILE_FILE} decides for all tests"
         if name in ("hypothesis.settings.register_profile", "hypothesis.settings.load_profile"):
             yield call.lineno, f"a profile of its own: {PROFILE_FILE} has the only one"
+
+
+def tests_wait_for_conditions(source: Source) -> Complaints:
+    """Tests that sleep are slow, or fail on a busy machine; those that loop without an end hang instead of failing."""
+    if not source.path.startswith("tests/"):
+        return
+    for call, name in calls(source):
+        yields = name == "asyncio.sleep" and ast.unparse(call.args[0]) == "0"
+        if name in ("time.sleep", "asyncio.sleep") and not yields and source.path not in SLEEPING_TESTS:
+            yield call.lineno, f"{name}: wait for a condition with support.waiting, or say why in SLEEPING_TESTS"
+    for node in ast.walk(source.tree):
+        idle = isinstance(node, ast.While) and all(isinstance(statement, ast.Pass) for statement in node.body)
+        if idle and not any(isinstance(part, ast.Call) for part in ast.walk(node.test)):
+            yield node.lineno, "a loop that does nothing waits for ever: wait with support.waiting"
 
 
 def parquet_is_opened_in_one_module(source: Source) -> Complaints:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from support.consumers import PATIENCE_S, at, fill, text
+from support.waiting import eventually_async
 
 from tidelog.aio import AIOConsumer
 from tidelog.clients.values.errors import KafkaError, KafkaException
@@ -115,8 +116,7 @@ def test_a_call_that_is_cancelled_waits_no_longer(lake: Lake) -> None:
         for wait in (consumer.poll, consumer.consume):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(wait(), 0.05)
-            while consumer._leaving is not None:  # the thread is back, though it had no limit
-                await asyncio.sleep(0.001)
+            await eventually_async(lambda: consumer._leaving is None, "the thread is back, though it had no limit")
         fill(lake, "t", "a")
         message = await consumer.poll(20)
         assert message is not None
@@ -143,15 +143,13 @@ def test_what_a_cancelled_call_took_comes_again(lake: Lake, stores: bool) -> Non
 
         consumer._client.consume = slow  # type: ignore[method-assign]
         reading = asyncio.ensure_future(consumer.consume(2))
-        while not started.is_set():
-            await asyncio.sleep(0.001)
+        await eventually_async(started.is_set, "the call starts")
         reading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await reading
         go_on.set()
         consumer._client.consume = take  # type: ignore[method-assign]
-        while consumer._leaving is not None:
-            await asyncio.sleep(0.001)
+        await eventually_async(lambda: consumer._leaving is None, "the call ends")
         if stores:  # nor is it committed
             assert [p.offset for p in await consumer.commit(asynchronous=False) or []] == [1]
         assert [text(m) for m in await consumer.consume(3, 20)] == ["b", "c", "d"]
@@ -175,8 +173,7 @@ def test_an_end_of_a_partition_that_a_cancelled_call_took_comes_again(lake: Lake
 
         consumer._client.poll = slow  # type: ignore[method-assign]
         reading = asyncio.ensure_future(consumer.poll())
-        while not started.is_set():
-            await asyncio.sleep(0.001)
+        await eventually_async(started.is_set, "the call starts")
         reading.cancel()
         go_on.set()
         consumer._client.poll = take  # type: ignore[method-assign]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.logs import read
 from support.producers import live_lake
+from support.waiting import eventually_async
 
 from tidelog.aio import AIOProducer
 from tidelog.clients.values.errors import KafkaError, KafkaException
@@ -145,8 +146,7 @@ def test_the_loop_goes_on_while_a_call_waits():
 
             producer._client.list_topics = blocking  # type: ignore[method-assign]
             asking = asyncio.ensure_future(producer.list_topics(topic="t", timeout=5))
-            while not threads:
-                await asyncio.sleep(0.001)
+            await eventually_async(lambda: threads, "the call starts")
             release.set()
             assert await asking == "t"
             assert await producer.cluster_id() == lake.uri

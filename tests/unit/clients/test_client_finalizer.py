@@ -6,14 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.consumers import PATIENCE_S, consumer, poll_texts
 from support.logs import read, values
 from support.producers import live_lake, producer
+from support.waiting import eventually
 
 from tidelog.clients.producer.producer import Producer
 from tidelog.log.base.worker_threads import Helpers
@@ -35,13 +34,6 @@ def held() -> list[str]:
 
 def own_threads() -> set[threading.Thread]:
     return {t for t in threading.enumerate() if t.name.startswith("tidelog")}
-
-
-def becomes(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def ends_of(child: int) -> list[int]:
@@ -79,7 +71,7 @@ def test_a_consumer_gives_back_its_files_and_threads(address: str, how: str) -> 
         made.itself = made  # type: ignore[attr-defined]
     del made
     gc.collect()
-    becomes(lambda: own_threads() <= threads and held() == files)
+    eventually(lambda: own_threads() <= threads and held() == files, "its threads and files are gone")
 
 
 def test_a_producer_that_is_forgotten_while_its_own_thread_collects_ends() -> None:
@@ -106,7 +98,7 @@ def test_a_producer_that_is_forgotten_while_its_own_thread_collects_ends() -> No
         assert collected.wait(PATIENCE_S)
     finally:
         gc.enable()
-    becomes(lambda: own_threads() <= before)
+    eventually(lambda: own_threads() <= before, "its threads are gone")
 
 
 def test_helpers_that_have_ended_leave_the_work_to_their_caller() -> None:
@@ -187,7 +179,7 @@ def test_a_forked_process_has_clients_of_its_own_and_disturbs_none_of_its_parent
             os._exit(code)
     ended: list[int] = []
     try:
-        becomes(lambda: bool(ended.extend(ends_of(child)) or ended))
+        eventually(lambda: ended.extend(ends_of(child)) or ended, "the child ends")
     finally:
         if not ended:
             os.kill(child, signal.SIGKILL)

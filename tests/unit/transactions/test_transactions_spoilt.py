@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.logs import values
 from support.transactions import GROUP, Town, copy, offsets_to, stage
+from support.waiting import eventually
 
 from tidelog.log.base.errors import (
     InvalidTransactionStateError,
@@ -60,8 +61,7 @@ def test_what_comes_while_a_transaction_is_committed_is_refused_and_what_had_beg
         adding = others.submit(stage, producer, "b", "1")
         assert begun.wait(20)
         committing = others.submit(producer.commit)
-        while not producer._sealed:
-            pass
+        eventually(lambda: producer._sealed, "the commit has begun")
         with pytest.raises(InvalidTransactionStateError, match="nothing can be added"):
             stage(producer, "a", "late")
         assert not committing.done()

@@ -18,10 +18,10 @@ from support.consumers import (
     poll_texts,
     poll_until,
     raised,
-    wait_until,
 )
 from support.faults import FaultyStorage
 from support.storage_adapters import ADAPTERS
+from support.waiting import eventually
 
 from tidelog.clients.consumer.assignment import Owned
 from tidelog.clients.consumer.buffer import Buffer
@@ -266,7 +266,7 @@ class TestAssignment:
         fill(lake, "t", *"xyz", partition=1)
         with consumer(lake) as reader:
             reader.assign([at(0), at(0, partition=1)])
-            wait_until(lambda: len(reader._buffer._entries) >= 2)
+            eventually(lambda: len(reader._buffer._entries) >= 2, "both partitions are read ahead")
             reader.incremental_unassign([at(0)])
             exactly(reader, "x", "y", "z")
 

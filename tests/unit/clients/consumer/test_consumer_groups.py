@@ -22,8 +22,8 @@ from support.consumers import (
     poll_until,
     raised,
     text,
-    wait_until,
 )
+from support.waiting import eventually
 
 from tidelog.admin import AdminClient
 from tidelog.clients.consumer.consumer import Consumer
@@ -288,7 +288,7 @@ class TestMaxPollInterval:
             told.subscribe(reader)
             poll_some(reader, 20)
             group = reader._group.log
-            wait_until(lambda: (state := group.group("g")) is not None and not state.members)
+            eventually(lambda: (state := group.group("g")) and not state.members, "the member leaves")
             found = [
                 text(m)
                 for m in poll_until(lambda: told.calls[-1:] == [("assign", ALL)] and len(told.calls) > 2, reader)

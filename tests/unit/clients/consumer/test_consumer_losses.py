@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.consumers import PATIENCE_S, Told, consumer, filled_lake, offsets, poll_some, wait_until
+from support.consumers import PATIENCE_S, Told, consumer, filled_lake, offsets, poll_some
 from support.producers import producer
+from support.waiting import eventually
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.constants import OFFSET_INVALID
@@ -36,7 +37,7 @@ def thrown_out_and_back(reader: Consumer) -> None:
     """Take a reader out of group `g`, as after a silence, and wait until it is a member again, by itself."""
     log, member_id = reader._group.log, reader.memberid() or ""
     log.decide("g", lambda view: leave(view, "g", member_id, now_ms=0))
-    wait_until(lambda: (reader.memberid() or member_id) != member_id and bool(reader._group.owned()))
+    eventually(lambda: (reader.memberid() or member_id) != member_id and reader._group.owned(), "it is a member again")
 
 
 def test_what_was_lost_is_not_committed_in_a_later_generation(lake: Lake) -> None:
@@ -80,7 +81,8 @@ def test_a_call_that_has_records_does_not_go_on_after_their_partitions_are_lost(
         calls = subscribe(reader)
 
         def lose() -> None:
-            wait_until(lambda: sum(offsets(reader.position([TopicPartition(*place) for place in ALL]))) >= 20)
+            everywhere = [TopicPartition(*place) for place in ALL]
+            eventually(lambda: sum(offsets(reader.position(everywhere))) >= 20, "all records are read")
             thrown_out_and_back(reader)
 
         with ThreadPoolExecutor(1) as thread:

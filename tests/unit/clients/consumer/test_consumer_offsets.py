@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import at, consumer, fill, offsets, poll_some, poll_until, raised, wait_until
+from support.consumers import at, consumer, fill, offsets, poll_some, poll_until, raised
 from support.logs import START_MS, Calls, memory_lake, values
+from support.waiting import eventually
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
@@ -130,7 +131,7 @@ class TestOffsets:
         with consumer(lake, auto_commit_interval_ms=20) as reader, consumer(lake) as other:
             reader.assign([at()])
             poll_some(reader, 1)
-            wait_until(lambda: offsets(other.committed([at()])) == [1])
+            eventually(lambda: offsets(other.committed([at()])) == [1], "a commit in the interval")
 
 
 class TestQuestions:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from support.consumers import consumer, exactly, fill, poll_some, poll_texts, text, wait_until
+from support.consumers import consumer, exactly, fill, poll_some, poll_texts, text
 from support.logs import values
+from support.waiting import eventually
 
 from tidelog.clients.consumer.assignment import Assignment
 from tidelog.clients.consumer.buffer import Buffer
@@ -40,7 +41,7 @@ def big(lake: Lake, count: int, partition: int = 0) -> None:
 
 def read_ahead(reader: Consumer) -> int:
     """How many records are read ahead, once the fetcher reads no further."""
-    wait_until(lambda: reader._fetcher._paused)
+    eventually(lambda: reader._fetcher._paused, "the fetcher pauses")
     return reader._buffer.records
 
 

@@ -5,7 +5,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 from support.consumers import PATIENCE_S, at, consumer, fill
 from support.producers import live_lake, producer
+from support.waiting import eventually
 
 from tidelog.aio import AIOConsumer, AIOProducer
 from tidelog.clients.consumer.consumer_statistics import ConsumerStatistics
@@ -36,12 +36,13 @@ class Told:
         self.texts = [text]
 
     def when(self, poll: Callable[[float], Any], condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        until_s = time.monotonic() + PATIENCE_S
-        while not (self.texts and condition(json.loads(self.texts[0]))):
-            assert time.monotonic() < until_s, self.texts
+        def found() -> Any:
+            if self.texts and condition(document := json.loads(self.texts[0])):
+                return document
             poll(0.05)
-        found: dict[str, Any] = json.loads(self.texts[0])
-        return found
+            return None
+
+        return eventually(found, "statistics as the test wants them")
 
 
 def parts(kind: str, document: dict[str, Any]) -> Iterator[tuple[dict[str, str], dict[str, Any]]]:
@@ -109,12 +110,9 @@ def test_windows_hold_what_came_since_the_last_time() -> None:
     with producer(lake, stats_cb=lambda text: seen.append(json.loads(text)), statistics_interval_ms=1) as p:
         p.produce("t", b"abc")
         p.flush()
-        until_s = time.monotonic() + PATIENCE_S
-        count = 0
-        while not count or len(seen) == count:
-            assert time.monotonic() < until_s, seen
-            p.poll(0.05)
-            count = count or (len(seen) if told("topics", "t", "batchcnt") else 0)
+        eventually(lambda: (p.poll(0.05), told("topics", "t", "batchcnt"))[1], "the batch is counted")
+        counted = len(seen)
+        eventually(lambda: (p.poll(0.05), len(seen) > counted)[1], "the next statistics come")
     broker = ("brokers", next(iter(seen[0]["brokers"])))
     windows = [("topics", "t", "batchcnt"), ("topics", "t", "batchsize"), (*broker, "rtt"), (*broker, "int_latency")]
     assert [told(*path) for path in windows] == [1, 1, 1, 1]

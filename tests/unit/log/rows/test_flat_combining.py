@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from support.waiting import eventually
 
 from tidelog.log.rows.flat_combining import Combiner, Place
 
@@ -61,15 +62,6 @@ def interrupt_main() -> None:
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    pause = threading.Event()
-    for _ in range(3_000):
-        if condition():
-            return
-        pause.wait(0.005)
-    raise AssertionError("it did not come about")
-
-
 def line_up(line: Line, threads: int) -> tuple[list[threading.Thread], list[Any]]:
     """One caller whose work is held, and so many that wait behind it."""
     answers: list[Any] = []
@@ -79,7 +71,7 @@ def line_up(line: Line, threads: int) -> tuple[list[threading.Thread], list[Any]
     others = []
     for i in range(1, threads + 1):
         others.append(started(lambda i=i: line.run(i), answers))  # type: ignore[misc]
-        wait_until(lambda i=i: line.combiner.waiting == i)  # type: ignore[misc]
+        eventually(lambda i=i: line.combiner.waiting == i, "the callers wait")  # type: ignore[misc]
     return [first, *others], answers
 
 
@@ -147,12 +139,16 @@ def test_a_waiting_caller_that_is_interrupted_leaves_the_line_to_the_others(lead
     line = Line()
     threads, answers = line_up(line, 0 if leads_next else 1)
     waiting = line.combiner.waiting
-    interrupter = started(lambda: (wait_until(lambda: line.combiner.waiting == waiting + 1), interrupt_main()), [])
+
+    def one_more() -> bool:
+        return eventually(lambda: line.combiner.waiting == waiting + 1, "one more caller waits")
+
+    interrupter = started(lambda: one_more() and interrupt_main(), [])
     with pytest.raises(KeyboardInterrupt):
         line.run(9)
     interrupter.join(30)
     threads.append(started(lambda: line.run(7), answers))
-    wait_until(lambda: line.combiner.waiting == waiting + 1)
+    one_more()
     line.go.set()
     for thread in threads:
         thread.join(30)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support.row_tables import NAME, Table, WordsFold, put, says, words
+from support.waiting import eventually
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidRecordError
 from tidelog.log.rows.rules import RowOutcome
@@ -41,15 +42,6 @@ class Gate:
             assert self.go.wait(30)
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    done = threading.Event()
-    for _ in range(3_000):
-        if condition():
-            return
-        done.wait(0.01)
-    raise AssertionError("it did not come about")
-
-
 def merged(calls: list[Callable[[], Any]], table: Table) -> list[Any]:
     """Run calls while another entry is held up, so that they all wait at once."""
     gate = Gate()
@@ -59,7 +51,7 @@ def merged(calls: list[Callable[[], Any]], table: Table) -> list[Any]:
     blocker.start()
     assert gate.reached.wait(30)
     release = threading.Thread(
-        target=lambda: (wait_until(lambda: table.log._combiner.waiting == len(calls)), gate.go.set())
+        target=lambda: eventually(lambda: table.log._combiner.waiting == len(calls), "all wait") and gate.go.set()
     )
     release.start()
     answers = run_all(calls)
