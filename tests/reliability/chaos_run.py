@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any
 
-from chaos_herd import Herd, wait_s
 from chaos_plan import (
     COPIERS,
     COPIES,
@@ -21,6 +20,7 @@ from chaos_plan import (
     Place,
     Worker,
 )
+from chaos_processes import Processes, wait_s
 from chaos_storage import MARK, Faults, cut_power
 from checkers import SHOWN, check, summary
 from history import History, Partition, Policy
@@ -72,7 +72,7 @@ class Chaos:
         self._rng = Random(f"chaos {wanted.seed}")
         self._say = say
         self._faults = Faults()
-        self._herd = Herd(place, workers, wanted.seed)
+        self._processes = Processes(place, workers, wanted.seed)
         self._rounds: Counter[str] = Counter()
         self._fates: Counter[str] = Counter()
         self._problems: list[str] = []
@@ -83,14 +83,14 @@ class Chaos:
         self._place.make()
         self._switch(Faults())
         try:
-            self._herd.start(self._herd.workers)
+            self._processes.start(self._processes.workers)
             self._go_through_rounds()
             self._gather_records()
             self._settle()
         finally:
-            self._herd.kill(self._herd.names)
+            self._processes.kill(self._processes.names)
         history = self._history()
-        self._problems += self._herd.problems
+        self._problems += self._processes.problems
         self._problems += self._unexplained()
         self._problems += summary(check(history))
         self._problems += self._check_lake()
@@ -103,43 +103,43 @@ class Chaos:
         faults = [fault for fault in FAULTS for _ in range(self._wanted.rounds)]
         self._rng.shuffle(faults)
         each_s = self._wanted.seconds / max(1, len(faults))
-        wait_s(min(each_s, 4.0), self._herd)
+        wait_s(min(each_s, 4.0), self._processes)
         for fault in faults:
             until = time.monotonic() + each_s
             self._say(f"{time.monotonic() - self._began_s:6.1f} s  {fault}")
             self._strike(fault, min(LONGEST_S, each_s * self._rng.uniform(0.2, 0.7)))
             self._rounds[fault] += 1
-            wait_s(max(0.0, until - time.monotonic()), self._herd)
+            wait_s(max(0.0, until - time.monotonic()), self._processes)
 
     def _strike(self, fault: str, seconds: float) -> None:
-        herd, victims = self._herd, self._victims()
+        processes, victims = self._processes, self._victims()
         if fault == "killed":
-            herd.kill(victims)
-            wait_s(self._rng.uniform(0.0, seconds), herd)
-            herd.start(victims)
+            processes.kill(victims)
+            wait_s(self._rng.uniform(0.0, seconds), processes)
+            processes.start(victims)
         elif fault == "frozen":
-            herd.freeze(victims)
-            wait_s(seconds, herd)
-            herd.thaw()
+            processes.freeze(victims)
+            wait_s(seconds, processes)
+            processes.thaw()
         elif fault == "power cut":
-            gone = herd.names
-            herd.kill_all_at_once()
+            gone = processes.names
+            processes.kill_all_at_once()
             self._fates += cut_power(self._place.lake, self._place.notes, self._rng, (f"{QUICK}/",))
-            herd.start(gone)
+            processes.start(gone)
         else:
-            everyone = tuple(herd.names) if self._rng.random() < 0.3 else tuple(victims)
+            everyone = tuple(processes.names) if self._rng.random() < 0.3 else tuple(victims)
             self._switch(
                 Faults(
                     full=fault == "disk full",
                     denied=everyone if fault == "permissions lost" else (),
-                    lost=tuple(herd.names) if fault == "answers lost" else (),
+                    lost=tuple(processes.names) if fault == "answers lost" else (),
                 )
             )
-            wait_s(seconds, herd)
+            wait_s(seconds, processes)
             self._switch(Faults())
 
     def _victims(self) -> list[str]:
-        names = self._herd.names
+        names = self._processes.names
         return self._rng.sample(names, k=min(len(names), self._rng.choice([1, 2, 3, len(names) // 2])))
 
     def _switch(self, faults: Faults) -> None:
@@ -155,9 +155,9 @@ class Chaos:
 
     def _settle(self) -> None:
         """Everybody finishes: producers, then who copies, then who reads."""
-        herd = self._herd
-        herd.thaw()
-        herd.start(herd.workers)
+        processes = self._processes
+        processes.thaw()
+        processes.start(processes.workers)
         stopped = ["producer", "transactional"]
         self._stop(stopped, "maintainer")
         with Lake(self._place.lake) as lake:
@@ -171,22 +171,22 @@ class Chaos:
     def _stop(self, roles: Sequence[str], *later: str) -> None:
         """End roles and see them ended; those of `later` have longer."""
         self._switch(Faults(stopped=(*roles, *later)))
-        self._await(lambda: self._herd.has_ended(roles), f"end of {', '.join(roles)}")
+        self._await(lambda: self._processes.has_ended(roles), f"end of {', '.join(roles)}")
 
     def _await(self, there: Callable[[], bool], what: str) -> None:
         until = time.monotonic() + PATIENCE_S
         self._say(f"{time.monotonic() - self._began_s:6.1f} s  waits for: {what}")
         while not there():
             if time.monotonic() > until:
-                self._problems.append(f"after {PATIENCE_S:.0f} s there is no {what}; there are {self._herd.names}")
-                self._herd.ask()
+                self._problems.append(f"after {PATIENCE_S:.0f} s there is no {what}; there are {self._processes.names}")
+                self._processes.print_stacks()
                 return
-            wait_s(0.3, self._herd)
+            wait_s(0.3, self._processes)
 
     # --- the verdict ---------------------------------------------------------------------------------------
 
     def _history(self) -> History:
-        copies = [*COPIES, *(COPIES_BY_QUERY if QUERY.name in self._herd.workers else ())]
+        copies = [*COPIES, *(COPIES_BY_QUERY if QUERY.name in self._processes.workers else ())]
         history = History(rules={name: topic.rule for name, topic in TOPICS.items()}, copies=copies)
         reader = HistoryReader(history)
         for life, path in self._place.journals_of():
@@ -247,7 +247,7 @@ class Chaos:
             "assignments": sum(1 for stretch in history.stretches if stretch.reads),
             "looks": len(history.looks),
             "runs of maintenance": happened["maintained"],
-            **{f"processes: {what}": count for what, count in sorted(self._herd.counts.items())},
+            **{f"processes: {what}": count for what, count in sorted(self._processes.counts.items())},
             **{f"objects not synced at power cuts: {what}": count for what, count in sorted(self._fates.items())},
         }
 

@@ -1,4 +1,4 @@
-"""Transactions in tests: lakes in memory with two topics and an input, producers on them, and what they come to."""
+"""Transactions in tests: lakes in memory with two topics and an input, and producers on them."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -29,7 +29,7 @@ class AtOnce(Executor):
 
 
 class Process:
-    """What one process has of a lake: everything in it is gone when it is."""
+    """What one process has of a lake, all of it lost with the process."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -51,15 +51,15 @@ class Process:
         return {place: one.offset for place, one in self.groups.stable_offsets(GROUP).items()}
 
     def offsets(self) -> dict[tuple[str, int], int]:
-        """The group's offsets as anybody sees them."""
+        """The group's committed offsets, as any reader gets them."""
         return {place: one.offset for place, one in self.groups.offsets(GROUP).items()}
 
     def pending(self) -> int:
         return len(self.groups._written(GROUP).pending)
 
 
-class Town:
-    """A lake in memory: topic `in` with ten records, topics `a` and `b` to write to, and processes that come and go."""
+class SharedLake:
+    """A lake in memory with several processes: topic `in` has ten records, topics `a` and `b` are written to."""
 
     def __init__(self, hook: Callable[[str, str, str], None] = quiet, **config: str) -> None:
         lake, self.storage, self.clock = memory_lake()
@@ -71,11 +71,11 @@ class Town:
         self.storage.hook = hook
 
     def process(self) -> Process:
-        """Another process, that starts now."""
+        """Another process, started now."""
         return Process(open_lake(self.storage, self.clock))
 
     def seen(self, *topics: str) -> list[list[str]]:
-        """The topics' records, as somebody sees them who comes now."""
+        """The topics' records, as a process reads them that starts now."""
         lake = open_lake(self.storage, self.clock)
         return [read(lake, topic) for topic in topics or ("a", "b")]
 
@@ -84,17 +84,17 @@ def stage(producer: TransactionManager, topic: str, *texts: str) -> None:
     producer.stage(topic, values(*texts), np.zeros(len(texts), np.int32))
 
 
-def dies_before(town: Town, topic: str, producer: TransactionManager) -> None:
+def dies_before(shared: SharedLake, topic: str, producer: TransactionManager) -> None:
     """The producer's commit is decided, and it dies before its entry in this topic."""
 
     def die(method: str, path: str, phase: str) -> None:
         if path.startswith(f"{topic}/_delta_log") and method == "put_if_absent":
             raise StorageFullError("dead")
 
-    town.storage.hook = die
+    shared.storage.hook = die
     with pytest.raises(StorageFullError):
         producer.commit()
-    town.storage.hook = lambda *call: None
+    shared.storage.hook = lambda *call: None
 
 
 def offsets_to(offset: int, topic: str = "in") -> dict[tuple[str, int], OffsetToCommit]:

@@ -2,35 +2,35 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.corruptible_lakes import CorruptibleLake, kinds, objects
 from support.logs import read
-from support.patients import Patient, kinds, objects
 
 from tidelog.check.lake import repair
 from tidelog.log.base.errors import TidelogError
 
 PATIENTS = {
-    "entries": lambda: Patient(3),
-    "a checkpoint and entries": lambda: Patient(4).checkpoint(3),
-    "trimmed": lambda: Patient(4).checkpoint(2).trim().checkpoint(3),
+    "entries": lambda: CorruptibleLake(3),
+    "a checkpoint and entries": lambda: CorruptibleLake(4).checkpoint(3),
+    "trimmed": lambda: CorruptibleLake(4).checkpoint(2).trim().checkpoint(3),
 }
 # The same draws must mean the same although names and sizes differ a little from lake to lake.
 SHARE = st.floats(0, 1, exclude_max=True)
 
 
-def records(patient: Patient) -> list[list[str]] | None:
+def records(corruptible: CorruptibleLake) -> list[list[str]] | None:
     """What a reader gets of both partitions, None when the topic does not open."""
     try:
-        lake = patient.reopened()
+        lake = corruptible.reopened()
         return [read(lake, "orders", p) for p in range(2)]
     except (TidelogError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> Patient:
+def damaged(draw: st.DrawFn) -> CorruptibleLake:
     """A lake with one object cut, changed at one place, emptied, deleted, or put in the place of another."""
-    patient = PATIENTS[draw(st.sampled_from(sorted(PATIENTS)))]()
-    store = patient.storage.inner
+    corruptible = PATIENTS[draw(st.sampled_from(sorted(PATIENTS)))]()
+    store = corruptible.storage.inner
     all_objects = objects(store)
     paths = sorted(all_objects)
     path = paths[int(draw(SHARE) * len(paths))]
@@ -49,18 +49,18 @@ def damaged(draw: st.DrawFn) -> Patient:
             # Never a segment: one under another's name and of its size is not told apart by anything.
             others = [p for p in paths if "partition=" not in p]
             store.put(others[int(draw(SHARE) * len(others))], all_objects[others[int(draw(SHARE) * len(others))]])
-    return patient
+    return corruptible
 
 
 @settings(max_examples=40)
 @given(damaged())
-def test_any_damage_is_survived(patient: Patient) -> None:
-    before, read_before = kinds(patient.check(deep=True)), records(patient)
-    plan = repair(patient.storage, clock=patient.clock)
-    done = repair(patient.storage, execute=True, clock=patient.clock)
+def test_any_damage_is_survived(corruptible: CorruptibleLake) -> None:
+    before, read_before = kinds(corruptible.check(deep=True)), records(corruptible)
+    plan = repair(corruptible.storage, clock=corruptible.clock)
+    done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
     assert plan.report.findings == done.report.findings
     assert done.report.to_dict()
-    after, read_after = kinds(patient.check(deep=True)), records(patient)
+    after, read_after = kinds(corruptible.check(deep=True)), records(corruptible)
     assert after <= before
     if read_before is not None:
         assert read_after is not None

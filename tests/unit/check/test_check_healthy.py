@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from support.corruptible_lakes import CorruptibleLake, objects
 from support.logs import FakeClock, memory_lake, values
-from support.patients import Patient, objects
 
 from tidelog.check.lake import Progress, Severity, check_lake
 from tidelog.log.base.errors import LakeNotFoundError, UnknownTopicError
@@ -15,78 +15,78 @@ from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage, MemoryStorage
 
 
-def deleted(patient: Patient) -> Patient:
-    patient.lake.delete_topic("orders")
-    return patient
+def deleted(corruptible: CorruptibleLake) -> CorruptibleLake:
+    corruptible.lake.delete_topic("orders")
+    return corruptible
 
 
-def again(patient: Patient) -> Patient:
-    deleted(patient).lake.create_topic("orders", 1)
-    patient.lake.topic("orders").append(values("x"))
-    return patient
+def again(corruptible: CorruptibleLake) -> CorruptibleLake:
+    deleted(corruptible).lake.create_topic("orders", 1)
+    corruptible.lake.topic("orders").append(values("x"))
+    return corruptible
 
 
-def altered(patient: Patient) -> Patient:
-    patient.lake.alter_topic("orders", partitions=3, config={"cleanup.policy": "compact"})
-    return patient.append()
+def altered(corruptible: CorruptibleLake) -> CorruptibleLake:
+    corruptible.lake.alter_topic("orders", partitions=3, config={"cleanup.policy": "compact"})
+    return corruptible.append()
 
 
-def some_deleted(patient: Patient, before: int) -> Patient:
-    patient.lake.delete_records("orders", {0: before})
-    return patient
+def some_deleted(corruptible: CorruptibleLake, before: int) -> CorruptibleLake:
+    corruptible.lake.delete_records("orders", {0: before})
+    return corruptible
 
 
-SHAPES: dict[str, Callable[[], Patient]] = {
-    "created": lambda: Patient(0),
-    "appended": Patient,
-    "checkpointed": lambda: Patient(5).checkpoint(2).checkpoint(4),
-    "trimmed": lambda: Patient(6).checkpoint(2).checkpoint(4).trim(),
-    "trimmed to a checkpoint at the head": lambda: Patient(3).checkpoint(3).trim(),
-    "records deleted, inside a segment": lambda: some_deleted(Patient(), 3),
-    "records deleted, all of a partition": lambda: some_deleted(Patient(), -1).append(),
-    "deleted": lambda: deleted(Patient()),
-    "deleted, then a checkpoint": lambda: deleted(Patient()).checkpoint(4),
-    "created again": lambda: again(Patient()),
-    "created again, with checkpoints on both sides": lambda: again(Patient().checkpoint(2)).checkpoint(6),
-    "altered": lambda: altered(Patient()),
-    "LogAppendTime": lambda: Patient(message_timestamp_type="LogAppendTime"),
+SHAPES: dict[str, Callable[[], CorruptibleLake]] = {
+    "created": lambda: CorruptibleLake(0),
+    "appended": CorruptibleLake,
+    "checkpointed": lambda: CorruptibleLake(5).checkpoint(2).checkpoint(4),
+    "trimmed": lambda: CorruptibleLake(6).checkpoint(2).checkpoint(4).trim(),
+    "trimmed to a checkpoint at the head": lambda: CorruptibleLake(3).checkpoint(3).trim(),
+    "records deleted, inside a segment": lambda: some_deleted(CorruptibleLake(), 3),
+    "records deleted, all of a partition": lambda: some_deleted(CorruptibleLake(), -1).append(),
+    "deleted": lambda: deleted(CorruptibleLake()),
+    "deleted, then a checkpoint": lambda: deleted(CorruptibleLake()).checkpoint(4),
+    "created again": lambda: again(CorruptibleLake()),
+    "created again, with checkpoints on both sides": lambda: again(CorruptibleLake().checkpoint(2)).checkpoint(6),
+    "altered": lambda: altered(CorruptibleLake()),
+    "LogAppendTime": lambda: CorruptibleLake(message_timestamp_type="LogAppendTime"),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_healthy_lake_is_green(shape: str, deep: bool) -> None:
-    patient = SHAPES[shape]()
-    before = objects(patient.storage.inner)
-    report = patient.check(deep)
+    corruptible = SHAPES[shape]()
+    before = objects(corruptible.storage.inner)
+    report = corruptible.check(deep)
     assert [f for f in report.findings if f.severity is not Severity.INFO] == []
     assert report.green
-    assert objects(patient.storage.inner) == before
+    assert objects(corruptible.storage.inner) == before
 
 
 def test_the_summary_counts_what_was_looked_at() -> None:
-    patient = Patient(5).checkpoint(3)
-    (summary,) = patient.check(deep=True).topics
-    size = sum(s.size for s in patient.reopened().topic("orders").state().all_segments())
+    corruptible = CorruptibleLake(5).checkpoint(3)
+    (summary,) = corruptible.check(deep=True).topics
+    size = sum(s.size for s in corruptible.reopened().topic("orders").state().all_segments())
     assert (summary.topic, summary.version, summary.entries, summary.checkpoint) == ("orders", 5, 6, 3)
     assert (summary.partitions, summary.segments, summary.records, summary.bytes) == (2, 10, 20, size)
 
 
 def test_a_deep_check_says_how_far_it_is() -> None:
     seen: list[Progress] = []
-    patient = Patient(2)
-    patient.check(deep=True, progress=seen.append)
+    corruptible = CorruptibleLake(2)
+    corruptible.check(deep=True, progress=seen.append)
     assert [(p.topic, p.segments, p.of_segments) for p in seen] == [("orders", n, 4) for n in (1, 2, 3, 4)]
-    assert seen[-1].bytes == seen[-1].of_bytes == patient.check().topics[0].bytes
+    assert seen[-1].bytes == seen[-1].of_bytes == corruptible.check().topics[0].bytes
 
 
 def test_only_the_topics_asked_for_are_checked() -> None:
-    patient = Patient()
-    patient.lake.create_topic("other")
-    assert [t.topic for t in patient.check().topics] == ["orders", "other"]
-    assert [t.topic for t in patient.check(topics=["other"]).topics] == ["other"]
+    corruptible = CorruptibleLake()
+    corruptible.lake.create_topic("other")
+    assert [t.topic for t in corruptible.check().topics] == ["orders", "other"]
+    assert [t.topic for t in corruptible.check(topics=["other"]).topics] == ["other"]
     with pytest.raises(UnknownTopicError, match="Topic 'nothing' does not exist"):
-        patient.check(topics=["nothing"])
+        corruptible.check(topics=["nothing"])
 
 
 def test_where_there_is_no_lake() -> None:
@@ -95,79 +95,79 @@ def test_where_there_is_no_lake() -> None:
 
 
 def test_a_lake_and_its_store_give_the_same_report() -> None:
-    patient = Patient()
-    assert check_lake(patient.lake) == patient.check()
+    corruptible = CorruptibleLake()
+    assert check_lake(corruptible.lake) == corruptible.check()
 
 
 def test_folders_that_hold_no_table_are_left_alone() -> None:
-    patient = Patient()
-    patient.storage.put("notes/readme.txt", b"mine")
-    assert patient.check().green
-    assert [t.topic for t in patient.check().topics] == ["orders"]
+    corruptible = CorruptibleLake()
+    corruptible.storage.put("notes/readme.txt", b"mine")
+    assert corruptible.check().green
+    assert [t.topic for t in corruptible.check().topics] == ["orders"]
 
 
 # --- while others work -----------------------------------------------------------------------------------------
 
 
-def test_appends_during_a_check_are_no_damage() -> None:
-    patient = Patient()
+def test_appends_during_a_check_are_no_corruption() -> None:
+    corruptible = CorruptibleLake()
 
     def append_at_each_look(method: str, path: str, phase: str) -> None:
         if (method, phase) in (("list_after", "after"), ("list_folders", "after")):
-            patient.storage.hook = lambda *call: None
-            patient.append()
-            patient.storage.hook = append_at_each_look
+            corruptible.storage.hook = lambda *call: None
+            corruptible.append()
+            corruptible.storage.hook = append_at_each_look
 
-    patient.storage.hook = append_at_each_look
-    assert patient.check(deep=True).green
+    corruptible.storage.hook = append_at_each_look
+    assert corruptible.check(deep=True).green
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_a_checkpoint_that_appears_during_a_check_is_no_damage(named: bool) -> None:
-    patient = Patient(6)
+def test_a_checkpoint_that_appears_during_a_check_is_no_corruption(named: bool) -> None:
+    corruptible = CorruptibleLake(6)
 
     def write(method: str, path: str, phase: str) -> None:
         if (method, path, phase) == ("get", "orders/_delta_log/00000000000000000007.json", "before"):
-            patient.storage.hook = lambda *call: None
-            patient.checkpoint(4)
+            corruptible.storage.hook = lambda *call: None
+            corruptible.checkpoint(4)
             if not named:
-                patient.delete("_delta_log/_last_checkpoint")
+                corruptible.delete("_delta_log/_last_checkpoint")
 
-    patient.storage.hook = write
-    assert patient.check().green
-    assert patient.check().green
+    corruptible.storage.hook = write
+    assert corruptible.check().green
+    assert corruptible.check().green
 
 
-def test_a_trim_during_a_check_is_no_damage() -> None:
-    patient = Patient(6).checkpoint(3).checkpoint(5)
+def test_a_trim_during_a_check_is_no_corruption() -> None:
+    corruptible = CorruptibleLake(6).checkpoint(3).checkpoint(5)
     calls = []
 
     def trim_once(method: str, path: str, phase: str) -> None:
         if (method, path, phase) == ("list_after", "orders/_delta_log", "after"):
             calls.append(path)
             if len(calls) == 1:
-                patient.storage.hook = lambda *call: None
-                patient.trim()
-                patient.storage.hook = trim_once
+                corruptible.storage.hook = lambda *call: None
+                corruptible.trim()
+                corruptible.storage.hook = trim_once
 
-    patient.storage.hook = trim_once
-    report = patient.check()
+    corruptible.storage.hook = trim_once
+    report = corruptible.check()
     assert report.green
     assert report.topics[0].entries == 1  # entry 6 after checkpoint 5: the log was read again
 
 
-def test_records_deleted_and_purged_during_a_check_are_no_damage() -> None:
-    patient = Patient()
-    path = f"orders/{patient.segment().path}"
+def test_records_deleted_and_purged_during_a_check_are_no_corruption() -> None:
+    corruptible = CorruptibleLake()
+    path = f"orders/{corruptible.segment().path}"
 
     def purge(method: str, at: str, phase: str) -> None:
         if (method, at, phase) == ("get", "orders/_delta_log/00000000000000000004.json", "before"):
-            patient.storage.hook = lambda *call: None
-            patient.lake.delete_records("orders", {0: 2})
-            patient.storage.delete(path)
+            corruptible.storage.hook = lambda *call: None
+            corruptible.lake.delete_records("orders", {0: 2})
+            corruptible.storage.delete(path)
 
-    patient.storage.hook = purge
-    assert patient.check(deep=True).green
+    corruptible.storage.hook = purge
+    assert corruptible.check(deep=True).green
 
 
 # --- on a disk, with deltalake ---------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def test_checkpoints_of_deltalake_agree_with_the_log(tmp_path: Path) -> None:
     assert report.topics[0].checkpoint == 5
 
 
-def test_files_of_a_writer_at_work_are_no_damage(tmp_path: Path) -> None:
+def test_files_of_a_writer_at_work_are_no_corruption(tmp_path: Path) -> None:
     lake = disk_lake(tmp_path)
     log = tmp_path / "lake" / "orders" / "_delta_log"
     (log / ".0b5e-77-1.tmp").write_bytes(b"half")

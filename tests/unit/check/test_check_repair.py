@@ -6,11 +6,11 @@ import orjson
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from support import damages_inside
+from support import corruptions_of_contents
 from support.careless_engines import careless
-from support.damages import CHECKPOINT, CUTS, DAMAGES, ENTRY, HOUR_S, Damage, foreign_add, torn, without
+from support.corruptible_lakes import CorruptibleLake, found, kinds, objects
+from support.corruptions import CHECKPOINT, CORRUPTIONS, CUTS, ENTRY, HOUR_S, Corruption, foreign_add, torn, without
 from support.logs import read, values
-from support.patients import Patient, found, kinds, objects
 
 from tidelog.check.lake import Kind, Repair, check_lake, repair
 from tidelog.log.base.errors import ForeignEntryError, OutcomeUnknownError, StorageUnavailableError, TornEntryError
@@ -18,52 +18,52 @@ from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.retention.giving_up import give_up
 
-assert damages_inside.deep  # its damages are noted in DAMAGES when it is imported
+assert corruptions_of_contents.deep  # its corruptions are noted in CORRUPTIONS when it is imported
 
 WHOLE = {"in the last line", "one bracket short"}  # cuts that lose nothing but a part of commitInfo
 ALL = ["a", "b"] * 3
 
 
-def mend(patient: Patient, execute: bool = True) -> Repair:
-    return repair(patient.storage, execute=execute, clock=patient.clock)
+def mend(corruptible: CorruptibleLake, execute: bool = True) -> Repair:
+    return repair(corruptible.storage, execute=execute, clock=corruptible.clock)
 
 
-def all_read(patient: Patient) -> list[str]:
-    return read(patient.reopened(), "orders", 0)
+def all_read(corruptible: CorruptibleLake) -> list[str]:
+    return read(corruptible.reopened(), "orders", 0)
 
 
-# --- what holds of every damage ------------------------------------------------------------------------------
+# --- what holds of every corruption ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=[f"{d.kind}-{i}" for i, d in enumerate(DAMAGES)])
-def test_a_plan_writes_nothing_comes_true_and_makes_nothing_worse(damage: Damage) -> None:
-    patient = damage.do()
-    wrong = kinds(patient.check())
-    before = objects(patient.storage.inner)
-    plan = mend(patient, execute=False)
-    assert objects(patient.storage.inner) == before
-    done = mend(patient)
+@pytest.mark.parametrize("corruption", CORRUPTIONS, ids=[f"{d.kind}-{i}" for i, d in enumerate(CORRUPTIONS)])
+def test_a_plan_writes_nothing_comes_true_and_makes_nothing_worse(corruption: Corruption) -> None:
+    corruptible = corruption.do()
+    wrong = kinds(corruptible.check())
+    before = objects(corruptible.storage.inner)
+    plan = mend(corruptible, execute=False)
+    assert objects(corruptible.storage.inner) == before
+    done = mend(corruptible)
     assert (plan.executed, done.executed) == (False, True)
     assert (plan.steps, plan.refusals, plan.skipped) == (done.steps, done.refusals, ())
-    assert plan.report.findings == done.report.findings == patient.check().findings
+    assert plan.report.findings == done.report.findings == corruptible.check().findings
     assert kinds(done.report) <= wrong
-    again = mend(patient)
+    again = mend(corruptible)
     assert (again.steps, again.report) == ((), done.report)
 
 
 MENDED = {
     d.kind: d
-    for d in reversed(DAMAGES)
+    for d in reversed(CORRUPTIONS)
     if d.kind in (Kind.ENTRY_TORN, Kind.ENTRY_FOREIGN, Kind.TEMPORARY_FILES, Kind.HINT_DANGLING)
     or d.kind in (Kind.CHECKPOINT_DIFFERS, Kind.CHECKPOINT_UNREADABLE)
 }
 
 
-@pytest.mark.parametrize("damage", MENDED.values(), ids=MENDED)
-def test_a_repair_killed_anywhere_is_finished_by_the_next(damage: Damage) -> None:
-    finished = mend(damage.do()).report
+@pytest.mark.parametrize("corruption", MENDED.values(), ids=MENDED)
+def test_a_repair_killed_anywhere_is_finished_by_the_next(corruption: Corruption) -> None:
+    finished = mend(corruption.do()).report
     for survived in range(100):
-        patient = damage.do()
+        corruptible = corruption.do()
         left = [survived]
 
         def die(method: str, path: str, phase: str, left: list[int] = left) -> None:
@@ -72,14 +72,14 @@ def test_a_repair_killed_anywhere_is_finished_by_the_next(damage: Damage) -> Non
                 if left[0] < 0:
                     raise StorageUnavailableError(f"killed {phase} {method} of {path}")
 
-        patient.storage.hook = die
+        corruptible.storage.hook = die
         try:
-            mend(patient)
+            mend(corruptible)
             assert survived > 0
             return
         except (StorageUnavailableError, OutcomeUnknownError):
-            patient.storage.hook = lambda *call: None
-        assert kinds(mend(patient).report) == kinds(finished)
+            corruptible.storage.hook = lambda *call: None
+        assert kinds(mend(corruptible).report) == kinds(finished)
     pytest.fail("repair has no end")
 
 
@@ -88,108 +88,108 @@ def test_a_repair_killed_anywhere_is_finished_by_the_next(damage: Damage) -> Non
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_torn_entry_at_the_head(cut: str) -> None:
-    patient = torn(CUTS[cut])
-    bytes_left = patient.get(ENTRY.format(3))
+    corruptible = torn(CUTS[cut])
+    bytes_left = corruptible.get(ENTRY.format(3))
     with pytest.raises(TornEntryError):
-        patient.reopened().topic("orders")
-    done = mend(patient)
+        corruptible.reopened().topic("orders")
+    done = mend(corruptible)
     assert [s.where for s in done.steps] == ["entry 3"]
     assert done.report.green
-    (aside,) = patient.storage.list_after("orders/_tidelog/torn")
-    assert patient.storage.get(aside.path) == bytes_left
-    assert all_read(patient) == (ALL if cut in WHOLE else ALL[:4])
+    (aside,) = corruptible.storage.list_after("orders/_tidelog/torn")
+    assert corruptible.storage.get(aside.path) == bytes_left
+    assert all_read(corruptible) == (ALL if cut in WHOLE else ALL[:4])
     assert done.steps[0].risk
-    patient.append(lake=patient.reopened())
-    assert read(patient.reopened(), "orders", 0)[-2:] == ["a", "b"]
-    assert patient.check(deep=True).green
+    corruptible.append(lake=corruptible.reopened())
+    assert read(corruptible.reopened(), "orders", 0)[-2:] == ["a", "b"]
+    assert corruptible.check(deep=True).green
 
 
 def test_the_version_of_a_torn_entry_is_never_free() -> None:
     """A writer that slept, or a stream that read the torn entry as empty, would meet another one under its name."""
-    patient = torn(CUTS["empty"])
+    corruptible = torn(CUTS["empty"])
     free = []
 
     def watch(method: str, path: str, phase: str) -> None:
         if phase == "after" and path == f"orders/{ENTRY.format(3)}":
-            free.append(patient.storage.inner.put_if_absent(path, b""))
+            free.append(corruptible.storage.inner.put_if_absent(path, b""))
 
-    patient.storage.hook = watch
-    mend(patient)
+    corruptible.storage.hook = watch
+    mend(corruptible)
     assert free
     assert not any(free)
-    assert patient.reopened().topic("orders").state().version == 3
+    assert corruptible.reopened().topic("orders").state().version == 3
 
 
 @pytest.mark.parametrize("cut", sorted(WHOLE))
 def test_a_torn_entry_whose_segment_is_gone_is_not_completed(cut: str) -> None:
-    patient = Patient()
-    path = next(x["add"]["path"] for x in patient.lines(3) if "add" in x)
-    patient.delete(path)
-    patient.put(ENTRY.format(3), CUTS[cut](patient.get(ENTRY.format(3))))
-    done = mend(patient)
+    corruptible = CorruptibleLake()
+    path = next(x["add"]["path"] for x in corruptible.lines(3) if "add" in x)
+    corruptible.delete(path)
+    corruptible.put(ENTRY.format(3), CUTS[cut](corruptible.get(ENTRY.format(3))))
+    done = mend(corruptible)
     assert path in done.steps[0].what
     assert done.report.green
-    assert all_read(patient) == ALL[:4]
+    assert all_read(corruptible) == ALL[:4]
 
 
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_torn_entry_that_others_were_built_on(cut: str) -> None:
-    patient = torn(CUTS[cut], 2)
-    before = objects(patient.storage.inner)
-    done = mend(patient)
+    corruptible = torn(CUTS[cut], 2)
+    before = objects(corruptible.storage.inner)
+    done = mend(corruptible)
     if cut in WHOLE:
         assert done.report.green
-        assert all_read(patient) == ALL
+        assert all_read(corruptible) == ALL
     else:
         assert [(r.where, "entry 3 of tidelog follows it" in r.why) for r in done.refusals] == [("entry 2", True)]
-        assert objects(patient.storage.inner) == before
+        assert objects(corruptible.storage.inner) == before
 
 
 def test_two_torn_entries_at_the_head() -> None:
-    patient = torn(CUTS["empty"]).put(ENTRY.format(2), b"")
-    done = mend(patient)
+    corruptible = torn(CUTS["empty"]).put(ENTRY.format(2), b"")
+    done = mend(corruptible)
     assert [s.where for s in done.steps] == ["entry 2"]
     assert "entry 2, 3" in done.steps[0].what
     assert done.report.green
-    assert all_read(patient) == ALL[:2]
+    assert all_read(corruptible) == ALL[:2]
 
 
 def test_a_torn_creation_leaves_no_topic() -> None:
-    patient = Patient(0)
-    patient.put(ENTRY.format(0), patient.get(ENTRY.format(0))[:50])
-    assert mend(patient).report.green
-    lake = patient.reopened()
+    corruptible = CorruptibleLake(0)
+    corruptible.put(ENTRY.format(0), corruptible.get(ENTRY.format(0))[:50])
+    assert mend(corruptible).report.green
+    lake = corruptible.reopened()
     assert lake.topics() == []
     lake.create_topic("orders", 1)
 
 
 def test_a_torn_creation_that_lost_little_is_completed() -> None:
-    patient = Patient(0)
-    patient.put(ENTRY.format(0), patient.get(ENTRY.format(0))[:-9])
-    assert mend(patient).report.green
-    assert patient.reopened().topics() == ["orders"]
+    corruptible = CorruptibleLake(0)
+    corruptible.put(ENTRY.format(0), corruptible.get(ENTRY.format(0))[:-9])
+    assert mend(corruptible).report.green
+    assert corruptible.reopened().topics() == ["orders"]
 
 
 def test_a_torn_entry_that_a_checkpoint_is_past() -> None:
-    patient = Patient(4).checkpoint(3).put(ENTRY.format(2), b"")
-    done = mend(patient)
+    corruptible = CorruptibleLake(4).checkpoint(3).put(ENTRY.format(2), b"")
+    done = mend(corruptible)
     assert done.steps == ()
     assert "nothing needs the entry" in done.refusals[0].why
     assert kinds(done.report) == {Kind.ENTRY_TORN}
-    assert all_read(patient) == ["a", "b"] * 4
+    assert all_read(corruptible) == ["a", "b"] * 4
 
 
 def test_what_changed_meanwhile_is_skipped() -> None:
-    patient = torn(CUTS["empty"])
+    corruptible = torn(CUTS["empty"])
 
     def restore(method: str, path: str, phase: str) -> None:
         if method == "put_if_absent" and phase == "after":
-            patient.storage.inner.put(f"orders/{ENTRY.format(3)}", b"restored meanwhile")
+            corruptible.storage.inner.put(f"orders/{ENTRY.format(3)}", b"restored meanwhile")
 
-    patient.storage.hook = restore
-    done = mend(patient)
+    corruptible.storage.hook = restore
+    done = mend(corruptible)
     assert [s.where for s in done.skipped] == ["entry 3"]
-    assert patient.get(ENTRY.format(3)) != b""
+    assert corruptible.get(ENTRY.format(3)) != b""
 
 
 # --- entries of others ---------------------------------------------------------------------------------------
@@ -229,25 +229,25 @@ def test_what_deltalake_wrote_is_found_refused_and_taken_back(tmp_path: Path, ti
 
 
 def test_an_entry_of_tidelog_that_breaks_the_format_is_left_alone() -> None:
-    patient = Patient().edit_add(3, base=2)
-    done = mend(patient)
+    corruptible = CorruptibleLake().edit_add(3, base=2)
+    done = mend(corruptible)
     assert done.steps == ()
     assert "tidelog wrote it" in done.refusals[0].why
 
 
 def test_a_missing_entry_is_left_alone() -> None:
-    done = mend(Patient().delete(ENTRY.format(2)))
+    done = mend(CorruptibleLake().delete(ENTRY.format(2)))
     assert done.steps == ()
     assert [r.where for r in done.refusals] == ["entry 2"]
 
 
 def test_an_entry_of_others_under_one_of_tidelog_is_left_alone() -> None:
     """It took the place of tidelog's own, whose records are nowhere else."""
-    patient = Patient()
-    last = patient.get(ENTRY.format(3))
-    patient.foreign(3, foreign_add(0, 0)).put(ENTRY.format(4), last)
-    assert kinds(patient.check()) == {Kind.ENTRY_BROKEN, Kind.ENTRY_FOREIGN}
-    done = mend(patient)
+    corruptible = CorruptibleLake()
+    last = corruptible.get(ENTRY.format(3))
+    corruptible.foreign(3, foreign_add(0, 0)).put(ENTRY.format(4), last)
+    assert kinds(corruptible.check()) == {Kind.ENTRY_BROKEN, Kind.ENTRY_FOREIGN}
+    done = mend(corruptible)
     assert done.steps == ()
     assert ["tidelog wrote it" in r.why for r in done.refusals] == [True]
 
@@ -255,39 +255,39 @@ def test_an_entry_of_others_under_one_of_tidelog_is_left_alone() -> None:
 @pytest.mark.parametrize("twice", [False, True])
 def test_writers_and_readers_go_on_by_themselves_while_it_is_taken_back(twice: bool) -> None:
     """Of two repairs at once one commits; whoever met the entry goes on from the log as it is."""
-    patient = Patient(3)
-    handle = patient.lake.topic("orders")
-    patient.foreign(4, {"remove": {"path": patient.segment().path}}, foreign_add(0, 0))
+    corruptible = CorruptibleLake(3)
+    handle = corruptible.lake.topic("orders")
+    corruptible.foreign(4, {"remove": {"path": corruptible.segment().path}}, foreign_add(0, 0))
     with pytest.raises(ForeignEntryError):
         handle.append(values("x", partition=[0]))
 
     def another_repair(method: str, path: str, phase: str) -> None:
         if (method, phase) == ("put_if_absent", "before") and path.endswith(ENTRY.format(5)):
-            patient.storage.hook = lambda *call: None
-            assert mend(patient).steps
+            corruptible.storage.hook = lambda *call: None
+            assert mend(corruptible).steps
 
     if twice:
-        patient.storage.hook = another_repair
-    done = mend(patient)
+        corruptible.storage.hook = another_repair
+    done = mend(corruptible)
     assert (len(done.steps), len(done.skipped)) == ((0, 1) if twice else (1, 0))
-    assert patient.lines(5)[-1]["commitInfo"]["operation"] == "REPAIR"
+    assert corruptible.lines(5)[-1]["commitInfo"]["operation"] == "REPAIR"
     assert handle.append(values("x", partition=[0])) == {0: (6, 7)}
-    assert read(patient.lake, "orders", 0) == [*ALL, "x"]
-    assert patient.check(deep=True).green
+    assert read(corruptible.lake, "orders", 0) == [*ALL, "x"]
+    assert corruptible.check(deep=True).green
 
 
 def test_what_comes_in_during_a_repair_is_taken_back_with_the_rest() -> None:
-    patient = Patient(3).foreign(4, foreign_add(0, 0))
+    corruptible = CorruptibleLake(3).foreign(4, foreign_add(0, 0))
 
     def one_more(method: str, path: str, phase: str) -> None:
         if (method, phase) == ("put_if_absent", "before") and path.endswith(ENTRY.format(5)):
-            patient.storage.hook = lambda *call: None
-            patient.foreign(5, {"metaData": {"configuration": {}}})
+            corruptible.storage.hook = lambda *call: None
+            corruptible.foreign(5, {"metaData": {"configuration": {}}})
 
-    patient.storage.hook = one_more
-    assert mend(patient).report.green
-    assert patient.lines(6)[-1]["commitInfo"]["operationParameters"] == {"entries": "4, 5"}
-    assert all_read(patient) == ALL
+    corruptible.storage.hook = one_more
+    assert mend(corruptible).report.green
+    assert corruptible.lines(6)[-1]["commitInfo"]["operationParameters"] == {"entries": "4, 5"}
+    assert all_read(corruptible) == ALL
 
 
 # --- checkpoints ---------------------------------------------------------------------------------------------
@@ -295,95 +295,95 @@ def test_what_comes_in_during_a_repair_is_taken_back_with_the_rest() -> None:
 
 @pytest.mark.parametrize("older", [None, 2])
 def test_a_bad_checkpoint_goes_when_the_topic_opens_without_it(older: int | None) -> None:
-    patient = Patient(5)
+    corruptible = CorruptibleLake(5)
     if older is not None:
-        patient.checkpoint(older).trim()
-    patient.checkpoint(4).put(CHECKPOINT.format(4), b"nothing like it")
-    done = mend(patient)
+        corruptible.checkpoint(older).trim()
+    corruptible.checkpoint(4).put(CHECKPOINT.format(4), b"nothing like it")
+    done = mend(corruptible)
     assert [s.where for s in done.steps] == ["checkpoint 4"]
     assert done.report.green
     assert done.report.topics[0].checkpoint == older
-    (aside,) = patient.storage.list_after("orders/_tidelog/torn")
-    assert patient.storage.get(aside.path) == b"nothing like it"
-    assert all_read(patient) == ["a", "b"] * 5
+    (aside,) = corruptible.storage.list_after("orders/_tidelog/torn")
+    assert corruptible.storage.get(aside.path) == b"nothing like it"
+    assert all_read(corruptible) == ["a", "b"] * 5
 
 
 def test_a_bad_checkpoint_that_is_the_only_way_stays() -> None:
-    patient = Patient(5).checkpoint(2).trim().put(CHECKPOINT.format(2), b"nothing like it")
-    before = objects(patient.storage.inner)
-    done = mend(patient)
+    corruptible = CorruptibleLake(5).checkpoint(2).trim().put(CHECKPOINT.format(2), b"nothing like it")
+    before = objects(corruptible.storage.inner)
+    done = mend(corruptible)
     assert [(r.where, "can't be read without it" in r.why) for r in done.refusals] == [("checkpoint 2", True)]
-    assert objects(patient.storage.inner) == before
+    assert objects(corruptible.storage.inner) == before
 
 
 def test_an_old_bad_checkpoint_goes_when_a_newer_one_is_good() -> None:
-    patient = Patient(5).checkpoint(2).trim().checkpoint(4).put(CHECKPOINT.format(2), b"")
-    done = mend(patient)
+    corruptible = CorruptibleLake(5).checkpoint(2).trim().checkpoint(4).put(CHECKPOINT.format(2), b"")
+    done = mend(corruptible)
     assert [s.where for s in done.steps] == ["checkpoint 2"]
     assert done.report.green
-    assert patient.reopened().offsets("orders") == {0: (0, 10), 1: (0, 10)}
+    assert corruptible.reopened().offsets("orders") == {0: (0, 10), 1: (0, 10)}
 
 
 def test_two_checkpoints_that_disagree_and_neither_is_sound() -> None:
-    patient = Patient(5).checkpoint(2).trim().edit_checkpoint(2, without("add")).checkpoint(4)
-    patient.edit_checkpoint(4, without("add", 1))
-    done = mend(patient)
+    corruptible = CorruptibleLake(5).checkpoint(2).trim().edit_checkpoint(2, without("add")).checkpoint(4)
+    corruptible.edit_checkpoint(4, without("add", 1))
+    done = mend(corruptible)
     assert done.steps == ()
     assert "neither can be trusted" in done.refusals[0].why
 
 
 def test_a_checkpoint_stays_when_the_entries_against_it_are_not_sound() -> None:
-    patient = Patient(5).checkpoint(4)
-    patient.edit(0, lambda lines: lines[1]["metaData"].update(schemaString="{}"))
-    done = mend(patient)
+    corruptible = CorruptibleLake(5).checkpoint(4)
+    corruptible.edit(0, lambda lines: lines[1]["metaData"].update(schemaString="{}"))
+    done = mend(corruptible)
     assert done.steps == ()
     assert "neither can be trusted" in done.refusals[0].why
-    assert all_read(patient) == ["a", "b"] * 5
+    assert all_read(corruptible) == ["a", "b"] * 5
 
 
 def test_a_torn_entry_and_the_checkpoint_that_holds_it_stay() -> None:
-    patient = Patient(3).checkpoint(3).put(ENTRY.format(3), b"")
-    patient.delete(patient.segment().path)
-    done = mend(patient)
+    corruptible = CorruptibleLake(3).checkpoint(3).put(ENTRY.format(3), b"")
+    corruptible.delete(corruptible.segment().path)
+    done = mend(corruptible)
     assert done.steps == ()
-    assert patient.reopened().offsets("orders") == {0: (0, 6), 1: (0, 6)}
+    assert corruptible.reopened().offsets("orders") == {0: (0, 6), 1: (0, 6)}
 
 
 def test_last_checkpoint_never_names_what_is_being_deleted() -> None:
-    patient = Patient(5).checkpoint(2).checkpoint(4).edit_checkpoint(4, without("add"))
+    corruptible = CorruptibleLake(5).checkpoint(2).checkpoint(4).edit_checkpoint(4, without("add"))
     named = []
 
     def watch(method: str, path: str, phase: str) -> None:
         if (method, phase) == ("delete", "before") and path.endswith(CHECKPOINT.format(4)):
-            named.append(patient.storage.inner.get(f"orders/{layout.LAST_CHECKPOINT}"))
+            named.append(corruptible.storage.inner.get(f"orders/{layout.LAST_CHECKPOINT}"))
 
-    patient.storage.hook = watch
-    mend(patient)
+    corruptible.storage.hook = watch
+    mend(corruptible)
     assert named == [b'{"version":2,"size":8}']
 
 
 def test_last_checkpoint_is_written_for_the_newest() -> None:
-    patient = Patient(5).checkpoint(2).checkpoint(4)
-    written = orjson.loads(patient.get(layout.LAST_CHECKPOINT))
-    patient.clock.pass_s(61)
-    done = mend(patient.delete(layout.LAST_CHECKPOINT))
+    corruptible = CorruptibleLake(5).checkpoint(2).checkpoint(4)
+    written = orjson.loads(corruptible.get(layout.LAST_CHECKPOINT))
+    corruptible.clock.pass_s(61)
+    done = mend(corruptible.delete(layout.LAST_CHECKPOINT))
     assert [s.where for s in done.steps] == [layout.LAST_CHECKPOINT]
-    assert orjson.loads(patient.get(layout.LAST_CHECKPOINT)) == {k: written[k] for k in ("version", "size")}
+    assert orjson.loads(corruptible.get(layout.LAST_CHECKPOINT)) == {k: written[k] for k in ("version", "size")}
 
 
 # --- files ---------------------------------------------------------------------------------------------------
 
 
 def test_lost_records_are_named_and_not_mended() -> None:
-    patient = Patient()
-    path = patient.segment(1, 1).path
-    done = mend(patient.delete(path))
+    corruptible = CorruptibleLake()
+    path = corruptible.segment(1, 1).path
+    done = mend(corruptible.delete(path))
     assert done.steps == ()
     assert [r.where for r in done.refusals] == [path]
     assert "offsets 2 to 4 of partition 1 are lost" in done.refusals[0].why
     assert "'tidelog check --repair --give-up'" in done.refusals[0].why
-    give_up(patient.reopened(), "orders", [path], execute=True)
-    assert patient.check(deep=True).green
+    give_up(corruptible.reopened(), "orders", [path], execute=True)
+    assert corruptible.check(deep=True).green
 
 
 def test_old_unfinished_files_are_deleted_on_a_disk(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 import orjson
 import pytest
-from support.damages_rows import grouped, path
+from support.corruptible_lakes import CorruptibleLake
+from support.corruptions_of_rows import grouped, path
 from support.logs import put_checkpoint
-from support.patients import Patient
 
 from tidelog.check.lake import Kind, check_lake, repair
 from tidelog.groups.model import CommittedOffset
@@ -14,101 +14,101 @@ from tidelog.log.delta.layout import OFFSETS_TABLE, entry_path
 from tidelog.log.upkeep.trim import trim
 
 
-def offset(patient: Patient) -> int:
-    return GroupLog(patient.reopened()).offsets("g")["orders", 0].offset
+def offset(corruptible: CorruptibleLake) -> int:
+    return GroupLog(corruptible.reopened()).offsets("g")["orders", 0].offset
 
 
 def test_a_healthy_table_is_green_and_its_rows_are_counted() -> None:
-    patient = grouped(40)
-    report = patient.check(deep=True)
+    corruptible = grouped(40)
+    report = corruptible.check(deep=True)
     assert report.green, report.findings
     summary = next(t for t in report.topics if t.topic == OFFSETS_TABLE)
     assert (summary.entries, summary.segments, summary.records) == (41, 40, 40)
 
 
-def test_offsets_of_an_earlier_life_of_a_topic_are_no_damage() -> None:
-    patient = grouped()
-    patient.lake.delete_topic("orders")
-    patient.lake.create_topic("orders", 1)
-    assert patient.check(deep=True).green, patient.check(deep=True).findings
+def test_offsets_of_an_earlier_life_of_a_topic_are_no_corruption() -> None:
+    corruptible = grouped()
+    corruptible.lake.delete_topic("orders")
+    corruptible.lake.create_topic("orders", 1)
+    assert corruptible.check(deep=True).green, corruptible.check(deep=True).findings
 
 
 def test_it_stays_green_through_compaction_checkpoints_and_trimming() -> None:
-    patient = grouped(1)
-    log = GroupLog(patient.lake)
+    corruptible = grouped(1)
+    log = GroupLog(corruptible.lake)
     for i in range(40):
         log.commit_offsets("g", {("orders", 0): CommittedOffset(i % 6)})
-        patient.clock.pass_s(60)
+        corruptible.clock.pass_s(60)
     assert log._first().chores.compact()
-    put_checkpoint(patient.storage, OFFSETS_TABLE, log.version("g"))
+    put_checkpoint(corruptible.storage, OFFSETS_TABLE, log.version("g"))
     for deep in (False, True):
-        assert patient.check(deep=deep).green, patient.check(deep=deep).findings
+        assert corruptible.check(deep=deep).green, corruptible.check(deep=deep).findings
     for i in range(16):
         log.commit_offsets("g", {("orders", 0): CommittedOffset(i % 6)})
-        patient.clock.pass_s(60)
-    assert trim(patient.storage, OFFSETS_TABLE, 300_000).floor == 41
-    report = patient.check(deep=True)
+        corruptible.clock.pass_s(60)
+    assert trim(corruptible.storage, OFFSETS_TABLE, 300_000).floor == 41
+    report = corruptible.check(deep=True)
     assert report.green, report.findings
-    assert offset(patient) == 3
+    assert offset(corruptible) == 3
 
 
 def test_a_torn_commit_is_made_whole_from_its_file() -> None:
-    patient = grouped()
+    corruptible = grouped()
     where = f"{OFFSETS_TABLE}/{entry_path(3)}"
-    data = patient.storage.get(where)
-    patient.storage.put(where, data[: data.index(b'"tidelog"')])
-    assert {f.kind for f in patient.check().findings if f.topic == OFFSETS_TABLE} == {Kind.ENTRY_TORN}
-    done = repair(patient.storage, execute=True, clock=patient.clock)
+    data = corruptible.storage.get(where)
+    corruptible.storage.put(where, data[: data.index(b'"tidelog"')])
+    assert {f.kind for f in corruptible.check().findings if f.topic == OFFSETS_TABLE} == {Kind.ENTRY_TORN}
+    done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
     assert done.report.green, done.report.findings
     assert not done.refusals
-    assert offset(patient) == 3
+    assert offset(corruptible) == 3
 
 
 def test_a_torn_commit_without_its_file_is_set_aside() -> None:
-    patient = grouped()
+    corruptible = grouped()
     where = f"{OFFSETS_TABLE}/{entry_path(3)}"
-    data = patient.storage.get(where)
-    patient.storage.delete(path(patient, 3))
-    patient.storage.put(where, data[: data.index(b'"tidelog"')])
-    done = repair(patient.storage, execute=True, clock=patient.clock)
-    assert check_lake(patient.storage, clock=patient.clock).green
+    data = corruptible.storage.get(where)
+    corruptible.storage.delete(path(corruptible, 3))
+    corruptible.storage.put(where, data[: data.index(b'"tidelog"')])
+    done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
+    assert check_lake(corruptible.storage, clock=corruptible.clock).green
     assert [s.where for s in done.steps] == ["entry 3"]
-    assert offset(patient) == 2
+    assert offset(corruptible) == 2
 
 
 def test_a_lost_file_is_written_again_from_its_entry() -> None:
-    patient = grouped()
-    where = path(patient, 2)
-    data = patient.storage.get(where)
-    patient.storage.delete(where)
-    planned = repair(patient.storage, clock=patient.clock)
+    corruptible = grouped()
+    where = path(corruptible, 2)
+    data = corruptible.storage.get(where)
+    corruptible.storage.delete(where)
+    planned = repair(corruptible.storage, clock=corruptible.clock)
     assert planned.report.green, planned.report.findings
-    done = repair(patient.storage, execute=True, clock=patient.clock)
+    done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
     assert done.report.green
     assert not done.refusals
-    assert patient.storage.get(where) == data
+    assert corruptible.storage.get(where) == data
 
 
 def test_a_lost_file_of_a_compaction_is_left_to_a_copy() -> None:
-    patient = grouped(20)
-    log = GroupLog(patient.lake)
+    corruptible = grouped(20)
+    log = GroupLog(corruptible.lake)
     assert log._first().chores.compact()
-    patient.storage.delete(f"{OFFSETS_TABLE}/{log._first()._door.state.files[0].path}")
-    done = repair(patient.storage, execute=True, clock=patient.clock)
+    corruptible.storage.delete(f"{OFFSETS_TABLE}/{log._first()._door.state.files[0].path}")
+    done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
     assert Kind.SEGMENT_MISSING in {f.kind for f in done.report.findings}
     assert "restore it from a copy" in done.refusals[0].why
 
 
 def test_another_engines_change_is_taken_back() -> None:
-    patient = grouped()
-    before = patient.storage.get(f"{OFFSETS_TABLE}/{entry_path(1)}").splitlines()
+    corruptible = grouped()
+    before = corruptible.storage.get(f"{OFFSETS_TABLE}/{entry_path(1)}").splitlines()
     removed = before[0].replace(b'"add"', b'"remove"')
     info = b'{"commitInfo": {"operation": "DELETE", "engineInfo": "other"}}'
-    patient.storage.put(f"{OFFSETS_TABLE}/{entry_path(4)}", b"\n".join([removed, info]) + b"\n")
-    assert Kind.ENTRY_FOREIGN in {f.kind for f in patient.check().findings}
+    corruptible.storage.put(f"{OFFSETS_TABLE}/{entry_path(4)}", b"\n".join([removed, info]) + b"\n")
+    assert Kind.ENTRY_FOREIGN in {f.kind for f in corruptible.check().findings}
     with pytest.raises(ForeignEntryError):
-        offset(patient)
-    assert repair(patient.storage, execute=True, clock=patient.clock).report.green
-    taken_back = orjson.loads(patient.storage.get(f"{OFFSETS_TABLE}/{entry_path(5)}").splitlines()[0])
+        offset(corruptible)
+    assert repair(corruptible.storage, execute=True, clock=corruptible.clock).report.green
+    taken_back = orjson.loads(corruptible.storage.get(f"{OFFSETS_TABLE}/{entry_path(5)}").splitlines()[0])
     assert taken_back["add"]["partitionValues"] == {"base_offset": "0"}
-    assert offset(patient) == 3
+    assert offset(corruptible) == 3

@@ -1,8 +1,8 @@
 """Lost segments are given up: their offsets become a hole, and nothing else changes, while producers go on."""
 
 import pytest
+from support.corruptible_lakes import CorruptibleLake
 from support.logs import memory_lake, open_lake, read_offsets, values
-from support.patients import Patient
 
 from tidelog.check.lake import check_lake
 from tidelog.log.base.errors import CorruptSegmentError, StorageUnavailableError
@@ -94,10 +94,12 @@ def test_killed_anywhere_it_is_finished_by_the_next() -> None:
     """Also by a loss of power: what takes a segment's place is durable before the entry that says so."""
     calls = 0
     while True:
-        patient = Patient()
-        lost = patient.segment(0, 1).path
-        patient.delete(lost)
-        patient.storage.sync([f"orders/{patient.segment().path}"])  # its folder, so that no power loss brings it back
+        corruptible = CorruptibleLake()
+        lost = corruptible.segment(0, 1).path
+        corruptible.delete(lost)
+        corruptible.storage.sync(
+            [f"orders/{corruptible.segment().path}"]
+        )  # its folder, so that no power loss brings it back
         left = [calls]
 
         def crash(method: str, path: str, phase: str) -> None:
@@ -105,26 +107,26 @@ def test_killed_anywhere_it_is_finished_by_the_next() -> None:
             if left[0] < 0:  # noqa: B023
                 raise KeyboardInterrupt
 
-        patient.storage.hook = crash
+        corruptible.storage.hook = crash
         try:
-            give_up(patient.reopened(), "orders", [lost], execute=True)
+            give_up(corruptible.reopened(), "orders", [lost], execute=True)
         except KeyboardInterrupt:
             crashed = True
         else:
             crashed = False
-        patient.storage.hook = lambda *call: None
-        patient.storage.inner.lose_power()  # type: ignore[attr-defined]
-        give_up(patient.reopened(), "orders", [lost], execute=True)
-        assert read_offsets(patient.reopened(), "orders") == [(0, "a"), (1, "b"), (4, "a"), (5, "b")]
-        assert patient.check(deep=True).green
+        corruptible.storage.hook = lambda *call: None
+        corruptible.storage.inner.lose_power()  # type: ignore[attr-defined]
+        give_up(corruptible.reopened(), "orders", [lost], execute=True)
+        assert read_offsets(corruptible.reopened(), "orders") == [(0, "a"), (1, "b"), (4, "a"), (5, "b")]
+        assert corruptible.check(deep=True).green
         if not crashed:
             return
         calls += 1
 
 
 def test_append_times_never_fall_behind_the_newest_segment_that_was_lost() -> None:
-    patient = Patient(3, message_timestamp_type="LogAppendTime")
-    newest = patient.segment(0, 2)
-    patient.delete(newest.path)
-    give_up(patient.reopened(), "orders", [newest.path], execute=True)
-    assert patient.reopened().topic("orders").state().last_timestamp_ms(0) == newest.stats.max_timestamp_ms
+    corruptible = CorruptibleLake(3, message_timestamp_type="LogAppendTime")
+    newest = corruptible.segment(0, 2)
+    corruptible.delete(newest.path)
+    give_up(corruptible.reopened(), "orders", [newest.path], execute=True)
+    assert corruptible.reopened().topic("orders").state().last_timestamp_ms(0) == newest.stats.max_timestamp_ms

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.crashes import Crash, CrashAt
 from support.logs import read
-from support.transactions import GROUP, Town, copy, offsets_to, stage
+from support.transactions import GROUP, SharedLake, copy, offsets_to, stage
 
 from tidelog.check.lake import check_lake
 from tidelog.log.base.errors import (
@@ -23,41 +23,41 @@ from tidelog.transactions.manager import Phase, TransactionManager
 from tidelog.transactions.ports import GroupIdentity
 
 
-def judge(town: Town, texts: list[str]) -> int:
+def judge(shared: SharedLake, texts: list[str]) -> int:
     """How many of the transactions with these texts, in order, are there; whole, each once, with their offsets."""
-    a, b = town.seen()
+    a, b = shared.seen()
     assert a == b == texts[: len(a)]
-    found = town.process().stable()
+    found = shared.process().stable()
     assert found == ({("in", 0): len(a)} if a else {})
     return len(a)
 
 
 def run_to_crash(moment: int) -> bool:
     """Copy two transactions with a crash at that moment; then another producer goes on. Whether it crashed."""
-    town = Town()
+    shared = SharedLake()
     hook = CrashAt(moment)
-    process = town.process()
-    town.storage.hook = hook
+    process = shared.process()
+    shared.storage.hook = hook
     try:
         producer = process.ready()
         copy(producer, "1", 1)
         copy(producer, "2", 2)
     except Crash:
         pass
-    town.storage.hook = lambda *call: None
+    shared.storage.hook = lambda *call: None
     if moment % 2:
-        town.storage.inner.lose_power()
-    successor = town.process()
+        shared.storage.inner.lose_power()
+    successor = shared.process()
     producer = successor.ready()
-    done = judge(town, ["1", "2"])
+    done = judge(shared, ["1", "2"])
     assert done == 2 or hook.crashed
     for text in range(done + 1, 4):
         copy(producer, str(text), text)
-    assert judge(town, ["1", "2", "3"]) == 3
+    assert judge(shared, ["1", "2", "3"]) == 3
     producer.close()
     assert (successor.log.undone(), successor.pending()) == ([], 0)
     if moment % 20 == 0:
-        assert check_lake(town.storage, deep=True).green
+        assert check_lake(shared.storage, deep=True).green
     return hook.crashed
 
 
@@ -71,21 +71,21 @@ def test_a_crash_between_any_two_calls_leaves_all_or_nothing() -> None:
 def test_a_crash_and_a_reader_that_comes_before_the_successor() -> None:
     """Whoever reads the group's offsets resolves them; the producer that comes next finds the same."""
     for moment in range(0, 200, 3):
-        town = Town()
+        shared = SharedLake()
         hook = CrashAt(moment)
-        process = town.process()
-        town.storage.hook = hook
+        process = shared.process()
+        shared.storage.hook = hook
         with suppress(Crash):
             copy(process.ready(), "1", 1)
-        town.storage.hook = lambda *call: None
-        reader = town.process()
+        shared.storage.hook = lambda *call: None
+        reader = shared.process()
         try:
             before = reader.stable()
         except TidelogError:
-            town.clock.pass_s(61)
+            shared.clock.pass_s(61)
             before = reader.stable()
-        town.process().ready()
-        assert judge(town, ["1"]) == len(before)
+        shared.process().ready()
+        assert judge(shared, ["1"]) == len(before)
         if not hook.crashed:
             return
     raise AssertionError("it never came to an end")
@@ -97,8 +97,8 @@ def test_a_crash_and_a_reader_that_comes_before_the_successor() -> None:
 class Player:
     """A producer of id x that does one step at a time, and what it was told of its transactions."""
 
-    def __init__(self, town: Town, name: str) -> None:
-        self.process = town.process()
+    def __init__(self, shared: SharedLake, name: str) -> None:
+        self.process = shared.process()
         self.name = name
         self.producer: TransactionManager = self.process.producer()
         self.count = 0
@@ -150,16 +150,16 @@ MOVES = st.lists(st.tuples(st.integers(0, 1), st.sampled_from(STEPS), st.integer
 @settings(max_examples=60)
 @given(MOVES)
 def test_two_producers_with_one_id_in_any_order(moves: list[tuple[int, str, int]]) -> None:
-    town = Town()
-    players = [Player(town, "p"), Player(town, "q")]
+    shared = SharedLake()
+    players = [Player(shared, "p"), Player(shared, "q")]
     for who, what, luck in moves:
-        town.storage.hook = failing(luck)
+        shared.storage.hook = failing(luck)
         try:
             players[who].step(what)
         finally:
-            town.storage.hook = lambda *call: None
-    town.process().ready()
-    a, b = town.seen()
+            shared.storage.hook = lambda *call: None
+    shared.process().ready()
+    a, b = shared.seen()
     assert sorted(a) == sorted(b)
     assert len(set(a)) == len(a)
     committed = {text for player in players for text in player.committed}
@@ -167,8 +167,8 @@ def test_two_producers_with_one_id_in_any_order(moves: list[tuple[int, str, int]
     assert committed <= set(a) <= tried
     last = [text for text in a if text[0] == "p"]
     assert last == sorted(last, key=lambda text: int(text[1:]))
-    town.clock.pass_s(61)
-    reader = town.process()
+    shared.clock.pass_s(61)
+    reader = shared.process()
     reader.stable()
     assert reader.pending() == 0
 
@@ -189,13 +189,13 @@ def test_a_commit_and_an_abort_that_race() -> None:
     """An observer aborts in the very moment in which the producer commits: before or after its entry."""
     fates = set()
     for moment in range(60):
-        town = Town()
-        producer = town.first.ready()
+        shared = SharedLake()
+        producer = shared.first.ready()
         producer.begin()
         stage(producer, "a", "1")
         stage(producer, "b", "1")
         producer.add_offsets(GroupIdentity(GROUP), offsets_to(1))
-        abort, left = partial(town.process().log.abort, producer._key()), [moment]
+        abort, left = partial(shared.process().log.abort, producer._key()), [moment]
 
         def race(
             method: str, path: str, phase: str, abort: Callable[[], object] = abort, left: list[int] = left
@@ -204,7 +204,7 @@ def test_a_commit_and_an_abort_that_race() -> None:
             if left[0] == -1:
                 abort()
 
-        town.storage.hook = race
+        shared.storage.hook = race
         try:
             producer.commit()
         except TransactionAbortedError:
@@ -212,23 +212,23 @@ def test_a_commit_and_an_abort_that_race() -> None:
             done = 0
         else:
             done = 1
-        town.storage.hook = lambda *call: None
-        assert judge(town, ["1"]) == done
+        shared.storage.hook = lambda *call: None
+        assert judge(shared, ["1"]) == done
         copy(producer, "2", 2) if done else copy(producer, "1", 1)
-        judge(town, ["1", "2"])
+        judge(shared, ["1", "2"])
         fates.add(done)
     assert fates == {0, 1}
 
 
 def test_reading_is_of_the_topics_alone() -> None:
     """Readers of a topic ask nobody about transactions: an open one holds up no one."""
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
-    lake = town.process().lake
+    lake = shared.process().lake
     asked: list[str] = []
-    town.storage.hook = lambda method, path, phase: asked.append(path)
+    shared.storage.hook = lambda method, path, phase: asked.append(path)
     assert read(lake, "a") == []
-    town.storage.hook = lambda *call: None
+    shared.storage.hook = lambda *call: None
     assert not [path for path in asked if path.startswith("__transaction_state")]

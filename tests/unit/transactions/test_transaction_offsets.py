@@ -1,7 +1,7 @@
 """Groups' offsets in transactions: they wait, count when it commits, and hold nobody up for long."""
 
 import pytest
-from support.transactions import GROUP, Town, copy, offsets_to, stage
+from support.transactions import GROUP, SharedLake, copy, offsets_to, stage
 
 from tidelog.groups.model import CommittedOffset, GroupView
 from tidelog.groups.store.pending import resolve
@@ -19,12 +19,12 @@ NOBODY = GroupIdentity(GROUP)
 
 
 def test_offsets_wait_for_their_transaction() -> None:
-    town = Town()
-    copy(town.first.ready("other"), "0", 2)
-    producer = town.first.ready()
+    shared = SharedLake()
+    copy(shared.first.ready("other"), "0", 2)
+    producer = shared.first.ready()
     producer.begin()
     producer.add_offsets(NOBODY, offsets_to(5))
-    reader = town.process()
+    reader = shared.process()
     assert reader.offsets() == {("in", 0): 2}
     with pytest.raises(UnstableOffsetError):
         reader.stable()
@@ -33,27 +33,27 @@ def test_offsets_wait_for_their_transaction() -> None:
 
 
 def test_whoever_waits_for_longer_than_the_time_out_aborts_the_transaction() -> None:
-    town = Town()
-    producer = town.first.ready(timeout_ms=30_000)
+    shared = SharedLake()
+    producer = shared.first.ready(timeout_ms=30_000)
     producer.begin()
     stage(producer, "a", "1")
     producer.add_offsets(NOBODY, offsets_to(5))
-    reader = town.process()
+    reader = shared.process()
     for _ in range(3):
         with pytest.raises(UnstableOffsetError):
             reader.stable()
-        town.clock.pass_s(10)
+        shared.clock.pass_s(10)
     assert reader.stable() == {}
     with pytest.raises(TransactionAbortedError):
         producer.commit()
     producer.abort()
-    assert (town.seen("a"), town.first.pending()) == ([[]], 0)
+    assert (shared.seen("a"), shared.first.pending()) == ([[]], 0)
 
 
 def test_a_reader_finishes_what_a_dead_producer_has_committed() -> None:
     """The intent is there, and its producer died before the group heard of it."""
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     producer.add_offsets(NOBODY, offsets_to(5))
 
@@ -61,11 +61,11 @@ def test_a_reader_finishes_what_a_dead_producer_has_committed() -> None:
         if path.startswith("__consumer_offsets"):
             raise StorageFullError("dead")
 
-    town.storage.hook = die
+    shared.storage.hook = die
     with pytest.raises(StorageFullError):
         producer.commit()
-    town.storage.hook = lambda *call: None
-    reader = town.process()
+    shared.storage.hook = lambda *call: None
+    reader = shared.process()
     assert reader.offsets() == {("in", 0): 5}
     assert reader.pending() == 1
     assert reader.stable() == {("in", 0): 5}
@@ -73,62 +73,62 @@ def test_a_reader_finishes_what_a_dead_producer_has_committed() -> None:
 
 
 def test_offsets_of_a_fenced_producer_do_not_count_and_do_not_hold_up() -> None:
-    town = Town()
-    old = town.first.ready()
+    shared = SharedLake()
+    old = shared.first.ready()
     old.begin()
     old.add_offsets(NOBODY, offsets_to(5))
-    town.process().ready()
-    reader = town.process()
+    shared.process().ready()
+    reader = shared.process()
     assert reader.stable() == {}
     assert reader.pending() == 0
 
 
 def test_offsets_are_refused_as_those_of_any_commit_and_the_transaction_can_be_aborted() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     with pytest.raises(OffsetOutOfRangeError):
         producer.add_offsets(NOBODY, offsets_to(11))
     with pytest.raises(IllegalGenerationError):
         producer.add_offsets(GroupIdentity(GROUP, "gone", 0), offsets_to(1))
     producer.abort()
-    assert town.process().stable() == {}
+    assert shared.process().stable() == {}
 
 
 def test_a_commit_without_a_transaction_stands_against_offsets_that_wait_since_before() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     producer.add_offsets(NOBODY, offsets_to(5))
-    town.process().groups.commit_offsets(GROUP, {("in", 0): CommittedOffset(7)})
+    shared.process().groups.commit_offsets(GROUP, {("in", 0): CommittedOffset(7)})
     producer.commit()
-    assert town.process().stable() == {("in", 0): 7}
+    assert shared.process().stable() == {("in", 0): 7}
 
 
 @pytest.mark.parametrize("first", ["older", "newer"])
 def test_of_two_transactions_offsets_those_written_last_stand(first: str) -> None:
-    town = Town()
-    older, newer = town.process().ready("older"), town.process().ready("newer")
+    shared = SharedLake()
+    older, newer = shared.process().ready("older"), shared.process().ready("newer")
     for producer, offset in ((older, 3), (newer, 6)):
         producer.begin()
         producer.add_offsets(NOBODY, offsets_to(offset))
     for producer in (older, newer) if first == "older" else (newer, older):
         producer.commit()
-    assert (town.process().stable(), town.first.pending()) == ({("in", 0): 6}, 0)
+    assert (shared.process().stable(), shared.first.pending()) == ({("in", 0): 6}, 0)
 
 
 def test_a_group_that_is_deleted_or_forgotten_takes_what_waits_with_it() -> None:
-    town = Town(offsets_retention_minutes="1")
-    producer = town.first.ready(timeout_ms=900_000)
+    shared = SharedLake(offsets_retention_minutes="1")
+    producer = shared.first.ready(timeout_ms=900_000)
     producer.begin()
     producer.add_offsets(NOBODY, offsets_to(5))
-    town.clock.pass_s(120)
-    assert town.first.groups.expire_offsets(town.clock.now_ms()) == {}
-    assert town.first.pending() == 1
-    town.first.groups.delete_group(GROUP)
-    assert town.first.pending() == 0
+    shared.clock.pass_s(120)
+    assert shared.first.groups.expire_offsets(shared.clock.now_ms()) == {}
+    assert shared.first.pending() == 1
+    shared.first.groups.delete_group(GROUP)
+    assert shared.first.pending() == 0
     producer.commit()
-    assert town.process().stable() == {}
+    assert shared.process().stable() == {}
 
 
 # --- a transaction of which its log says no more ------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from support.logs import values
-from support.transactions import GROUP, Town, copy, dies_before, offsets_to, stage
+from support.transactions import GROUP, SharedLake, copy, dies_before, offsets_to, stage
 
 from tidelog.log.base.errors import (
     InvalidTransactionStateError,
@@ -27,58 +27,58 @@ from tidelog.transactions.ports import GroupIdentity
 NOBODY = GroupIdentity(GROUP)
 
 
-def files(town: Town, topic: str) -> int:
-    return sum(1 for _ in town.storage.list_after(f"{topic}/partition=0"))
+def files(shared: SharedLake, topic: str) -> int:
+    return sum(1 for _ in shared.storage.list_after(f"{topic}/partition=0"))
 
 
 # --- what others see ---------------------------------------------------------------------------------------
 
 
 def test_nothing_of_a_transaction_is_seen_before_its_commit_and_all_of_it_after() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1", "2")
     stage(producer, "b", "3")
     stage(producer, "a", "4")
     producer.add_offsets(NOBODY, offsets_to(4))
-    assert town.seen() == [[], []]
-    assert town.process().offsets() == {}
+    assert shared.seen() == [[], []]
+    assert shared.process().offsets() == {}
     assert producer.commit() == {"a": {0: (0, 3)}, "b": {0: (0, 1)}}
-    assert town.seen() == [["1", "2", "4"], ["3"]]
-    assert town.process().offsets() == {("in", 0): 4}
-    assert (town.first.pending(), town.first.log.undone()) == (0, [])
+    assert shared.seen() == [["1", "2", "4"], ["3"]]
+    assert shared.process().offsets() == {("in", 0): 4}
+    assert (shared.first.pending(), shared.first.log.undone()) == (0, [])
 
 
 def test_nothing_of_an_aborted_transaction_is_ever_seen_and_its_files_are_gone() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
     producer.add_offsets(NOBODY, offsets_to(4))
     producer.abort()
-    assert (town.seen(), town.process().stable(), town.first.pending()) == ([[], []], {}, 0)
-    assert files(town, "a") == 0
+    assert (shared.seen(), shared.process().stable(), shared.first.pending()) == ([[], []], {}, 0)
+    assert files(shared, "a") == 0
     copy(producer, "2", 5)
-    assert (town.seen(), town.process().stable()) == ([["2"], ["2"]], {("in", 0): 5})
+    assert (shared.seen(), shared.process().stable()) == ([["2"], ["2"]], {("in", 0): 5})
 
 
 def test_an_abort_that_left_no_trace_writes_none() -> None:
-    town = Town()
-    producer = town.first.ready()
-    before = town.first.log.get("x")
+    shared = SharedLake()
+    producer = shared.first.ready()
+    before = shared.first.log.get("x")
     producer.begin()
     stage(producer, "a", "1")
     producer.abort()
-    assert town.first.log.get("x") == before
+    assert shared.first.log.get("x") == before
     producer.begin()
     assert producer.commit() == {}  # an empty one leaves none either
-    assert town.first.log.get("x") == before
+    assert shared.first.log.get("x") == before
 
 
 def test_records_that_a_topic_can_not_take_are_refused_when_they_are_staged() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     with pytest.raises(UnknownPartitionError):
         producer.stage("a", values("1"), np.array([5], np.int32))
@@ -87,29 +87,29 @@ def test_records_that_a_topic_can_not_take_are_refused_when_they_are_staged() ->
         producer.commit()
     producer.abort()
     producer.begin()
-    town.first.lake.alter_topic("a", partitions=6)
+    shared.first.lake.alter_topic("a", partitions=6)
     producer.stage("a", values("1"), np.array([5], np.int32))
     producer.commit()
-    assert town.process().lake.offsets("a")[5] == (0, 1)
+    assert shared.process().lake.offsets("a")[5] == (0, 1)
 
 
 def test_topics_are_created_where_the_lake_allows_it() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "new", "1")
     producer.commit()
-    assert town.seen("new") == [["1"]]
+    assert shared.seen("new") == [["1"]]
 
 
 @pytest.mark.parametrize("change", ["alter", "delete", "create again"])
 def test_a_topic_that_changed_meanwhile_refuses_the_commit_and_nothing_is_there(change: str) -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "b", "1")
     stage(producer, "a", "1")
-    lake = town.process().lake
+    lake = shared.process().lake
     if change == "alter":
         lake.alter_topic("a", config={"cleanup.policy": "compact"})
     else:
@@ -119,7 +119,7 @@ def test_a_topic_that_changed_meanwhile_refuses_the_commit_and_nothing_is_there(
     with pytest.raises(TopicChangedError):
         producer.commit()
     producer.abort()
-    assert town.seen("b") == [[]]
+    assert shared.seen("b") == [[]]
 
 
 # --- the life of a producer --------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ ALLOWED = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("phase", ALLOWED)
 def test_each_call_has_its_time(phase: Phase, call: str) -> None:
-    town = Town()
-    producer = town.first.producer()
+    shared = SharedLake()
+    producer = shared.first.producer()
     if phase is not Phase.NEW:
         producer.init()
     if phase is Phase.OPEN:
@@ -159,12 +159,12 @@ def test_each_call_has_its_time(phase: Phase, call: str) -> None:
 
 @pytest.mark.parametrize("late", ["commit", "abort"])
 def test_a_newer_producer_of_the_same_id_fences_the_older_one_for_good(late: str) -> None:
-    town = Town()
-    old = town.first.ready()
+    shared = SharedLake()
+    old = shared.first.ready()
     old.begin()
     stage(old, "a", "old")
     old.add_offsets(NOBODY, offsets_to(3))
-    new = town.process().ready()
+    new = shared.process().ready()
     with pytest.raises(ProducerFencedError):
         CALLS[late](old)
     assert old.phase is Phase.FENCED
@@ -172,81 +172,81 @@ def test_a_newer_producer_of_the_same_id_fences_the_older_one_for_good(late: str
         with pytest.raises(ProducerFencedError):
             call(old)
     copy(new, "new")
-    assert town.seen() == [["new"], ["new"]]
-    assert town.process().stable() == {}
+    assert shared.seen() == [["new"], ["new"]]
+    assert shared.process().stable() == {}
 
 
 def test_a_producer_that_was_forgotten_is_told() -> None:
-    town = Town(transactional_id_expiration_ms="1000")
-    producer = town.first.ready()
-    town.clock.pass_s(2)
-    assert town.process().log.expire() == ["x"]
-    assert town.process().log.expire() == []
+    shared = SharedLake(transactional_id_expiration_ms="1000")
+    producer = shared.first.ready()
+    shared.clock.pass_s(2)
+    assert shared.process().log.expire() == ["x"]
+    assert shared.process().log.expire() == []
     producer.begin()
     stage(producer, "a", "1")
     with pytest.raises(UnknownTransactionalIdError):
         producer.commit()
-    again = town.process().ready()
+    again = shared.process().ready()
     copy(again, "2")
-    assert town.seen("a") == [["2"]]
+    assert shared.seen("a") == [["2"]]
 
 
 def test_markers_of_a_forgotten_id_are_not_taken_for_those_of_the_new_one() -> None:
-    town = Town(transactional_id_expiration_ms="1000")
+    shared = SharedLake(transactional_id_expiration_ms="1000")
     for text in "12":
-        producer = town.process().ready()
+        producer = shared.process().ready()
         copy(producer, text)
         copy(producer, text * 2)
         producer.close()
-        town.clock.pass_s(2)
-        assert town.process().log.expire() == ["x"]
-    assert town.seen("a") == [["1", "11", "2", "22"]]
+        shared.clock.pass_s(2)
+        assert shared.process().log.expire() == ["x"]
+    assert shared.seen("a") == [["1", "11", "2", "22"]]
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
 def test_a_time_out_that_the_lake_does_not_allow(timeout_ms: int) -> None:
     with pytest.raises(InvalidTransactionTimeoutError):
-        Town().first.producer(timeout_ms=timeout_ms).init()
+        SharedLake().first.producer(timeout_ms=timeout_ms).init()
 
 
 def test_what_took_longer_than_its_time_out_is_not_committed() -> None:
-    town = Town()
-    producer = town.first.ready(timeout_ms=1_000)
+    shared = SharedLake()
+    producer = shared.first.ready(timeout_ms=1_000)
     producer.begin()
     stage(producer, "a", "1")
-    town.clock.pass_s(1.1)
+    shared.clock.pass_s(1.1)
     with pytest.raises(TransactionAbortedError):
         producer.commit()
     producer.abort()
     copy(producer, "2")
-    assert town.seen("a") == [["2"]]
+    assert shared.seen("a") == [["2"]]
 
 
 def test_an_operators_abort_meets_the_open_transaction_and_no_other() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
-    town.process().log.abort_open("x")
+    shared.process().log.abort_open("x")
     with pytest.raises(TransactionAbortedError):
         producer.commit()
     producer.abort()
     copy(producer, "2")
     producer.begin()
-    town.process().log.abort_open("x")
+    shared.process().log.abort_open("x")
     producer.abort()
     copy(producer, "3")
-    assert town.seen("a") == [["2", "3"]]
+    assert shared.seen("a") == [["2", "3"]]
 
 
 def test_a_batch_that_was_committed_is_not_committed_again() -> None:
-    town = Town()
+    shared = SharedLake()
     for text, batch in [("0", 0), ("1", 1)]:
-        producer = town.process().ready()
+        producer = shared.process().ready()
         producer.begin()
         stage(producer, "a", text)
         producer.commit(batch)
-    again = town.process().ready()
+    again = shared.process().ready()
     assert again.committed_batch == 1
     again.begin()
     stage(again, "a", "once more")
@@ -260,15 +260,15 @@ def test_a_batch_that_was_committed_is_not_committed_again() -> None:
     with pytest.raises(StaleBatchError):
         again.commit(1)
     again.abort()
-    assert town.seen() == [["0", "1", "2"], []]
+    assert shared.seen() == [["0", "1", "2"], []]
 
 
 def test_a_batch_without_records_counts_too() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     producer.commit(4)
-    assert town.process().ready().committed_batch == 4
+    assert shared.process().ready().committed_batch == 4
 
 
 # --- unknown outcomes --------------------------------------------------------------------------------------
@@ -288,20 +288,20 @@ def lost(table: str, times: int) -> Callable[[str, str, str], None]:
 
 @pytest.mark.parametrize("table", ["__transaction_state", "__consumer_offsets", "a", "b"])
 def test_lost_answers_change_nothing(table: str) -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     copy(producer, "1", 1)
-    town.storage.hook = lost(table, 3)
+    shared.storage.hook = lost(table, 3)
     copy(producer, "2", 2)
-    town.storage.hook = lambda *call: None
+    shared.storage.hook = lambda *call: None
     copy(producer, "3", 3)
-    assert town.seen() == [["1", "2", "3"], ["1", "2", "3"]]
-    assert town.process().stable() == {("in", 0): 3}
+    assert shared.seen() == [["1", "2", "3"], ["1", "2", "3"]]
+    assert shared.process().stable() == {("in", 0): 3}
 
 
 def test_a_commit_without_an_answer_is_taken_up_by_the_next_call_and_can_not_be_aborted() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
 
@@ -313,25 +313,25 @@ def test_a_commit_without_an_answer_is_taken_up_by_the_next_call_and_can_not_be_
             raise StorageUnavailableError("no answer")
 
     put: list[str] = []
-    town.storage.hook = silent
+    shared.storage.hook = silent
     with pytest.raises((OutcomeUnknownError, StorageUnavailableError)):
         producer.commit()
-    town.storage.hook = lambda *call: None
+    shared.storage.hook = lambda *call: None
     assert producer.phase is Phase.COMMITTING
     with pytest.raises(InvalidTransactionStateError):
         stage(producer, "a", "2")
     with pytest.raises(InvalidTransactionStateError, match="is committed"):
         producer.abort()
     producer.commit()
-    assert town.seen("a") == [["1"]]
+    assert shared.seen("a") == [["1"]]
     copy(producer, "2")
-    assert town.seen("a") == [["1", "2"]]
+    assert shared.seen("a") == [["1", "2"]]
 
 
 def test_a_commit_without_an_answer_keeps_its_files_when_its_producer_is_fenced() -> None:
     """Its successor has finished it: an abort, or the end of the older one, must not delete what is in the topics."""
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
     put: list[str] = []
@@ -341,20 +341,20 @@ def test_a_commit_without_an_answer_keeps_its_files_when_its_producer_is_fenced(
             put.append(path)
             raise StorageUnavailableError("no answer")
 
-    town.storage.hook = silent
+    shared.storage.hook = silent
     with pytest.raises((OutcomeUnknownError, StorageUnavailableError)):
         producer.commit()
-    town.storage.hook = lambda *call: None
-    town.process().ready()
+    shared.storage.hook = lambda *call: None
+    shared.process().ready()
     with pytest.raises(ProducerFencedError):
         producer.abort()
     producer.close()
-    assert town.seen("a") == [["1"]]
+    assert shared.seen("a") == [["1"]]
 
 
 def test_a_commit_that_failed_before_it_was_decided_can_be_repeated_or_aborted() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     for what in ("repeat", "abort"):
         producer.begin()
         stage(producer, "a", what)
@@ -363,27 +363,27 @@ def test_a_commit_that_failed_before_it_was_decided_can_be_repeated_or_aborted()
             if method == "put" and path.startswith("__transaction_state"):
                 raise StorageFullError("full")
 
-        town.storage.hook = full
+        shared.storage.hook = full
         with pytest.raises(StorageFullError):
             producer.commit()
-        town.storage.hook = lambda *call: None
+        shared.storage.hook = lambda *call: None
         with pytest.raises(InvalidTransactionStateError, match="nothing can be added"):
             stage(producer, "a", "more")
         producer.commit() if what == "repeat" else producer.abort()
-    assert town.seen("a") == [["repeat"]]
+    assert shared.seen("a") == [["repeat"]]
 
 
 def test_what_a_dead_producer_has_committed_its_successor_finishes_before_it_begins() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
     stage(producer, "b", "1")
-    dies_before(town, "b", producer)
-    assert town.seen() == [["1"], []]
-    assert [one.state for one in town.process().log.undone()] == [State.PREPARE_COMMIT]
-    town.process().ready()
-    assert town.seen() == [["1"], ["1"]]
-    assert town.process().log.undone() == []
+    dies_before(shared, "b", producer)
+    assert shared.seen() == [["1"], []]
+    assert [one.state for one in shared.process().log.undone()] == [State.PREPARE_COMMIT]
+    shared.process().ready()
+    assert shared.seen() == [["1"], ["1"]]
+    assert shared.process().log.undone() == []
     with pytest.raises(ProducerFencedError):
         producer.begin() if producer.phase is Phase.READY else producer.abort()

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from support.logs import values
-from support.transactions import GROUP, Town, copy, offsets_to, stage
+from support.transactions import GROUP, SharedLake, copy, offsets_to, stage
 from support.waiting import eventually
 
 from tidelog.log.base.errors import (
@@ -22,8 +22,8 @@ from tidelog.transactions.ports import GroupIdentity
 
 def test_a_segment_that_could_not_be_written_spoils_the_transaction_for_good() -> None:
     """Its rows are gone: a commit that is repeated must not bring the rest alone."""
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
     stage(producer, "b", "1")
@@ -32,21 +32,21 @@ def test_a_segment_that_could_not_be_written_spoils_the_transaction_for_good() -
         if method == "put" and path.startswith("b/partition"):
             raise StorageFullError("full")
 
-    town.storage.hook = full
+    shared.storage.hook = full
     with pytest.raises(StorageFullError):
         producer.commit()
-    town.storage.hook = lambda *call: None
+    shared.storage.hook = lambda *call: None
     with pytest.raises(TransactionAbortedError, match="full"):
         producer.commit()
     producer.abort()
-    assert town.seen() == [[], []]
+    assert shared.seen() == [[], []]
     copy(producer, "2")
-    assert town.seen() == [["2"], ["2"]]
+    assert shared.seen() == [["2"], ["2"]]
 
 
 def test_what_comes_while_a_transaction_is_committed_is_refused_and_what_had_begun_is_in_it() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     begun, go_on = threading.Event(), threading.Event()
 
@@ -56,7 +56,7 @@ def test_what_comes_while_a_transaction_is_committed_is_refused_and_what_had_beg
             assert go_on.wait(20)
 
     stage(producer, "a", "1")
-    town.storage.hook = hold
+    shared.storage.hook = hold
     with ThreadPoolExecutor(2) as others:
         adding = others.submit(stage, producer, "b", "1")
         assert begun.wait(20)
@@ -68,33 +68,33 @@ def test_what_comes_while_a_transaction_is_committed_is_refused_and_what_had_beg
         go_on.set()
         adding.result(20)
         committing.result(20)
-    assert town.seen() == [["1"], ["1"]]
+    assert shared.seen() == [["1"], ["1"]]
     copy(producer, "2")
-    assert town.seen() == [["1", "2"], ["1", "2"]]
+    assert shared.seen() == [["1", "2"], ["1", "2"]]
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_however_often_an_operator_aborts_the_producer_aborts_once_and_goes_on(times: int) -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     copy(producer, "0")
     producer.begin()
     stage(producer, "a", "1")
     producer.add_offsets(GroupIdentity(GROUP), offsets_to(4))
-    town.clock.pass_s(5)  # the one before is noted as done
+    shared.clock.pass_s(5)  # the one before is noted as done
     producer._log.done(producer._rolled)
     for _ in range(times):
-        town.process().log.abort_open("x")
+        shared.process().log.abort_open("x")
     with pytest.raises(TransactionAbortedError):
         producer.commit()
     producer.abort()
     copy(producer, "2", 5)
-    assert (town.seen("a"), town.process().stable()) == ([["0", "2"]], {("in", 0): 5})
+    assert (shared.seen("a"), shared.process().stable()) == ([["0", "2"]], {("in", 0): 5})
 
 
 def test_a_commit_without_an_answer_that_an_abort_came_before_is_aborted_and_not_repeated() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
 
@@ -102,48 +102,48 @@ def test_a_commit_without_an_answer_that_an_abort_came_before_is_aborted_and_not
         if method == "put_if_absent" and path.startswith("__transaction_state"):
             raise StorageUnavailableError("no answer")
 
-    town.storage.hook = silent
+    shared.storage.hook = silent
     with pytest.raises(OutcomeUnknownError):
         producer.commit()
     assert producer.phase is Phase.COMMITTING
-    town.storage.hook = lambda *call: None
-    town.process().log.abort_open("x")
+    shared.storage.hook = lambda *call: None
+    shared.process().log.abort_open("x")
     with pytest.raises(TransactionAbortedError):
         producer.commit()
     assert producer.phase is Phase.OPEN
     producer.abort()
     copy(producer, "2")
-    assert town.seen("a") == [["2"]]
+    assert shared.seen("a") == [["2"]]
 
 
 def test_a_program_that_ends_commits_without_its_background() -> None:
     """In a handler of `atexit`: executors take no more work by then."""
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     with ThreadPoolExecutor(1) as ended:
         pass
-    town.first.lake.background = ended
+    shared.first.lake.background = ended
     copy(producer, "1", 3)
     producer.close()
-    assert (town.seen(), town.first.log.undone()) == ([["1"], ["1"]], [])
+    assert (shared.seen(), shared.first.log.undone()) == ([["1"], ["1"]], [])
 
 
 def test_maintenance_settles_what_waits_for_transactions_that_have_ended() -> None:
-    town = Town(offsets_retention_minutes="1")
-    old = town.first.ready()
+    shared = SharedLake(offsets_retention_minutes="1")
+    old = shared.first.ready()
     old.begin()
     old.add_offsets(GroupIdentity(GROUP), offsets_to(5))
-    town.process().ready()
-    groups = town.first.groups
-    assert groups.expire_offsets(town.clock.now_ms(), dry_run=True) == {}
-    assert town.first.pending() == 1
-    assert groups.expire_offsets(town.clock.now_ms()) == {}
-    assert (town.first.pending(), groups.groups()) == (0, [])
+    shared.process().ready()
+    groups = shared.first.groups
+    assert groups.expire_offsets(shared.clock.now_ms(), dry_run=True) == {}
+    assert shared.first.pending() == 1
+    assert groups.expire_offsets(shared.clock.now_ms()) == {}
+    assert (shared.first.pending(), groups.groups()) == (0, [])
 
 
 def test_an_error_of_one_topic_is_told_when_nothing_is_written_to_the_others_any_more() -> None:
     """Else the abort would miss what is written after it. Helpers write beside the caller, whose topic fails here."""
-    town = Town()
+    shared = SharedLake()
     told, written = threading.Event(), threading.Event()
 
     def full(method: str, path: str, phase: str) -> None:
@@ -154,29 +154,29 @@ def test_an_error_of_one_topic_is_told_when_nothing_is_written_to_the_others_any
             written.set()
 
     with ThreadPoolExecutor(1) as helpers:
-        producer = town.first.ready(helpers=helpers)
+        producer = shared.first.ready(helpers=helpers)
         producer.begin()
         stage(producer, "a", "1")
         stage(producer, "b", "1")
-        town.storage.hook = full
+        shared.storage.hook = full
         with pytest.raises(StorageFullError):
             producer.commit()
         assert written.is_set()
         told.set()
         producer.abort()
-        town.storage.hook = lambda *call: None
+        shared.storage.hook = lambda *call: None
         copy(producer, "2")
-    assert town.seen() == [["2"], ["2"]]
-    assert len(list(town.storage.list_after("b/partition=0"))) == 1
+    assert shared.seen() == [["2"], ["2"]]
+    assert len(list(shared.storage.list_after("b/partition=0"))) == 1
 
 
 def test_large_parts_of_several_topics_are_written_by_one_helper() -> None:
     """Its own segments are a topic's, and not to be waited for by that helper."""
-    town = Town()
+    shared = SharedLake()
     for topic in ("c", "d"):
-        town.first.lake.create_topic(topic, 2)
+        shared.first.lake.create_topic(topic, 2)
     with ThreadPoolExecutor(1) as helpers:
-        producer = town.first.ready(helpers=helpers)
+        producer = shared.first.ready(helpers=helpers)
         producer.begin()
         for topic in ("a", "c", "d"):
             rows = values(*("x" * 300_000 for _ in range(2)))

@@ -12,7 +12,7 @@ from obstore.store import MemoryStore
 from support.group_commits import drive, engine, lake_with, sent
 from support.logs import Calls, memory_lake, open_lake, quiet, read, values
 from support.row_tables import Table, put
-from support.transactions import Town, stage
+from support.transactions import SharedLake, stage
 
 from tidelog.jobs.on_spark import executor
 from tidelog.log.base.errors import MissingSegmentError, StorageUnavailableError
@@ -99,24 +99,24 @@ def by_a_row() -> None:
 
 
 def by_a_transaction() -> None:
-    town = Town()
-    producer = town.first.ready()
+    shared = SharedLake()
+    producer = shared.first.ready()
     producer.begin()
     stage(producer, "a", "1")
-    town.storage.hook = takes_files(town.storage)
+    shared.storage.hook = takes_files(shared.storage)
     try:
         producer.commit()
     finally:
         assert producer.phase is Phase.OPEN  # nothing is decided
         producer.abort()
-        assert town.seen() == [[], []]
+        assert shared.seen() == [[], []]
 
 
 def by_a_transaction_of_others_segments() -> None:
-    town = Town()
-    producer = town.first.ready()
-    staged = staged_by(town.process().lake.topic("a"), "1")
-    town.storage.delete(f"a/{staged[0].path}")
+    shared = SharedLake()
+    producer = shared.first.ready()
+    staged = staged_by(shared.process().lake.topic("a"), "1")
+    shared.storage.delete(f"a/{staged[0].path}")
     producer.begin()
     producer.add_staged("a", staged)
     producer.commit()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.logs import values
 from support.purges import HOUR_S, data_files, missing_files
-from support.transactions import Town, dies_before
+from support.transactions import SharedLake, dies_before
 
 from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.upkeep.holds import Holder
@@ -13,35 +13,35 @@ from tidelog.retention.purge.run import Purger
 from tidelog.transactions.upkeep import TransactionUpkeep
 
 
-def left_undone() -> tuple[Town, set[str]]:
+def left_undone() -> tuple[SharedLake, set[str]]:
     """A producer that died hours ago, its transaction decided and in none of its topics; its files in topic "a"."""
-    town = Town()
-    producer = town.process().ready()
+    shared = SharedLake()
+    producer = shared.process().ready()
     producer.begin()
     for topic in ("a", "b"):
         producer.stage(topic, values("1", key=[b"customer-17"]), np.zeros(1, np.int32))
-    dies_before(town, "a", producer)
-    town.clock.pass_s(3 * HOUR_S)
-    return town, data_files(town.storage, "a")
+    dies_before(shared, "a", producer)
+    shared.clock.pass_s(3 * HOUR_S)
+    return shared, data_files(shared.storage, "a")
 
 
 def test_a_purge_rolls_forward_what_was_decided() -> None:
-    town, staged = left_undone()
+    shared, staged = left_undone()
     assert len(staged) == 1
-    process = town.process()
+    process = shared.process()
     lake = process.lake
     needed = TransactionUpkeep(lake, LoggedOffsets(process.groups)).needed_files
     with Holder(lake.storage, lake.clock, lake.ids, "purge") as holder:
         done = Purger(lake, holder, needed=needed).purge("a")
     assert [d.why for d in done.deleted] == []
-    assert data_files(town.storage, "a") == staged
-    assert town.seen() == [["1"], ["1"]]
-    assert missing_files(town.storage, "a") == set()
+    assert data_files(shared.storage, "a") == staged
+    assert shared.seen() == [["1"], ["1"]]
+    assert missing_files(shared.storage, "a") == set()
 
 
 def test_without_its_word_a_purge_would_take_it_for_an_orphan() -> None:
-    town, staged = left_undone()
-    lake = town.process().lake
+    shared, staged = left_undone()
+    lake = shared.process().lake
     with Holder(lake.storage, lake.clock, lake.ids, "purge") as holder:
         done = Purger(lake, holder).purge("a", dry_run=True)
     assert {d.path for d in done.deleted} == staged
@@ -49,8 +49,8 @@ def test_without_its_word_a_purge_would_take_it_for_an_orphan() -> None:
 
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_forgetting_reaches_what_is_committed_and_not_in_the_topic_yet(dry_run: bool) -> None:
-    town, _ = left_undone()
-    process = town.process()
+    shared, _ = left_undone()
+    process = shared.process()
     transactions = TransactionUpkeep(process.lake, LoggedOffsets(process.groups))
     done = forget(
         process.lake,
@@ -61,5 +61,5 @@ def test_forgetting_reaches_what_is_committed_and_not_in_the_topic_yet(dry_run: 
         settle=transactions.settle,
     )
     assert done.records == (0 if dry_run else 1)
-    assert town.seen() == [[], [] if dry_run else ["1"]]
+    assert shared.seen() == [[], [] if dry_run else ["1"]]
     assert bool(process.log.undone()) is dry_run

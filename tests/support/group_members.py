@@ -1,4 +1,4 @@
-"""A group's members in one thread, on one clock that a test turns, over a log that is a variable."""
+"""A group whose members run in one thread, by one clock that a test sets, over a log in memory."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,12 +43,15 @@ class FakeGroupLog:
 
 
 @dataclass
-class Citizen:
-    """One membership, and what its application was told."""
+class FakeMember:
+    """A member of the group: its membership and the events that its application got.
+
+    `answers`: it revokes at once when it is asked to; `polls`: its application calls poll; `frozen`: it does nothing.
+    """
 
     membership: Membership
-    told: list[Event] = field(default_factory=list)
-    answers: bool = True  # revocations, at once
+    got: list[Event] = field(default_factory=list)
+    answers: bool = True
     polls: bool = True
     frozen: bool = False
 
@@ -63,19 +66,19 @@ class Citizen:
             self.membership.polled()
         while self.membership.due_s() == 0:
             found = self.membership.step()
-            self.told += found
+            self.got += found
             if self.answers and any(isinstance(event, Revoke) for event in found):
                 self.membership.revoked()
 
-    def heard(self) -> list[str]:
-        """What was told since the last call, in words."""
-        words = [_in_words(event) for event in self.told]
-        self.told.clear()
+    def events(self) -> list[str]:
+        """The events since the last call, in words."""
+        words = [_in_words(event) for event in self.got]
+        self.got.clear()
         return words
 
 
-class Town:
-    """Members of group `g`, stepped when they are due. `counts`: the partitions of the topics.
+class FakeGroup:
+    """Group `g` and its members, each stepped when it is due. `counts`: the partitions of the topics.
 
     `watched`: members are woken when the log has grown, and look seldom.
     """
@@ -86,19 +89,19 @@ class Town:
         self.clock = FakeClock()
         self.ids = CountingIds()
         self.log = FakeGroupLog()
-        self.storage = MemoryStorage("town")
+        self.storage = MemoryStorage("group")
         self.leases = Leases(self.storage)
         self.counts = dict(counts or {"t": 4})
-        self.people: dict[str, Citizen] = {}
+        self.members: dict[str, FakeMember] = {}
         self.log.grown = self._wake
 
     def _wake(self) -> None:
-        for citizen in self.people.values():
+        for member in self.members.values():
             if self.watched:
-                citizen.membership.wake()
+                member.membership.wake()
 
-    def enter(self, name: str, topics: Iterable[str] = ("t",), **config: Any) -> Citizen:
-        """Somebody subscribes."""
+    def join(self, name: str, topics: Iterable[str] = ("t",), **config: Any) -> FakeMember:
+        """A new member subscribes."""
         defaults = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 1_000, "strategies": ("range",)}
         membership = Membership(
             self.log, self.leases, self._partition_counts,
@@ -107,8 +110,8 @@ class Town:
         )  # fmt: skip
         membership.watched = self.watched
         membership.subscribe(topics)
-        self.people[name] = Citizen(membership)
-        return self.people[name]
+        self.members[name] = FakeMember(membership)
+        return self.members[name]
 
     def _partition_counts(self, topics: Iterable[str]) -> Mapping[str, int]:
         return {topic: self.counts[topic] for topic in topics if topic in self.counts}
@@ -117,35 +120,35 @@ class Town:
         """Let time pass."""
         until = self.clock.seconds + seconds
         while self.clock.seconds < until:
-            for citizen in self.people.values():
-                citizen.step()
+            for member in self.members.values():
+                member.step()
             self.clock.pass_s(0.05)
 
     def run_until(self, there: Callable[[], bool], seconds: float) -> float:
-        """Let time pass until something is so; returns how long that took. Fails after `seconds`."""
+        """Let time pass until a condition holds; returns the seconds that took. Fails after `seconds`."""
         began = self.clock.seconds
         while not there():
-            assert self.clock.seconds - began < seconds, f"not within {seconds} s: {self.group}"
+            assert self.clock.seconds - began < seconds, f"not within {seconds} s: {self.state}"
             self.run(0.05)
         return self.clock.seconds - began
 
     @property
-    def group(self) -> Group:
+    def state(self) -> Group:
         found = self.log.views[GROUP].group
         assert found is not None
         return found
 
     def shares(self) -> dict[str, list[str]]:
-        """What everybody owns, as `t0`."""
-        return {name: citizen.owned for name, citizen in self.people.items()}
+        """The partitions of each member, as `t0`."""
+        return {name: member.owned for name, member in self.members.items()}
 
     def kill(self, name: str) -> None:
-        del self.people[name]
+        del self.members[name]
 
-    def hear(self) -> None:
-        """Forget what was told so far."""
-        for citizen in self.people.values():
-            citizen.heard()
+    def forget_events(self) -> None:
+        """Forget the events so far."""
+        for member in self.members.values():
+            member.events()
 
 
 def _in_words(event: Event) -> str:

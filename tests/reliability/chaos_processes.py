@@ -16,7 +16,7 @@ from chaos_plan import Place, Worker
 SCRIPT = Path(__file__).with_name("chaos_worker.py")
 # What `chaos_worker.py` ends with when a successor is to take over.
 GAVE_UP = 3
-# The last words of a worker that are quoted.
+# Bytes of a worker's output that a problem quotes.
 _QUOTED = 2_000
 
 
@@ -28,8 +28,8 @@ class _Running:
     frozen: bool = False
 
 
-class Herd:
-    """All workers. Whoever is killed stays away until `start`; whoever gives up is started again by `tend`."""
+class Processes:
+    """The processes of all workers. A killed one stays down until `start`; `restart_ended` starts one that gave up."""
 
     def __init__(self, place: Place, workers: Sequence[Worker], seed: int) -> None:
         self._place = place
@@ -43,7 +43,7 @@ class Herd:
 
     @property
     def names(self) -> list[str]:
-        """Those that run, frozen ones too."""
+        """Names of the workers that run, frozen ones too."""
         return sorted(self._running)
 
     def start(self, names: Iterable[str]) -> None:
@@ -60,7 +60,7 @@ class Herd:
             self.counts["lives"] += 1
 
     def kill(self, names: Iterable[str]) -> None:
-        """SIGKILL, and see them gone."""
+        """Send SIGKILL, and wait for their ends."""
         gone = [self._running.pop(name) for name in names if name in self._running]
         for one in gone:
             _send(one.process, signal.SIGKILL)
@@ -69,7 +69,7 @@ class Herd:
             self.counts["killed"] += 1
 
     def freeze(self, names: Iterable[str]) -> None:
-        """SIGSTOP."""
+        """Send SIGSTOP."""
         for name in names:
             if name in self._running:
                 _send(self._running[name].process, signal.SIGSTOP)
@@ -77,26 +77,26 @@ class Herd:
                 self.counts["frozen"] += 1
 
     def thaw(self) -> None:
-        """SIGCONT, to all that are frozen."""
+        """Send SIGCONT to all that are frozen."""
         for one in self._running.values():
             if one.frozen:
                 _send(one.process, signal.SIGCONT)
                 one.frozen = False
 
-    def ask(self) -> None:
-        """Have all print what their threads do."""
+    def print_stacks(self) -> None:
+        """Have all print their threads' stacks."""
         for one in self._running.values():
             with suppress(ProcessLookupError):
                 one.process.send_signal(signal.SIGUSR1)
 
     def kill_all_at_once(self) -> None:
-        """As a power cut does: nobody does anything after another has died."""
+        """Kill all as a power cut does: none does anything after another has died."""
         for one in self._running.values():
             _send(one.process, signal.SIGSTOP)
         self.kill(self.names)
 
-    def tend(self) -> None:
-        """See who has ended: with 0 for good; else a successor takes over, and what no fault explains is a problem."""
+    def restart_ended(self) -> None:
+        """Start a successor of each worker that ended with another code than 0; note codes that no fault explains."""
         for name, one in list(self._running.items()):
             code = one.process.poll()
             if code is None:
@@ -124,9 +124,9 @@ def _send(process: subprocess.Popen[bytes], what: signal.Signals) -> None:
         os.killpg(process.pid, what)  # a query's JVM, too
 
 
-def wait_s(seconds: float, herd: Herd) -> None:
-    """Let the herd go on for some time."""
+def wait_s(seconds: float, processes: Processes) -> None:
+    """Let the processes go on for some time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        herd.tend()
+        processes.restart_ended()
         time.sleep(min(0.1, max(0.0, until - time.monotonic())))

@@ -1,4 +1,4 @@
-"""Lakes in memory that a test damages by hand, for the tests of `check`."""
+"""Lakes in memory that a test corrupts by hand, for the tests of `check`."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -21,8 +21,8 @@ from tidelog.log.upkeep.trim import trim
 Line = dict[str, Any]
 
 
-class Patient:
-    """A lake with topic `orders` of two partitions, and tools to damage it.
+class CorruptibleLake:
+    """A lake with topic `orders` of two partitions, and tools to corrupt it.
 
     Each append puts two records into each partition, so entry n >= 1 holds offsets 2n-2 and 2n-1 of both.
     """
@@ -40,7 +40,7 @@ class Patient:
         return self
 
     def settled(self) -> Self:
-        """Nothing goes on in the background any more."""
+        """Wait until the background has nothing left to do."""
         self.lake.background.submit(lambda: None).result()
         return self
 
@@ -61,7 +61,7 @@ class Patient:
         return self
 
     def delete(self, path: str) -> Self:
-        self.storage.get(f"orders/{path}")  # a typing error here would make a test that proves nothing
+        self.storage.get(f"orders/{path}")  # fails when there is no such file
         self.storage.delete(f"orders/{path}")
         return self
 
