@@ -224,7 +224,7 @@ class ProducerSettings(TransactionKeys, StatisticsKeys, CommonSettings):
         "murmur2_random",
         Callback("partitioner(keys: pyarrow.Array, partitions: int)", PARTITIONERS),
         "Which partition a record goes to that names none. As librdkafka's; murmur2_random is the Java client's rule "
-        "and that of every other writer here, so that a key has one partition whoever writes it. librdkafka's default: "
+        "and that of every other writer here, so that a key has one partition with every writer. librdkafka's default: "
         "consistent_random. murmur3 and round_robin are tidelog's own.",
     )
     on_delivery: Callable[[Any, Any], Any] | None = key(
@@ -333,7 +333,7 @@ class ConsumerSettings(StatisticsKeys, CommonSettings):
         "isolation.level",
         "read_committed",
         words("read_uncommitted", "read_committed"),
-        "Both read the same: nobody ever sees records of an open transaction.",
+        "Both read the same: readers never see records of an open transaction.",
     )
     fetch_min_bytes: int = key(
         "fetch.min.bytes", 1, Whole(1, 100_000_000), "Bytes that a read waits for, `fetch.wait.max.ms` at most."

@@ -11,7 +11,7 @@ from typing import Final
 _NO_CONNECTIONS = "there are no connections to brokers: a client reads and writes the lake's storage itself"
 _NO_METADATA = "a topic's log tells each client what there is when it reads it: there is no cache of metadata"
 _LOGGING = "what a client has to say goes to Python's logging (`logger`, else `tidelog.clients`), by that one's levels"
-_NO_METRICS = "a client tells of itself by `stats_cb`"
+_NO_METRICS = "a client reports its statistics by `stats_cb`"
 NO_CREDENTIALS: Final = (
     "a client signs in to the lake's storage, not to brokers, and encryption is the storage's too: give the store's "
     "own credentials and certificates (`storage.options`, or the environment) and leave this out"

@@ -41,9 +41,9 @@ _IN_MS = "a lake has one name for each default; set {0}"
 
 # lake key (a broker's, in Kafka) -> why it is refused
 REFUSED_FOR_LAKES: Final = {
-    "advertised.listeners": "nobody listens: clients meet in storage",
+    "advertised.listeners": "clients connect to no listener: they share only the storage",
     "default.replication.factor": _NO_REPLICAS,
-    "listeners": "nobody listens: clients meet in storage",
+    "listeners": "clients connect to no listener: they share only the storage",
     "log.cleaner.enable": "compaction is a job that runs when it is submitted",
     "log.dir": "the lake's address is its folder",
     "log.dirs": "the lake's address is its folder",

@@ -83,7 +83,7 @@ OPTIONS: Final = (
     Option(
         S3_PATH_STYLE,
         "virtual_hosted_style_request",
-        "Whether the bucket stands in the address's path (true, as unless given) or in its host name; then it has to be"
+        "Whether the bucket is in the address's path (true, the default) or in its host name; then it has to be"
         " in the endpoint's, too, where one is given.",
         kind="flag",
     ),
