@@ -13,10 +13,11 @@ from tidy_docs import (
     constants,
     json_examples,
     undocumented,
+    unknown_files,
     unnamed,
     with_tables,
 )
-from tidy_repository import ROOT, package_sources, texts
+from tidy_repository import ROOT, files, package_sources, texts
 
 from tidelog.groups.store.rows import KIND
 from tidelog.log.config.overrides import keys_of
@@ -154,6 +155,11 @@ def test_links_inside_the_repository_lead_somewhere(path):
     assert [link for link in links if not (folder / link).exists()] == []
 
 
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path != "CHANGELOG.md"])
+def test_files_that_are_named_are_there(path):
+    assert unknown_files(texts()[path], [file for file in files() if not (ROOT / file).is_symlink()]) == []
+
+
 def test_decisions_are_numbered_without_a_gap():
     assert [int(PurePosixPath(path).name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
 
@@ -179,6 +185,12 @@ def test_objects_one_after_another_are_read():
     assert json_examples('```json x.json\n{"a": 1}\n{"b": {\n  "c": 2\n}}\n```') == [
         ("x.json", [{"a": 1}, {"b": {"c": 2}}])
     ]
+
+
+def test_a_file_that_is_not_there_is_found():
+    text = "`log/door.py`, `door.py`, `other_door.py`, `groups/rules/`, `groups/gone/`, `pyspark/sql/worker.py`"
+    there = ["platform/log/door.py", "groups/rules/__init__.py"]
+    assert unknown_files(text, there) == ["other_door.py", "groups/gone/"]
 
 
 def test_a_table_takes_its_place_and_needs_one():

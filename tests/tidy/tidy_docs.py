@@ -5,7 +5,7 @@ Run as a file it writes the tables of docs/configuration.md.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +20,9 @@ CONFIGURATION = "docs/configuration.md"
 
 _TABLE = re.compile(r"(<!-- table: (.*?) -->\n\n).*?(\n\n<!-- end of table -->)", re.DOTALL)
 _FENCE = re.compile(r"^```json(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# The first folder of names that are no file here: another project's, what is made, and what is in a lake.
+ELSEWHERE = ("pyspark", "build", "dist", "_tidelog", "tidelog")
 
 # Keys that only maintenance reads.
 WAITING = frozenset(
@@ -70,6 +73,17 @@ def with_tables(page: str, tables: Mapping[str, str]) -> str:
     if missing := set(tables) - {name for _, name, _ in _TABLE.findall(page)}:
         raise ValueError(f"the page has no mark for {sorted(missing)}")
     return _TABLE.sub(lambda found: found[1] + tables[found[2]] + found[3], page)
+
+
+def unknown_files(text: str, files: Collection[str]) -> list[str]:
+    """Python files, and folders, that a text names (`folder/file.py`, `folder/`) and that are not there.
+
+    A name may leave out the folders in front. Names of other projects' packages are left alone.
+    """
+    ends = {"/".join(file.split("/")[at:]) for file in files for at in range(file.count("/") + 1)}
+    folders = {f"{end.rpartition('/')[0]}/" for end in ends}
+    named = re.findall(r"`((?:[\w-]+/)*\w+\.py|(?:\w+/)+)`", text)
+    return [name for name in named if name not in ends | folders and name.split("/")[0] not in ELSEWHERE]
 
 
 def configuration_tables() -> dict[str, str]:
