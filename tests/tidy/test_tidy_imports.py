@@ -57,7 +57,7 @@ def test_no_two_folders_import_each_other():
         ("tidelog.log.rules.appends", "import tidelog.log.door.door"),
         ("tidelog.log.upkeep.trim", "from tidelog.log.rows import row_log"),
         ("tidelog.log.rows.row_log", "from tidelog.log.lake import Lake"),
-        ("tidelog.log.topic", "from tidelog.log.follow.engine import FetchEngine"),
+        ("tidelog.log.topic", "from tidelog.log.follow.loop import FetchLoop"),
     ],
 )
 def test_an_import_upwards_is_found(module, text):
@@ -68,9 +68,9 @@ def test_an_import_upwards_is_found(module, text):
     ("module", "text"),
     [
         ("tidelog.log.door.door", "from tidelog.log.state.verify import verify_entry"),
-        ("tidelog.log.follow.engine", "from tidelog.log.lake import Lake"),
+        ("tidelog.log.follow.loop", "from tidelog.log.lake import Lake"),
         ("tidelog.log.lake", "from tidelog.log.rows.row_log import RowLog"),
-        ("tidelog.log", "from tidelog.log.follow.engine import FetchEngine"),
+        ("tidelog.log", "from tidelog.log.follow.loop import FetchLoop"),
         ("tidelog.groups.model", "from tidelog.log.lake import Lake"),
     ],
 )

@@ -52,9 +52,9 @@ REPEATED_CLASSES: Mapping[str, str] = {
     "TopicPartition": UNDECIDED,
     **dict.fromkeys(
         (
-            "Address", "Answer", "Assignment", "Batch", "Choice", "Codec", "CompactionPlan", "Failed", "Group", "Key",
+            "Address", "Answer", "Assignment", "Batch", "Choice", "Codec", "CompactionPlan", "Group", "Key",
             "Kind", "Moved", "Part", "Patience", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
-            "Reached", "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
+            "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
             "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
             "_Waiting", "_Writer",
         ),

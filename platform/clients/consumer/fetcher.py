@@ -15,8 +15,8 @@ from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S
 from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError, UnstableOffsetError
 from tidelog.log.base.worker_threads import Helpers
-from tidelog.log.follow.engine import FetchEngine
-from tidelog.log.follow.session import Failed, Fetched, FetchEvent, FetchLimits
+from tidelog.log.follow.fetches import Fetched, FetchEvent, FetchFailed, FetchLimits
+from tidelog.log.follow.loop import FetchLoop
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 
@@ -52,8 +52,8 @@ class Fetcher:
         self._traffic = traffic
         self._asked_s = 0.0
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-decode")
-        self._engine = FetchEngine(lake, helpers=self._helpers)
-        self._session = self._engine.session(headers=True, ends=settings.enable_partition_eof)
+        self._loop = FetchLoop(lake, helpers=self._helpers)
+        self._session = self._loop.session(headers=True, ends=settings.enable_partition_eof)
         self._limits = FetchLimits(
             settings.fetch_min_bytes,
             max(1, settings.fetch_max_bytes),
@@ -75,14 +75,14 @@ class Fetcher:
     def halt(self) -> None:
         """Have the thread end."""
         self._stopping = True
-        self._engine.wake()
+        self._loop.wake()
 
     def join(self) -> None:
         """Wait for the thread's end and give back what it held."""
         if self._thread.ident is not None:
             self._thread.join()
         self._session.close()
-        self._engine.close()
+        self._loop.close()
         self._helpers.shutdown()
 
     def changed(self) -> None:
@@ -90,13 +90,13 @@ class Fetcher:
         with self._lock:
             self._changed = True
             self._buffer.purge()
-        self._engine.wake()
+        self._loop.wake()
 
     def taken(self) -> None:
         """Something was taken from the buffer; the caller holds the lock."""
         if self._paused and not self._is_full(0.5):
             self._paused = False
-            self._engine.wake()
+            self._loop.wake()
 
     def _is_full(self, share: float = 1.0) -> bool:
         """Whether so much is read ahead: bytes over all, or records per partition."""
@@ -116,21 +116,17 @@ class Fetcher:
             raise
 
     def _go_on(self) -> None:
-        waiting = False
         while not self._stopping:
             retry_s = self._place()
             with self._lock:
                 self._paused = self._is_full()
-            if not self._paused and not waiting:
+            if not self._paused and not self._session.waits:
                 self._asked_s = 0.0 if self._traffic is None else self._traffic.ask("Fetch")
-                self._engine.submit(self._session, self._limits)
-                waiting = True
-            answered = self._engine.run_once(retry_s)
-            if answered:
-                waiting = False
+                self._session.ask(self._limits)
+            for session in self._loop.next(retry_s):
                 if self._traffic is not None:
                     self._traffic.answer(self._asked_s)
-                for event in self._session.read(self._limits):
+                for event in session.read():
                     self._take(event)
                     if self._stopping or self._changed:
                         break
@@ -212,14 +208,14 @@ class Fetcher:
                     partition = cursor.partition
                     self._traffic.move(cursor.topic, {partition: event.records.num_rows}, {partition: event.nbytes})
                 self._lock.notify_all()
-            elif isinstance(event, Failed):
+            elif isinstance(event, FetchFailed):
                 self._failed(owned, event)
             else:
                 owned.eof = event.offset
                 text = f"Fetch from broker reached end of partition at offset {event.offset}"
                 self._notice(owned, KafkaError(KafkaError._PARTITION_EOF, text), event.offset)
 
-    def _failed(self, owned: Owned, event: Failed) -> None:
+    def _failed(self, owned: Owned, event: FetchFailed) -> None:
         if isinstance(event.error, OffsetOutOfRangeError | TopicChangedError):
             owned.move(RESET)
             owned.told = f"offset {event.offset} is out of range ({event.error})"

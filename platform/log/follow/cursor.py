@@ -1,4 +1,4 @@
-"""What a fetch session knows of one partition: how far it is read, the segment that is open, and what to tell."""
+"""What a fetch session knows of one partition: how far it is read, the segment that is open, and what to report."""
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, wait
@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tidelog.log.base.errors import CorruptSegmentError, OffsetOutOfRangeError, TidelogError, TopicChangedError
 from tidelog.log.lake import Lake
+from tidelog.log.rules.topics import require_partition
 from tidelog.log.segments import fetch
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
@@ -22,40 +23,42 @@ _WORTH_HELP_BYTES = 16 * 1024
 
 
 class FollowedLog:
-    """One topic's log as an engine follows it: the topic's present life, its state, or why it can't be had."""
+    """One topic's log as a fetch loop follows it: the topic, its state as last seen, or why it can't be had."""
 
     def __init__(self, lake: Lake, name: str) -> None:
-        self._lake = lake
+        self.lake = lake
         self.name = name
         self.topic: Topic | None = None
         self.state: TopicState | None = None
         self.error: TidelogError | None = None
-        self._told: tuple[int, str, str] | None = None
+        self._seen: tuple[int, str, str] | None = None
 
     def refresh(self) -> bool:
-        """Look at the log; True when anything is new: entries, another life of the topic, an error, or none."""
+        """Look at the log; True when anything is new: entries, another topic of the name, an error, or none."""
         try:
             if self.topic is None:
-                self.topic = self._lake.topic(self.name)
+                self.topic = self.lake.topic(self.name)
             try:
                 self.state = self.topic.state()
             except TopicChangedError:
-                self.topic = self._lake.topic(self.name)
+                self.topic = self.lake.topic(self.name)
                 self.state = self.topic.state()
             if not self.topic.id:  # it was not there when it was opened
-                self.topic = self._lake.topic(self.name)
+                self.topic = self.lake.topic(self.name)
             self.error = None
         except TidelogError as e:
             self.error, self.state = e, None
-        now = (-1 if self.state is None else self.state.version, "" if self.topic is None else self.topic.id)
-        told = (*now, "" if self.error is None else str(self.error))
-        changed, self._told = told != self._told, told
-        return changed
+        version, topic_id = (
+            -1 if self.state is None else self.state.version,
+            "" if self.topic is None else self.topic.id,
+        )
+        before, self._seen = self._seen, (version, topic_id, "" if self.error is None else str(self.error))
+        return self._seen != before
 
     @property
     def is_known(self) -> bool:
         """Whether the log was looked at."""
-        return self._told is not None
+        return self._seen is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +73,16 @@ class Taken:
 class Cursor:
     """How far a session has read a partition. `position`: the next offset; `given_bytes`: since its turn began.
 
-    `ends_told`: the end offset that the session was told it reached; `error_told`: the error it was told.
+    `reported_end`: the end offset that was reported last; `reported_error`: the error that was.
     """
 
-    topic: str
+    log: FollowedLog
     partition: int
     position: int
     topic_id: str = ""
     given_bytes: int = 0
-    ends_told: int = -1
-    error_told: str = ""
+    reported_end: int = -1
+    reported_error: str = ""
     retry_s: float = float("inf")
     retry_pause_s: float = 0.0
     queued: bool = False
@@ -88,6 +91,11 @@ class Cursor:
     _rest: pa.RecordBatch | None = field(default=None, repr=False)
     _rest_bytes: int = 0
     _coming: Future[pa.RecordBatch | None] | None = None
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.log.name
 
     @property
     def is_open(self) -> bool:
@@ -108,9 +116,11 @@ class Cursor:
             self._batches.close()  # type: ignore[attr-defined]
         self._batches = self._plan = None
 
-    def available(self, state: TopicState, enough: int) -> int:
+    def available(self, enough: int) -> int:
         """About how many stored bytes are there to read, counted up to `enough`."""
-        total = 0
+        state, total = self.log.state, 0
+        if state is None:
+            return 0
         for segment in fetch.overlapping(state.live(self.partition), self.position, state.end(self.partition)):
             unread = segment.end - max(segment.base_offset, self.position)
             total += segment.size * unread // max(1, segment.end - segment.base_offset)
@@ -118,17 +128,16 @@ class Cursor:
                 break
         return total
 
-    def read(self, lake: Lake, topic: Topic, *, headers: bool, most_bytes: int) -> Taken | None:
+    def read(self, *, headers: bool, most_bytes: int) -> Taken | None:
         """The next records, `most_bytes` of them or one record; None at the end of the partition as it is known.
 
-        Raises what the log and its segments raise; then nothing is open and the position is as before.
+        The log has a topic. Raises what the log and its segments raise; then nothing is open and the position is as
+        before.
         """
-        if not self.topic_id:
-            self.topic_id = topic.id
         try:
             if self._rest is None:
                 coming, self._coming = self._coming, None
-                self._rest = self._next(lake, topic, headers, most_bytes) if coming is None else coming.result()
+                self._rest = self._next(headers, most_bytes) if coming is None else coming.result()
                 self._rest_bytes = 0 if self._rest is None else self._rest.nbytes
         except BaseException:
             self.close()
@@ -147,19 +156,19 @@ class Cursor:
         self.given_bytes += nbytes
         return Taken(batch, nbytes)
 
-    def begin(self, helpers: Executor, lake: Lake, log: FollowedLog, *, headers: bool, most_bytes: int) -> None:
+    def begin(self, helpers: Executor, *, headers: bool, most_bytes: int) -> None:
         """Have a helper decode what the next read hands out, unless it is there, or little."""
-        topic, state = log.topic, log.state
-        if self._rest is not None or self._coming is not None or topic is None or state is None:
+        if self._rest is not None or self._coming is not None or self.log.topic is None:
             return
-        if self.problem(log) is not None or self.available(state, _WORTH_HELP_BYTES) < _WORTH_HELP_BYTES:
+        if self.problem() is not None or self.available(_WORTH_HELP_BYTES) < _WORTH_HELP_BYTES:
             return
-        if not self.topic_id:
-            self.topic_id = topic.id
         with suppress(RuntimeError):  # they take no more work: then it is done without them
-            self._coming = helpers.submit(self._next, lake, topic, headers, most_bytes)
+            self._coming = helpers.submit(self._next, headers, most_bytes)
 
-    def _next(self, lake: Lake, topic: Topic, headers: bool, most_bytes: int) -> pa.RecordBatch | None:
+    def _next(self, headers: bool, most_bytes: int) -> pa.RecordBatch | None:
+        topic = self.log.topic
+        assert topic is not None
+        self.topic_id = self.topic_id or topic.id
         while True:
             if self._batches is None or self._plan is None:
                 self._plan = topic.plan(self.partition, self.position)
@@ -167,7 +176,7 @@ class Cursor:
                     self.position, self._plan = self._plan.end, None
                     return None
                 self._batches = fetch.fetch(
-                    lake.storage,
+                    self.log.lake.storage,
                     topic.folder,
                     self.topic,
                     self._plan,
@@ -180,47 +189,52 @@ class Cursor:
             self.position = self._plan.end  # what is left of it was compacted away
             self._end_plan()
 
-    # --- what there is to tell -----------------------------------------------------------------------------
+    # --- what there is to report ---------------------------------------------------------------------------
 
-    def wants_turn(self, log: FollowedLog, *, ends: bool, now_s: float) -> bool:
-        """Whether a read would tell something new: records, an error, or (`ends`) that the end is reached."""
-        if self.error_told and now_s < self.retry_s:
+    def wants_turn(self, *, ends: bool, now_s: float) -> bool:
+        """Whether a read would report something new: records, an error, or (`ends`) that the end is reached."""
+        if self.reported_error and now_s < self.retry_s:
             return False
-        state = log.state
-        if log.error is not None or state is None or log.topic is None or self.problem(log) is not None:
-            return log.is_known
-        return state.end(self.partition) > self.position or (ends and self.ends_told != self.position)
+        state = self.log.state
+        if self.log.error is not None or state is None or self.problem() is not None:
+            return self.log.is_known
+        return state.end(self.partition) > self.position or (ends and self.reported_end != self.position)
 
-    def problem(self, log: FollowedLog) -> TidelogError | None:
-        """Why the partition can't be read where it stands, as far as the log's state tells."""
-        if log.topic is None or log.state is None:
-            return log.error
-        if self.topic_id and self.topic_id != log.topic.id:
+    def problem(self) -> TidelogError | None:
+        """Why the partition can't be read from its position, as far as the log's state tells."""
+        topic, state = self.log.topic, self.log.state
+        if topic is None or state is None:
+            return self.log.error
+        if self.topic_id and self.topic_id != topic.id:
             return TopicChangedError(
                 f"Topic '{self.topic}' was deleted and created again while partition {self.partition} was read: offsets"
-                " of one life mean nothing in another. Start again from an offset of the new one (earliest, latest)."
+                " of one topic mean nothing in another. Start again from an offset of the new one (earliest, latest)."
             )
-        if not log.state.start(self.partition) <= self.position <= log.state.end(self.partition):
+        if not state.start(self.partition) <= self.position <= state.end(self.partition):
             return OffsetOutOfRangeError(
                 f"Topic '{self.topic}', partition {self.partition}: offset {self.position} is asked for, but it has"
-                f" {log.state.start(self.partition)} to {log.state.end(self.partition)}. Earlier ones were deleted by"
+                f" {state.start(self.partition)} to {state.end(self.partition)}. Earlier ones were deleted by"
                 " retention or delete_records, later ones are not written yet; start within the range."
             )
-        if self.partition >= log.state.partitions:
-            try:
-                log.topic.plan(self.partition)
-            except TidelogError as e:
-                return e
+        try:
+            require_partition(state, self.topic, self.partition)
+        except TidelogError as e:
+            return e
         return None
 
-    def failed(self, error: TidelogError, now_s: float, first_retry_s: float) -> bool:
-        """Note a failure; True when the session is to be told. It is tried again later, ever less often.
+    def log_changed(self) -> None:
+        """Try again at once what failed, unless only another offset helps."""
+        if self.retry_s != float("inf"):
+            self.retry_s = 0.0
 
-        An error is told once for as long as it stays the same, but one of stored records at each try: no waiting ends
-        it, and an application that heard of it once must not take silence for the end of the partition.
+    def failed(self, error: TidelogError, now_s: float, first_retry_s: float) -> bool:
+        """Note a failure; True when the session's reader is to get it. It is tried again later, ever less often.
+
+        An error is reported once for as long as it stays the same, but one of stored records at each try: no waiting
+        ends it, and an application that got it once must not take silence for the end of the partition.
         """
-        new = str(error) != self.error_told
-        self.error_told = str(error)
+        new = str(error) != self.reported_error
+        self.reported_error = str(error)
         lasts = isinstance(error, OffsetOutOfRangeError | TopicChangedError)  # until it is put somewhere else
         self.retry_pause_s = first_retry_s if new else min(2 * self.retry_pause_s, max(LAST_RETRY_S, first_retry_s))
         self.retry_s = float("inf") if lasts else now_s + self.retry_pause_s
@@ -228,4 +242,4 @@ class Cursor:
 
     def succeeded(self) -> None:
         """Note that a read succeeded."""
-        self.error_told, self.retry_s = "", float("inf")
+        self.reported_error, self.retry_s = "", float("inf")

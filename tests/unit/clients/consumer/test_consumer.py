@@ -36,7 +36,7 @@ from tidelog.clients.values.constants import (
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.log.delta.schema import RECORDS, RECORDS_WITH_HEADERS
 from tidelog.log.follow import tailing
-from tidelog.log.follow.cursor import Cursor
+from tidelog.log.follow.cursor import Cursor, FollowedLog
 from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage
 from tidelog.retention.giving_up import give_up
@@ -360,10 +360,10 @@ def test_a_lost_segment_is_told_at_each_retry_and_passed_once_it_is_given_up(tmp
             poll_until(lambda: reader.position([at()])[0].offset == 3, reader)
 
 
-def test_an_error_that_nobody_has_taken_yet_waits_once() -> None:
+def test_an_error_that_the_application_has_not_taken_yet_waits_once(lake: Lake) -> None:
     """A partition that stands still is retried for as long as the application is busy, and fills no memory."""
     buffer, one, other = Buffer(store=False), Owned("t", 0, 0), Owned("t", 1, 0)
-    one.cursor, other.cursor = Cursor("t", 0, 0), Cursor("t", 1, 0)
+    one.cursor, other.cursor = (Cursor(FollowedLog(lake, "t"), partition, 0) for partition in range(2))
     for _ in range(100):
         for owned in (one, other):
             buffer.notice(owned, KafkaError(KafkaError._FAIL, "lost"), 7)

@@ -1,4 +1,4 @@
-"""The fetch engine with helpers: they decode ahead, and nobody else notices."""
+"""The fetch loop with helpers: they decode ahead, and nobody else notices."""
 
 import threading
 import time
@@ -12,8 +12,8 @@ from support.logs import values
 
 from tidelog.log.base.errors import CorruptSegmentError
 from tidelog.log.follow import cursor
-from tidelog.log.follow.engine import FetchEngine
-from tidelog.log.follow.session import Failed, Fetched, FetchEvent, FetchLimits, FetchSession
+from tidelog.log.follow.fetches import Fetched, FetchEvent, FetchFailed, FetchLimits
+from tidelog.log.follow.loop import FetchLoop, FetchSession
 from tidelog.log.lake import Lake
 
 PARTITIONS = 3
@@ -50,16 +50,16 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
         yield opened
 
 
-def session_of(engine: FetchEngine) -> FetchSession:
-    session = engine.session()
+def session_of(loop: FetchLoop) -> FetchSession:
+    session = loop.session()
     for partition in range(PARTITIONS):
         session.put("t", partition, 0)
     return session
 
 
-def fetch(engine: FetchEngine, session: FetchSession, **limits: Any) -> list[FetchEvent]:
-    engine.submit(session, FetchLimits(**{"max_wait_s": 0.1, **limits}))
-    return [event for waiting in engine.run_once(5.0) for event in session.read(waiting.limits)]
+def fetch(loop: FetchLoop, session: FetchSession, **limits: Any) -> list[FetchEvent]:
+    session.ask(FetchLimits(**{"max_wait_s": 0.1, **limits}))
+    return [event for answered in loop.next(5.0) for event in answered.read()]
 
 
 def texts(events: list[FetchEvent], partition: int) -> list[str]:
@@ -71,11 +71,11 @@ def texts(events: list[FetchEvent], partition: int) -> list[str]:
 def test_the_same_records_in_the_same_turns(lake: Lake, helpers: Helpers, most_bytes: int) -> None:
     seen = []
     for who in (None, helpers):
-        with FetchEngine(lake, helpers=who) as engine:
-            session = session_of(engine)
+        with FetchLoop(lake, helpers=who) as loop:
+            session = session_of(loop)
             events: list[Fetched] = []
             while sum(e.records.num_rows for e in events) < 12 * PARTITIONS:
-                found = fetch(engine, session, partition_max_bytes=most_bytes)
+                found = fetch(loop, session, partition_max_bytes=most_bytes)
                 events += [e for e in found if isinstance(e, Fetched)]
             seen.append([(e.cursor.partition, e.records.to_pydict(), e.next_offset) for e in events])
     assert seen[0] == seen[1]
@@ -84,39 +84,39 @@ def test_the_same_records_in_the_same_turns(lake: Lake, helpers: Helpers, most_b
 
 def test_little_is_decoded_without_them(lake: Lake, helpers: Helpers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cursor, "_WORTH_HELP_BYTES", 1_000_000)
-    with FetchEngine(lake, helpers=helpers) as engine:
-        session = session_of(engine)
-        assert len(fetch(engine, session)) == PARTITIONS
+    with FetchLoop(lake, helpers=helpers) as loop:
+        session = session_of(loop)
+        assert len(fetch(loop, session)) == PARTITIONS
     assert not helpers.begun
 
 
 def test_what_they_meet_is_told_in_its_place(lake: Lake, helpers: Helpers, tmp_path: Path) -> None:
     (tmp_path / "t" / lake.topic("t").state().live(1)[1].path).unlink()
-    with FetchEngine(lake, helpers=helpers) as engine:
-        session = session_of(engine)
-        events = [e for _ in range(4) for e in fetch(engine, session)]
+    with FetchLoop(lake, helpers=helpers) as loop:
+        session = session_of(loop)
+        events = [e for _ in range(4) for e in fetch(loop, session)]
     assert texts(events, 1) == ["1.0", "1.1", "1.2", "1.3"]
-    (failed,) = [e for e in events if isinstance(e, Failed)]
+    (failed,) = [e for e in events if isinstance(e, FetchFailed)]
     assert (failed.cursor.partition, failed.offset, type(failed.error)) == (1, 4, CorruptSegmentError)
     assert texts(events, 0) == [f"0.{n}" for n in range(12)]
 
 
 def test_a_partition_that_was_put_elsewhere_goes_on_from_there(lake: Lake, helpers: Helpers) -> None:
-    with FetchEngine(lake, helpers=helpers) as engine:
-        session = session_of(engine)
-        fetch(engine, session, max_bytes=1)  # and the others are decoded from their beginning
+    with FetchLoop(lake, helpers=helpers) as loop:
+        session = session_of(loop)
+        fetch(loop, session, max_bytes=1)  # and the others are decoded from their beginning
         session.put("t", 1, 9)
         session.remove("t", 2)
-        events = [e for _ in range(5) for e in fetch(engine, session)]
+        events = [e for _ in range(5) for e in fetch(loop, session)]
         assert texts(events, 1) == ["1.9", "1.10", "1.11"]
         assert texts(events, 2) == []
 
 
 def test_helpers_that_are_gone_are_not_needed(lake: Lake, helpers: Helpers) -> None:
     helpers.shutdown()
-    with FetchEngine(lake, helpers=helpers) as engine:
-        session = session_of(engine)
-        events = [e for _ in range(3) for e in fetch(engine, session)]
+    with FetchLoop(lake, helpers=helpers) as loop:
+        session = session_of(loop)
+        events = [e for _ in range(3) for e in fetch(loop, session)]
         assert texts(events, 0) == [f"0.{n}" for n in range(12)]
 
 
@@ -124,11 +124,11 @@ def test_so_few_are_decoded_ahead_of_their_turns(lake: Lake, helpers: Helpers) -
     lake.create_topic("wide", partitions=12)
     for partition in range(12):
         lake.topic("wide").append(values("x", "y", partition=[partition] * 2), acks=1)
-    with FetchEngine(lake, helpers=helpers) as engine:
-        session = engine.session()
+    with FetchLoop(lake, helpers=helpers) as loop:
+        session = loop.session()
         for partition in range(12):
             session.put("wide", partition, 0)
-        (event,) = fetch(engine, session, max_bytes=1)
+        (event,) = fetch(loop, session, max_bytes=1)
         assert event.cursor.partition == 0
         assert 1 <= len(helpers.begun) <= 6
 
@@ -152,11 +152,11 @@ def test_a_helper_that_comes_to_the_end_of_its_plan_goes_on_with_what_was_append
     read: dict[int, list[str]] = {partition: [] for partition in range(PARTITIONS)}
 
     def follow() -> None:
-        with LateHelpers() as late, FetchEngine(lake, helpers=late) as engine:
-            session = session_of(engine)
+        with LateHelpers() as late, FetchLoop(lake, helpers=late) as loop:
+            session = session_of(loop)
             for end in range(12, 40, 4):
                 while min(map(len, read.values())) < end - 2:  # what comes now is not in the plan that is being read
-                    events = fetch(engine, session, max_bytes=1, partition_max_bytes=1)
+                    events = fetch(loop, session, max_bytes=1, partition_max_bytes=1)
                     for partition, found in read.items():
                         found += texts(events, partition)
                 for partition in read:
