@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
+from tidy_references import endings
 from tidy_repository import ROOT
 
 from tidelog.log.config.overrides import Settings, keys_of
@@ -80,7 +81,7 @@ def unknown_files(text: str, files: Collection[str]) -> list[str]:
 
     A name may leave out the folders in front. Names of other projects' packages are left alone.
     """
-    ends = {"/".join(file.split("/")[at:]) for file in files for at in range(file.count("/") + 1)}
+    ends = endings(files)
     folders = {f"{end.rpartition('/')[0]}/" for end in ends}
     named = re.findall(r"`((?:[\w-]+/)*\w+\.py|(?:\w+/)+)`", text)
     return [name for name in named if name not in ends | folders and name.split("/")[0] not in ELSEWHERE]

@@ -1,4 +1,4 @@
-"""File paths and module names that prose mentions: pages, docstrings and comments name what exists."""
+"""File paths and module names in prose: docstrings, comments and pages name what exists."""
 
 import ast
 import re
@@ -9,9 +9,8 @@ from tidy_source import Source, parse
 
 # What looks like a path or a module of this repository and is none, by the file that mentions it.
 FOREIGN = {
-    ("CONTRIBUTING.md", "platform/__init__.py"),  # which must not exist
-    ("decisions/0003-the-editable-install-is-a-link-tree.md", "pyspark/sql/worker/lookup_data_sources.py"),
     ("tests/tidy/test_tidy_references.py", "doors.py"),  # a bad snippet
+    ("tests/tidy/tidy_docs.py", "folder/file.py"),  # an example
     ("docs/format.md", "tidelog.retention.ms"),  # a fact of a table
 }
 _PATH = re.compile(r"(?<![\w/.:$~{}<*-])((?:[\w-]+/)+[\w.-]+\.(?:py|md|sh|toml|yml)|[a-z]\w*\.py)\b")
@@ -34,7 +33,12 @@ def endings(files: Iterable[str]) -> set[str]:
 
 
 def missing_paths(path: str, text: str, files: Collection[str]) -> Iterator[str]:
-    """Paths in a file's prose that are no path, and no end of one, of `files`, which `endings` gives."""
+    """Paths in a Python file's prose that are no path, and no end of one, of `files`, which `endings` gives.
+
+    For pages `tidy_docs.unknown_files` does it, which knows their folders, too.
+    """
+    if not path.endswith(".py"):
+        return
     for name in _PATH.findall(prose(path, text)):
         if name not in files and (path, name) not in FOREIGN:
             yield f"{path}: there is no {name}"

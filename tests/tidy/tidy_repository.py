@@ -1,5 +1,6 @@
 """The repository as the tidy rules see it: its files, its packages and where they are mapped to."""
 
+import gc
 import subprocess
 import tomllib
 from collections.abc import Mapping
@@ -52,11 +53,16 @@ def package_folders() -> Mapping[str, str]:
 @cache
 def python_sources() -> tuple[Source, ...]:
     """Every Python file."""
-    return tuple(
-        parse(text, module_name(path, package_folders()), path)
-        for path, text in texts().items()
-        if path.endswith(".py")
-    )
+    gc.disable()  # looking through millions of nodes for garbage, over and over, takes most of the time
+    try:
+        return tuple(
+            parse(text, module_name(path, package_folders()), path)
+            for path, text in texts().items()
+            if path.endswith(".py")
+        )
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache

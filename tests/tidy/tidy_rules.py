@@ -20,7 +20,7 @@ SLEEPING_TESTS = {
     "tests/support/fault_proxy.py": "a store that is slow",
     "tests/support/versitygw.py": "a server may start, or fail to, within a time",
     "tests/support/waiting.py": "waits for conditions",
-    "tests/unit/log/follow/test_fetch_engine_threads.py": "helpers that are slow to begin",
+    "tests/unit/log/follow/test_fetch_loop_helpers.py": "helpers that are slow to begin",
 }
 # Packages whose names are loaded when they are first used.
 FRONT_DOORS = ("tidelog", "tidelog.clients")
