@@ -71,7 +71,7 @@ def _growth(growing: dict[int, dict[str, Any]], small: int) -> list[Row]:
 
 
 def _lake(spark: SparkSession, plan: Plan, records: int) -> Path:
-    """A lake whose topic holds so many records, each key five times."""
+    """A lake whose topic holds this number of records, each key five times."""
     folder = plan.work / f"keyed-{records}"
     if folder.exists():
         return folder

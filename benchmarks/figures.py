@@ -1,4 +1,4 @@
-"""What a benchmark comes to: samples, percentiles, ratios within one run, and the rows of the table."""
+"""A benchmark's results: samples, percentiles, ratios within one run, and the rows of the table."""
 
 import math
 import statistics

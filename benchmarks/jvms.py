@@ -18,7 +18,7 @@ Arms = Mapping[str, Callable[[], float]]
 
 
 def compared(file: str, plan: Plan, what: str, must: float, *, arm: str, against: str, processes: int) -> Row:
-    """The row of an arm that moves the plan's records, against another, timed in so many processes one after another.
+    """The row of an arm that moves the plan's records, against another, timed in several processes, one after another.
 
     `file` is a case whose `main` is `answer`, which makes the two.
     """

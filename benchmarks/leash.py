@@ -1,7 +1,7 @@
-"""Processes on a leash: when whoever started one dies, however it dies, the process ends with all it started.
+"""Processes on a leash: when the starter of one dies, however it dies, the process ends with all it started.
 
 The starter holds one end of a pipe; between it and the process sits this program, which reads the other end. When the
-starter dies the pipe ends, and so does the process's whole group. That works on every system and needs nobody's
+starter dies the pipe ends, and so does the process's whole group. That works on every system and needs no process's
 good will. As a program: `python leash.py PATIENCE COMMAND...`.
 """
 

@@ -36,7 +36,7 @@ def run(plan: Plan) -> list[Row]:
 
 
 def keyed_records(count: int) -> tuple[list[bytes], list[bytes]]:
-    """So many values of 100 random bytes, and keys."""
+    """A number of values of 100 random bytes, and keys."""
     random = np.random.default_rng(1)
     data = random.bytes(_VALUE_BYTES * count)
     values = [data[at : at + _VALUE_BYTES] for at in range(0, len(data), _VALUE_BYTES)]

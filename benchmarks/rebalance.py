@@ -60,7 +60,7 @@ class _Members:
         self._told: Any = context.Queue()
         self._orders: list[Connection] = []
         self._processes = []
-        self._owned: dict[int, tuple[float, int, int]] = {}  # when it was told, generation, partitions
+        self._owned: dict[int, tuple[float, int, int]] = {}  # when it was notified, generation, partitions
         for number in range(count):
             ours, theirs = context.Pipe()
             process = context.Process(target=_member, args=(uri, strategy, number, theirs, self._told), daemon=True)
@@ -71,7 +71,7 @@ class _Members:
             self._told.get(timeout=_PATIENCE_S)
 
     def order(self, number: int, what: str) -> float:
-        """Have a member subscribe, leave or end; returns when it was told to."""
+        """Have a member subscribe, leave or end; returns when it got the command."""
         began = time.monotonic()
         self._orders[number].send(what)
         return began
@@ -83,7 +83,7 @@ class _Members:
         return began
 
     def settled_s(self, members: set[int]) -> float:
-        """Wait until these members own all partitions in one generation; returns when the last one was told so."""
+        """Wait until these members own all partitions in one generation; returns when the last one was notified."""
         until = time.monotonic() + _PATIENCE_S
         while True:
             known = [self._owned[number] for number in members if number in self._owned]

@@ -103,7 +103,7 @@ def run(plan: Plan) -> list[Row]:
 
 
 def _write(uri: str, stop: Event) -> Written:
-    """Append until told to stop."""
+    """Append until asked to stop."""
     batch = small_batch()
     done = Written()
     with tidelog.Lake(uri, create=False) as lake:

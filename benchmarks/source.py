@@ -1,6 +1,6 @@
 """Reading a topic against Spark's own Parquet scan of the same files.
 
-Each arm is told against a scan timed as it is: `read_topic` with opening what it reads, streams without, as a stream
+Each arm is compared with a scan timed as it is: `read_topic` with opening what it reads, streams without, as a stream
 does that once.
 """
 

@@ -15,7 +15,7 @@ from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.segments.staging import stage_records
 from tidelog.log.topic import Topic
 
-# As many partitions as a topic has when nobody says, and more.
+# A topic's default number of partitions, and more.
 _PARTITIONS = (1, 4)
 _RECORDS = 1_000
 _VALUE = b"v" * 100

@@ -125,7 +125,7 @@ def _tail(path: Path) -> str:
 
 
 def _free_ports(number: int) -> list[int]:
-    """Ports that nobody listens on, all found before any is let go, so that they differ."""
+    """Free ports, all found before any is released, so that they differ."""
     held = [socket.socket() for _ in range(number)]
     try:
         for one in held:

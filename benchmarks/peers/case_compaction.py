@@ -1,8 +1,8 @@
 """Key compaction: the same records, of which the newest of each key stays, by tidelog's maintenance (here and on Spark)
 and by Kafka's log cleaner.
 
-Both work with two threads. The cleaner is told to clean at once, whatever share of a log is dirty; a record more to
-each partition rolls the active segment, which the cleaner would leave. It is timed from then to the last partition's
+Both work with two threads. The cleaner is configured to clean at once, whatever share of a log is dirty; a record more
+to each partition rolls the active segment, which the cleaner would leave. It is timed from then to the last partition's
 mark in its checkpoint of cleaned offsets.
 """
 
@@ -137,7 +137,7 @@ def _cleaned(bench: Bench, spark: SparkSession, rows: DataFrame, count: int, siz
 
 
 def _rolled(bench: Bench, topic: str) -> dict[int, int]:
-    """{partition: its end}, with one record more in each that lies in a segment of its own, as it is so much later."""
+    """{partition: its end}, with one record more in each, in a segment of its own because it is much later."""
     failures: list[str] = []
     producer, consumer = (
         Producer({"bootstrap.servers": bench.kafka}),

@@ -23,7 +23,7 @@ CASE = "open after {:,} appends"
 _TOPIC = "opened"
 _FILLED = 1_000_000
 _LOG = "_delta_log"
-# deltalake writes a checkpoint after so many commits.
+# deltalake writes a checkpoint after this number of commits.
 _CHECKPOINT_EVERY = 100
 
 
@@ -67,16 +67,16 @@ class _Hasty(SystemClock):
 
 
 def _appends(peer: Peer, count: int) -> None:
-    """A topic of so many entries. They go to the disk together: one by one the disk would take minutes."""
+    """A topic of this number of entries. They go to the disk together: one by one the disk would take minutes."""
     with patch.object(os, "fsync"), tidelog.Lake(peer.address, clock=_Hasty()) as lake:
         topic_of_many_files(lake, _TOPIC, count, per_entry=1)
     os.sync()
 
 
 def _commits(table: Path, scratch: Path, count: int) -> None:
-    """A table of so many appends as deltalake leaves it: entries for ever, a checkpoint after each hundred.
+    """A table of this number of appends as deltalake leaves it: entries for ever, a checkpoint after each hundred.
 
-    deltalake itself would take hours for them. The entries are copies of its own; nobody reads the files they name.
+    deltalake itself would take hours for them. The entries are copies of its own; no reader opens the files they name.
     The newest checkpoint is one that deltalake made of a table that got everything at once.
     """
     write_deltalake(table, small_batch())
@@ -94,7 +94,7 @@ def _commits(table: Path, scratch: Path, count: int) -> None:
 
 
 def _checkpoint(log: Path, scratch: Path, lines: list[str]) -> None:
-    """A checkpoint of the table's first two entries and so many lines more, an entry each."""
+    """A checkpoint of the table's first two entries and a number of lines more, an entry each."""
     copy = scratch / _LOG
     copy.mkdir(parents=True)
     for version in (0, 1):

@@ -62,7 +62,7 @@ def _at_once(peer: Peer, table: pa.Table) -> float:
 
 
 def _begun(peer: Peer) -> tuple[str, Any]:
-    """A new topic, and a producer that has delivered a record to it: nobody's connecting is timed."""
+    """A new topic, and a producer that has delivered a record to it: connecting is not timed."""
     topic = f"produce-{next(_numbers)}"
     peer.create_topic(topic, _PARTITIONS)
     producer = peer.producer()

@@ -49,7 +49,7 @@ def run(bench: Bench) -> list[Measure]:
 
 
 def _flights(spark: SparkSession, folder: Path, years: int) -> DataFrame:
-    """The flights as records over Parquet files, the same year so many times."""
+    """The flights as records over Parquet files, the same year a number of times."""
     year = flights_frame(spark, load_flights().year).select(
         F.col("key").cast("binary").alias("key"), F.col("value").cast("binary").alias("value")
     )

@@ -1,4 +1,4 @@
-"""Two runs side by side: what became slower or larger, told apart from noise by the spread of the rounds.
+"""Two runs side by side: what became slower or larger, beyond the noise that the spread of the rounds shows.
 
 A figure of tidelog's regressed when three things hold:
 - every round of the new run is worse than every round of the old one;
@@ -6,7 +6,7 @@ A figure of tidelog's regressed when three things hold:
 - and where Kafka (else Delta) was measured beside it in both runs, the same is true of the rounds' ratios to it: a
   machine in a worse mood slows both down.
 One round tells nothing of its noise, so such a figure is not judged, except for bytes on disk: they don't depend on the
-machine. The peers' own figures are shown, and are nobody's regression.
+machine. The peers' own figures are shown, and never a regression.
 """
 
 import statistics

@@ -81,7 +81,7 @@ def java() -> str:
 
 
 def module(path: ClassPath) -> str:
-    """The class path as Ivy wants it told (an ivy.xml)."""
+    """The class path for Ivy (an ivy.xml)."""
     lines = []
     for artifact in path.artifacts:
         group, name, version = artifact.split(":")

@@ -54,7 +54,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Demand:
-    """That a system's figure is at least, or at most, so many times the baseline's of the same case and metric."""
+    """That a system's figure is at least, or at most, a multiple of the baseline's of the same case and metric."""
 
     case: str
     metric: str

@@ -127,7 +127,7 @@ def flushed(producer: Any) -> None:
 
 
 def fill(peer: Peer, topic: str, values: Sequence[bytes], keys: Sequence[bytes], times: int = 1, **conf: Any) -> None:
-    """Produce these records so many times, unmeasured."""
+    """Produce these records a number of times, unmeasured."""
     producer = peer.producer(**conf)
     for _ in range(times):
         for first in range(0, len(values), _FILLED_AT_ONCE):

@@ -26,7 +26,7 @@ from results import Group, Results, family_of, name, ratio, thinned
 from table import amount, quantity, setting, times
 
 KEYS = ("throughput", "latency", "growth", "bytes", "times")
-# One color a system everywhere; told apart by those who see no red, green or blue, too.
+# One color a system everywhere; also color-blind people can distinguish them.
 COLORS = {"tidelog": "#0072b2", "kafka": "#d55e00", "delta": "#00875f"}
 INK, MUTED, GRID, SURFACE = "#1c2733", "#5a6875", "#d9dfe5", "#ffffff"
 _STYLES = ("-", (0, (5, 2)), (0, (1.5, 1.5)), "-.")
@@ -52,13 +52,13 @@ _SETTINGS: Any = {
     "axes.facecolor": "none",
     "savefig.facecolor": SURFACE,
 }
-# Draws into axes of so many inches.
+# Draws into axes of this size in inches.
 Panel = Callable[[Axes, float], None]
 
 
 @dataclass(frozen=True)
 class Plot:
-    """One plot: `key` names its file; `text` says in words what it shows, for those who don't see it."""
+    """One plot: `key` names its file; `text` says in words what it shows, for people who don't see it."""
 
     key: str
     title: str

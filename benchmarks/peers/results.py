@@ -53,7 +53,7 @@ class Results:
             raise ValueError(f"{path} holds no results of make bench-peers ({error}).") from error
 
     def write(self, path: Path) -> None:
-        """Write the file: one line a measure, so that two files can be told apart by eye."""
+        """Write the file: one line a measure, so that people can compare two files."""
         head = {"kind": KIND, "at": self.at, "settings": self.settings, "machine": self.machine}
         lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
         for key, rows in (("demands", list(self.demands)), ("measures", [_as_json(one) for one in self.measures])):

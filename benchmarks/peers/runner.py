@@ -1,4 +1,4 @@
-"""One case after another, each with what is left of the time; one that fails is told of and stops no other."""
+"""One case after another, each with what is left of the time; one that fails is reported and stops no other."""
 
 import sys
 import time

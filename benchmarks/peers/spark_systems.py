@@ -1,7 +1,7 @@
 """What the Spark cases share: the same records in a topic of tidelog, a topic of Kafka and a Delta table.
 
-Both logs get zstd at its default level (tidelog's default; Kafka's producers must be told) and acks=all (the default of
-both), which means an fsync to tidelog and the broker's page cache to a single broker of Kafka.
+Both logs get zstd at its default level (tidelog's default; Kafka's producers need an option) and acks=all (the default
+of both), which means an fsync to tidelog and the broker's page cache to a single broker of Kafka.
 """
 
 import time
@@ -25,7 +25,7 @@ _TIMEOUT_S = 30.0
 
 
 def sized(bench: Bench, count: int) -> int:
-    """So many records of a full run, or a fifth of them of a quick one."""
+    """The records of a full run, or a fifth of them of a quick one."""
     return count // 5 if bench.quick else count
 
 

@@ -78,7 +78,7 @@ def test_members_killed_and_frozen_lose_nothing(members: Members, tmp_path: Path
             written += count
 
         def come(condition: Callable[[], bool], what: str) -> None:
-            """Wait for it while records go on coming: those who are there first may have read the others."""
+            """Wait for it while records go on coming: earlier members may have read the others."""
 
             def look() -> bool:
                 write(PER_ENTRY)

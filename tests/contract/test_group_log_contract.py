@@ -80,7 +80,7 @@ def test_the_formats_query_shows_where_groups_stand(tmp_path: Path) -> None:
 
 
 def test_a_busy_table_stays_small_and_says_the_same(tmp_path: Path) -> None:
-    """Compaction, checkpoints and trimming by whoever commits; then by others, with `deltalake`."""
+    """Compaction, checkpoints and trimming by committers; then by others, with `deltalake`."""
     with Lake(str(tmp_path)) as lake:
         lake.alter_config({"log.checkpoint.interval": "50", "log.min.age.ms": "10000"})
         lake.topic("t").append(values(*[str(i) for i in range(300)]))

@@ -78,7 +78,7 @@ def test_fifty_groups_in_five_processes_lose_nothing(tmp_path: Path) -> None:
 
 
 def commit_until_killed(uri: str, group: str, answers: Any) -> None:
-    """Commit 1, 2, 3 ... and tell of each once it is acknowledged."""
+    """Commit 1, 2, 3 ... and report each once it is acknowledged."""
     log = GroupLog(Lake(uri))
     for offset in range(1, RECORDS):
         log.commit_offsets(group, {("t", 0): CommittedOffset(offset)})

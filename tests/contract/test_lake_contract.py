@@ -1,4 +1,4 @@
-"""One life of a topic, the same over every store."""
+"""A topic from its creation to its deletion, the same over every store."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
 
 
 class Death(BaseException):
-    """The process ends here: nobody catches it."""
+    """The process ends here: no code catches it."""
 
 
 # An error of the store that says that nothing happened can only come before the call.
@@ -34,7 +34,7 @@ ANYWHERE = {"no answer": StorageUnavailableError("timed out"), "death": Death()}
 
 @dataclass
 class World:
-    """A lake with a topic of two partitions and a record in each, on a store that fails when told to."""
+    """A lake with a topic of two partitions and a record in each, on a store that fails on command."""
 
     storage: FaultyStorage
     clock: FakeClock

@@ -48,7 +48,8 @@ def test_a_call_that_fails_twice_is_tried_three_times(store: FaultyStore, call: 
     ask, kind, answer = CALLS[call]
     store.proxy.plan = first(fault, 2, kind)
     if kind == "create" and fault.acts:
-        answer = False  # the object is there by the first try, which nobody here can tell from somebody else's
+        answer = False  # the object is there by the first try, which the store's client can't tell from another
+        writer's
     assert ask(store.storage()) == answer
     assert store.proxy.counts[kind] == 3
     assert sum(store.proxy.counts.values()) == 3
@@ -79,7 +80,7 @@ def test_a_call_without_an_answer_is_repeated_after_its_time(store: FaultyStore,
 
 @pytest.mark.parametrize(("fault", "there"), [(Fault.HUNG, False), (Fault.HUNG_AFTER, True)])
 def test_a_conditional_put_without_an_answer_is_left_to_its_caller(store: FaultyStore, fault: Fault, there: bool):
-    """Only who knows what is in the object can tell its own success from another's."""
+    """Only the writer of its content can tell its own success from another's."""
     store.proxy.plan = first(fault, 1, "create")
     storage = store.storage(request_timeout_ms="200")
     with pytest.raises(StorageUnavailableError, match="may or may not have happened"):

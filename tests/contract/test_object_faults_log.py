@@ -50,7 +50,7 @@ def test_an_append_whose_entry_fails_twice_is_there_once(store: FaultyStore, fau
         store.proxy.forget()
         store.proxy.plan = first(fault, 2, "create", path="_delta_log")
         assert topic.append(values("b", "c", partition=[0, 0])) == {0: (1, 3)}
-        # Once it is there, the second try is told so.
+        # Once it is there, the second try fails with that reason.
         assert store.proxy.failed["create"] == 2
         assert topic.append(values("d", partition=[0])) == {0: (3, 4)}
     assert in_the_topic(store) == ["a", "b", "c", "d"]
@@ -172,7 +172,7 @@ def test_operations_on_a_lake_in_bad_weather(store: FaultyStore):
 
 @pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.DROPPED], ids=lambda fault: fault.name)
 def test_a_producer_gives_up_in_time_and_its_successor_goes_on(store: FaultyStore, fault: Fault):
-    """What is told to be lost may be there, once; the log is as whole as it was."""
+    """An append that was reported as lost may be there, once; the log is as whole as it was."""
     told = Delivered()
     with store.lake() as lake, producer(lake, on_delivery=told, delivery_timeout_ms=1500, linger_ms=1) as p:
         p.produce("t", "first", partition=0)

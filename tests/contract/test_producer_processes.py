@@ -21,7 +21,7 @@ ACKNOWLEDGED_EACH = 35_000
 
 
 def produce_for_ever(uri: str, who: int, told: Any) -> None:
-    """Produce `<who>-<number>` without end; tell of every record that is acknowledged: (partition, offset, value)."""
+    """Produce `<who>-<number>` without end; report every record that is acknowledged: (partition, offset, value)."""
     acknowledged: list[tuple[int, int, bytes]] = []
 
     def note(error: Any, message: Any) -> None:
@@ -66,10 +66,10 @@ def test_what_was_acknowledged_outlives_the_producers(tmp_path: Path) -> None:
                 os.kill(process.pid, signal.SIGCONT)
         process.kill()
         process.join(30)
-        while here.poll():  # what it told before it died
+        while here.poll():  # what it reported before it died
             try:
                 acknowledged += here.recv()
-            except (EOFError, OSError):  # killed before it told the next, or while it did
+            except (EOFError, OSError):  # killed before it reported the next, or while it did
                 break
     assert len(acknowledged) >= ROUNDS * ACKNOWLEDGED_EACH
 

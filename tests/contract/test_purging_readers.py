@@ -19,7 +19,7 @@ HOUR_S = 3600.0
 
 
 class Impatient(SystemClock):
-    """Does not wait: what is told to be old was made old by the test."""
+    """Does not wait: the test itself made these files old."""
 
     def sleep(self, seconds: float) -> None:
         """Not now."""

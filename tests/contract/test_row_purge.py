@@ -1,4 +1,4 @@
-"""Files that compaction replaced are deleted once nobody who reads the table by its log can need them."""
+"""Files that compaction replaced are deleted once no reader that follows the log can need them."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from tidelog.log.upkeep.trim import trim
 
 
 def age(folder: Path, seconds: float) -> None:
-    """Let the entries have come one after another, so many seconds apart."""
+    """Let the entries have come one after another, some seconds apart."""
     entries = sorted(folder.glob("*.json"))
     newest = max(e.stat().st_mtime for e in entries)
     for back, path in enumerate(reversed(entries)):

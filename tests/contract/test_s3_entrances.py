@@ -29,7 +29,7 @@ Options = Mapping[str, str]
 
 @pytest.fixture(params=["options", "environment"])
 def told(request: pytest.FixtureRequest, s3: S3Place) -> Iterator[Options]:
-    """The options that an entrance is told; without any, the environment has them."""
+    """The options that an entrance gets; without any, the environment has them."""
     by_options = request.param == "options"
     with in_environment({} if by_options else s3.environment):
         yield s3.options if by_options else {}

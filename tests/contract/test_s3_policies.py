@@ -1,6 +1,7 @@
 """The policies of docs/object-stores.md: each lets its role do its work, and no more.
 
-The server is our own: it decides each request by the policies, and tells of a missing object only who may list.
+The server is our own: it decides each request by the policies, and reports a missing object only to roles that may
+list.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ POLICIES = documented()
 
 
 class World:
-    """A lake with topics `orders` and `other`, of two segments each, and whoever does something there."""
+    """A lake with topics `orders` and `other`, of two segments each, and a role that does something there."""
 
     def __init__(self, server: SmallS3) -> None:
         self.server = server
@@ -180,5 +181,5 @@ def test_beyond_its_role_the_store_refuses_and_says_so(world: World, what: str) 
     with pytest.raises(StoragePermissionError, match="Check the credentials of this process"):
         attempt(world)
     assert granted.denied
-    # What a writer had put before its entry was refused is nobody's, and there is none.
+    # What a writer had put before its entry was refused belongs to no entry, and there is none.
     assert world.server.objects == before

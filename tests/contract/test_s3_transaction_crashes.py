@@ -1,4 +1,4 @@
-"""Transactions on S3 whose producer dies, and who comes next."""
+"""Transactions on S3 whose producer dies, and its successors."""
 
 from support.on_s3 import suite
 

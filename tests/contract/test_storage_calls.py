@@ -1,7 +1,7 @@
 """What the things that are done all the time ask of an object store: each request costs money and a round trip.
 
-Nothing here lists: what a log has, its entries say. Opening does, and whoever was away for so long that the log may
-have been trimmed meanwhile.
+Nothing here lists: what a log has, its entries say. Opening does, and a program that was away for so long that the log
+may have been trimmed meanwhile.
 """
 
 from collections import Counter
@@ -188,7 +188,7 @@ def test_an_idle_look_is_one_get_and_one_a_minute_lists_the_floors(world: World)
 
 
 def test_an_idle_reader_looks_less_and_less_often():
-    """Pauses double up to a bound, below which nobody who waits thinks that it was away."""
+    """Pauses double up to a bound, below which no waiting reader counts as late."""
     schedule, now_s, looks = LookSchedule(), 0.0, []
     schedule.add("t", now_s)
     for _ in range(20):
@@ -227,7 +227,7 @@ def test_a_segment_up_to_a_mebibyte_is_fetched_by_one_ranged_get(world: World):
 
 
 def test_a_large_segment_is_its_end_and_each_row_group_that_is_read(world: World):
-    """Three row groups: 16 MiB, 16 MiB, 2 MiB. Nobody asks for its size: the log's entry says it."""
+    """Three row groups: 16 MiB, 16 MiB, 2 MiB. No reader asks for its size: the log's entry says it."""
     world.topic.append(noise(3_500, 10_000, partition=1))
     assert fetched(world, 1) == [RANGED_GET] * 4
     assert fetched(world, 1, 0, 10) == [RANGED_GET] * 2

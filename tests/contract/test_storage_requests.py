@@ -71,7 +71,7 @@ def broken(storage: Storage, size: int) -> None:
         write(storage, "x/broken", bytes(size), error=KeyError())
 
 
-# Each done to a store with objects x/small of 10 bytes, and x/large of 3 MB: what it comes to.
+# Each done to a store with objects x/small of 10 bytes, and x/large of 3 MB: its requests.
 DONE: dict[str, tuple[Callable[[Storage], Any], dict[str, int]]] = {
     "get": (lambda s: s.get("x/small"), {"get": 1}),
     "get nothing": (lambda s: missing(lambda: s.get("x/none")), {"get": 1}),

@@ -1,4 +1,4 @@
-"""What every worker has: its journal, its lake, and the words for what it asks for and is told."""
+"""What every worker has: its journal, its lake, and the words for its requests and their answers."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ def is_broken(error: BaseException) -> bool:
 
 
 class Life:
-    """One life of a worker."""
+    """One run of a worker, until it ends or is killed."""
 
     def __init__(self, place: Place, worker: Worker, number: int, rng: Random) -> None:
         self.place = place
@@ -58,7 +58,7 @@ class Life:
         time.sleep(self.rng.uniform(least_s, most_s))
 
     def value(self) -> str:
-        """A value that nobody else writes."""
+        """A value that no other worker writes."""
         self._values += 1
         return f"{self.name}:{self._values}"
 

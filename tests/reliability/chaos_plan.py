@@ -1,4 +1,4 @@
-"""A chaos run's lake and workers: what is there, and who does what."""
+"""A chaos run's lake and workers: what is there, and which worker does what."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -90,7 +90,7 @@ FEW_WORKERS = tuple(
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of a run, and what lies where in it."""
+    """The folder of a run, and the paths in it."""
 
     folder: Path
 

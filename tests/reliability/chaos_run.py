@@ -41,7 +41,7 @@ LONGEST_S = 12.0
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run is to be: `seconds` of chaos in rounds, `rounds` of each fault, and so many records at least."""
+    """What a run is to be: `seconds` of chaos in rounds, `rounds` of each fault, and a least number of records."""
 
     seed: int
     seconds: float
@@ -51,7 +51,7 @@ class Wanted:
 
 @dataclass
 class Verdict:
-    """What a run came to. `problems` is empty when everything held."""
+    """The result of a run. `problems` is empty when everything held."""
 
     seed: int
     seconds: float = 0.0
@@ -154,7 +154,7 @@ class Chaos:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Everybody finishes: producers, then who copies, then who reads."""
+        """All workers finish: producers, then copiers, then readers."""
         processes = self._processes
         processes.thaw()
         processes.start(processes.workers)
@@ -200,7 +200,7 @@ class Chaos:
         return history
 
     def _unexplained(self) -> list[str]:
-        """Failures that maintenance named, and that the run did not make; damage that clients were told of."""
+        """Failures that maintenance named, and that the run did not make; damage that was reported to clients."""
         found = [
             f"maintenance: {failure}"
             for _, path in self._place.journals_of()
@@ -264,7 +264,7 @@ def _committed(lake: Lake, group: str) -> dict[tuple[str, int], int]:
 
 
 def _behind(lake: Lake, group: str, topics: Sequence[str]) -> int:
-    """How many records of the topics the group has not committed; 1 at least while that can't be told."""
+    """How many records of the topics the group has not committed; 1 at least while that is unknown."""
     try:
         committed = _committed(lake, group)
     except KafkaException:

@@ -1,4 +1,4 @@
-"""A local disk that is full, forbids, loses answers, and loses at a power cut what nobody synced.
+"""A local disk that is full, forbids, loses answers, and loses at a power cut what was not synced.
 
 Workers of a chaos run reach their lake through `ChaosStorage`. Its faults are switched on and off by a file, so that
 they strike all processes at once; root would not notice modes of files, and one machine has one disk. What was written

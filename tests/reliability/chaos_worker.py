@@ -1,4 +1,4 @@
-"""One life of one worker of a chaos run, as a process: `chaos_worker.py FOLDER NAME LIFE SEED`.
+"""One run of one worker of a chaos run, as a process: `chaos_worker.py FOLDER NAME LIFE SEED`.
 
 It ends with 0 when its role is stopped, with `GIVES_UP` when its client can't go on (fenced, or cut off for too long):
 a successor takes over. Whatever else it raises is a fault of the product. On SIGUSR1 it prints what its threads do.

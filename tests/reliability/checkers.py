@@ -127,7 +127,7 @@ def _is_copy_of_all(history: History, place: Place, value: str) -> bool:
 
 
 def senders_order_is_kept(history: History) -> Iterator[Fault]:
-    """In a partition, the records of one life of a producer stand in the order of sending."""
+    """In a partition, the records of one producer session are in the order of sending."""
     for place, one in history.log.items():
         if not history.rule(place[0]).once:
             continue
@@ -236,7 +236,7 @@ def groups_read_what_they_commit(history: History) -> Iterator[Fault]:
 
 
 def transactions_are_whole(history: History) -> Iterator[Fault]:
-    """A transaction's records are all there or none; none of one that was aborted, or whose commit nobody asked for."""
+    """A transaction's records are all there or none; none of one that was aborted, or without a request to commit."""
     there = {value for one in history.log.values() for _, _, value in one.records}
     seen = there | {value for stretch in history.stretches for _, value in stretch.reads}
     for one in history.transactions.values():

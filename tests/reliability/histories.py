@@ -47,7 +47,7 @@ def right() -> History:
 
 
 def produced(history: History, place: tuple[str, int], first: int, *values: str, key: str | None = None) -> None:
-    """An idempotent producer sent these, was told where they are, and there they are."""
+    """An idempotent producer sent these, got their offsets, and there they are."""
     one = history.log.setdefault(place, Partition(first, first))
     for value in values:
         sender, number = value.split(":")

@@ -25,7 +25,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a producer asked for, noted before it did: the `number`th value of one life of a producer."""
+    """What a producer asked for, noted before it did: the `number`th value of one producer session."""
 
     topic: str
     sender: str
@@ -34,7 +34,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Acked:
-    """A record that a producer was told is in the log, noted after it was."""
+    """A record whose acknowledgement a producer got, noted after that."""
 
     place: Place
     offset: int

@@ -1,7 +1,7 @@
 """The journals that workers keep, a line of JSON an event: what a `History` is made of.
 
-What a worker will ask for is noted before it asks, what it was told after it was: a worker that is killed in between
-has asked for less than it says, or was told more, so that a journal never accuses the product of what did not happen.
+A request is noted before the worker sends it, an answer after the worker got it: a worker that is killed in between
+has sent less than it says, or got more answers, so that a journal never accuses the product of what did not happen.
 """
 
 import json
@@ -59,7 +59,7 @@ class HistoryReader:
         }
 
     def take(self, worker: str, journal: Iterable[dict[str, Any]]) -> None:
-        """Add the journal of one life of a worker."""
+        """Add the journal of one run of a worker."""
         for event in journal:
             taker = self._takers.get(event["e"])
             if taker is not None:

@@ -34,7 +34,7 @@ def test_a_short_run(tmp_path: Path) -> None:
 
 
 class Disk:
-    """A faulty disk of one worker, and what lies on it."""
+    """A faulty disk of one worker, and its files."""
 
     def __init__(self, folder: Path) -> None:
         self.root, self.notes = folder / "lake", folder / "power"

@@ -17,14 +17,14 @@ from tidelog.groups.rules import members, offsets, rounds
 
 @contextmanager
 def takes_commits_of_any_generation() -> Iterator[None]:
-    """Whoever was a member may commit."""
+    """A former member may commit."""
     with patch.object(offsets, "_require_member", lambda *_: None):
         yield
 
 
 @contextmanager
 def counts_the_time_that_the_observer_slept() -> Iterator[None]:
-    """An observer that wakes up evicts everybody."""
+    """An observer that wakes up evicts all members."""
     look = SilenceClocks.look
 
     def all_counts(self: Any, member: Any, counter: Any, now_s: float) -> None:
@@ -59,7 +59,7 @@ def hands_out_what_another_still_owns() -> Iterator[None]:
 
 @contextmanager
 def goes_on_before_all_have_joined() -> Iterator[None]:
-    """A round ends with the first who joins."""
+    """A round ends with the first member that joins."""
     complete = rounds.complete
 
     def early(group: Any, now_ms: int, *, late: bool = False) -> Any:
@@ -84,7 +84,7 @@ def starts_generations_again_when_a_group_is_empty() -> Iterator[None]:
 
 @contextmanager
 def watches_nobody_but_followers() -> Iterator[None]:
-    """Nobody notices that the leader died."""
+    """No member notices that the leader died."""
     watched = failure_detector.Watchman._watched
 
     def followers(self: Any, group: Any) -> Any:

@@ -101,7 +101,7 @@ class GroupHistory(Journal):
             self.violate(f"generation {row['generation']} was shared out twice: {first} and {shares}")
 
     def _judge_evictions(self, before: dict, row: dict) -> None:
-        """Who was taken out by another must have been silent, or have kept a rebalance waiting."""
+        """A member that another one evicted must have been silent, or have kept a rebalance waiting."""
         process, now = self.scheduler.current.process, self.scheduler.now
         kept = {m["member_id"] for m in row["members"]} | {m.get("instance_id") for m in row["members"]}
         for member in before.get("members", []):
@@ -126,7 +126,7 @@ class GroupHistory(Journal):
         """Whether the process was awake for half a session at least since the member's last sign before `at`."""
         last = max((put for put in self.leases[name] if put <= at), default=0.0)
         asleep, awake_from = 0.0, last
-        for since, until in sorted(self.frozen[process]):  # who is frozen may be frozen again
+        for since, until in sorted(self.frozen[process]):  # a frozen member may be frozen again
             asleep += max(0.0, min(until, at) - max(since, awake_from))
             awake_from = max(awake_from, until)
         return at - last - asleep >= 3.0

@@ -20,14 +20,14 @@ from tidelog.log.rows import flat_combining
 from tidelog.log.storage.store_time import MOST_OFF_MS
 from tidelog.log.upkeep import background
 
-# A dead leader's session, then that of whoever died with it unseen; and some rounds.
+# A dead leader's session, then that of a member that died with it unseen; and some rounds.
 HEALED_S = 2 * SESSION_MS / 1000 + 10
 DRAINED_S = 300.0
 
 
 @dataclass
 class GroupReport:
-    """What a run came to. `problems` is empty when all invariants held."""
+    """The result of a run. `problems` is empty when all invariants held."""
 
     seed: int
     problems: list[str]
@@ -79,7 +79,7 @@ class _Director:
         return [p for p in self._world.programs if not p.ended and p.role is groups_sim_actors.consumer]
 
     def _crash(self) -> None:
-        """One consumer dies, sometimes another with it; most come back, static ones as who they were."""
+        """One consumer dies, sometimes another with it; most come back, static ones with their identity."""
         consumers = self._consumers()
         for program in self._rng.sample(consumers, k=min(len(consumers), self._rng.choice([1, 1, 1, 2]))):
             self._world.kill(program)
@@ -97,7 +97,7 @@ class _Director:
                 self._world.freeze(program, seconds)
 
     def _newcomer(self) -> None:
-        """Somebody joins; as a twin it has the static id of somebody else."""
+        """A member joins; as a twin it has the static id of another one."""
         static = None
         if self._world.plan.twins and self._world.plan.statics:
             static = f"i{self._rng.randrange(self._world.plan.statics)}"
@@ -143,7 +143,7 @@ class _Director:
             self._scheduler.pause(0.25)
 
     def _healed(self) -> bool:
-        """Whether the log and the living consumers agree on who owns what, and everything is owned."""
+        """Whether the log and the living consumers agree on the owner of each partition, and all have one."""
         history = self._world.history
         living = [c for c in history.consumers if not (c.process.dead or c.failed or c.left)]
         owned = [place for c in living for place in c.owned]

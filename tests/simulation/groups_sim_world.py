@@ -79,7 +79,7 @@ class GroupsWorld:
         self.disk = Disk("simulated", clock=StoreClock(self))  # type: ignore[arg-type]  # it asks for no more
         self.programs: list[Program] = []
         self.partitions = plan.partitions
-        self.settling = False  # nobody leaves of itself any more
+        self.settling = False  # no member leaves by itself any more
         self.ending = False  # consumers go when everything is read
         self.ends: dict[tuple[str, int], int] = {}
         self.started = 0
@@ -105,7 +105,7 @@ class GroupsWorld:
         self.history.called(program.process, "FROZEN", f"{seconds:.1f}s", "")
 
     def end_trouble(self) -> None:
-        """Nothing more goes wrong; who is frozen wakes up when it was to."""
+        """Nothing more goes wrong; frozen actors wake up as planned."""
         self.trouble, self.settling = Trouble(), True
         for program in self.programs:
             program.storage.heal()

@@ -1,6 +1,6 @@
 """What processes do: write in several ways, read, open and close, administer. Each role is one actor's body.
 
-An actor reports what it asked for and what it was told. Any error that a role does not name ends the run.
+An actor reports its requests and their answers. Any error that a role does not name ends the run.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def command(app: App) -> None:
 
 
 def job(app: App) -> None:
-    """Appends numbered batches, and repeats one until it is told that it is there, crashes or not."""
+    """Appends numbered batches, and repeats one until it is acknowledged, crashes or not."""
     world, topic = app.world, open_topic(app)
     while not world.ending:
         app.pause_about(world.plan.pause_s * 2)
@@ -183,7 +183,7 @@ def open_topic(app: App) -> Topic:
 
 
 class Position:
-    """How far one reader has read one life of the topic; it begins `back` records before each end."""
+    """How far one reader has read one topic id; it begins `back` records before each end."""
 
     def __init__(self, topic: Topic, back: int) -> None:
         self.topic = topic
@@ -216,7 +216,7 @@ def look(app: App, position: Position) -> Position:
     topic, history = position.topic, app.world.history
     known = {p: (history.acked_starts[topic.id, p], history.acked_ends[topic.id, p]) for p in range(8)}
     deleted = topic.id in history.deleted_lives
-    # Whoever was paused learns it within so much of its own time, and shows the past until then.
+    # A paused reader learns of its pause within this time of its own, and shows the past until then.
     behind = app.world.scheduler.now < app.process.paused_until + 2 * FLOORS_EVERY_S
     try:
         offsets = topic.offsets()

@@ -54,7 +54,7 @@ def keeps_its_offsets_after_a_lost_race() -> Iterator[None]:
 
 @contextmanager
 def takes_its_own_success_for_somebody_elses() -> Iterator[None]:
-    """ "Already there" is always a lost race: nobody compares the request's id."""
+    """ "Already there" is always a lost race: no writer compares the request's id."""
     put = Door._put
 
     def never_ours(self: Any, request: str, pending: Any, again: bool, deadline: float) -> Any:
@@ -130,7 +130,7 @@ def believes_what_it_reads_after_a_long_sleep() -> Iterator[None]:
 
 @contextmanager
 def rests_the_floor_on_a_checkpoint_that_is_not_synced() -> Iterator[None]:
-    """Nobody syncs checkpoints."""
+    """No writer syncs checkpoints."""
     with ExitStack() as stack:
         for module, name in ((background, "trim"), (lake, "write_checkpoint")):
             stack.enter_context(patch.object(module, name, _without_checkpoint_syncs(getattr(module, name))))
@@ -147,7 +147,7 @@ def _without_checkpoint_syncs(function: Callable[..., Any]) -> Callable[..., Any
 
 @contextmanager
 def writes_checkpoints_over_unsynced_segments() -> Iterator[None]:
-    """Whoever opens the log from the checkpoint no longer knows which segments were not synced."""
+    """A program that opens the log from the checkpoint no longer knows which segments were not synced."""
     with patch.object(Door, "unsynced", lambda *_: []):
         yield
 

@@ -1,4 +1,4 @@
-"""What must hold at the end of a run, judged by what actors were told, the recorded log and the bytes on disk."""
+"""What must hold at the end of a run, judged by the answers that actors got, the recorded log and the bytes on disk."""
 
 from collections import defaultdict
 from collections.abc import Iterator

@@ -52,7 +52,7 @@ class History(Journal):
     acked_ends: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     acked_starts: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))
     deleted_lives: set[str] = field(default_factory=set)
-    # (topic id, partition, offset) that a reader was told are lost
+    # (topic id, partition, offset) that were reported to a reader as lost
     lost: set[tuple[str, int, int]] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 

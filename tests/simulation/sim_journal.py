@@ -8,7 +8,7 @@ from sim_scheduler import Process, Scheduler
 
 @dataclass
 class Journal:
-    """Equal runs have equal events; `trace` keeps them as lines where somebody wants to read them."""
+    """Equal runs have equal events; `trace` keeps them as lines for people to read."""
 
     scheduler: Scheduler
     _: KW_ONLY

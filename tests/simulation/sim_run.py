@@ -28,7 +28,7 @@ SETTLE_S = 200.0
 
 @dataclass
 class Report:
-    """What a run came to. `problems` is empty when all invariants held."""
+    """The result of a run. `problems` is empty when all invariants held."""
 
     seed: int
     problems: list[str]
@@ -148,7 +148,7 @@ class _Director:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Nothing more goes wrong: everybody finishes."""
+        """Nothing more goes wrong: all actors finish."""
         world = self._world
         world.end_trouble()
         until = self._scheduler.now + SETTLE_S

@@ -16,7 +16,7 @@ Planted = Callable[[], AbstractContextManager[object]]
 
 
 class Report(Protocol):
-    """What a run came to. `problems` is empty when all invariants held."""
+    """The result of a run. `problems` is empty when all invariants held."""
 
     problems: list[str]
 

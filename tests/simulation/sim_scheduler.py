@@ -1,4 +1,4 @@
-"""A world with one clock in which one actor runs at a time; the seed decides who is next.
+"""A world with one clock in which one actor runs at a time; the seed decides which one is next.
 
 Actors are threads that hand a baton on whenever they pause. Virtual time only passes while actors pause, so a
 run of minutes takes milliseconds, and the same seed gives the same run.
@@ -49,7 +49,7 @@ class Actor:
 
 
 class Scheduler:
-    """Who runs next, and what time it is. The caller's own thread is the actor `main`, which never dies."""
+    """Which actor runs next, and what time it is. The caller's own thread is the actor `main`, which never dies."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -73,7 +73,7 @@ class Scheduler:
         self._yield()
 
     def block(self) -> None:
-        """Wait until somebody calls `wake`."""
+        """Wait until an actor calls `wake`."""
         self._yield()
 
     def wake(self, actor: Actor) -> None:

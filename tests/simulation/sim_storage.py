@@ -58,7 +58,7 @@ class Trouble:
     unsent: float = 0.0  # the call never reached the store
     lost: float = 0.0  # carried out, and the answer lost
     late: float = 0.0  # the caller gives up; it is carried out later
-    misread: float = 0.0  # the client repeats inside, and takes its own success for somebody else's
+    misread: float = 0.0  # the client repeats inside, and takes its own success for another's
     conflict: float = 0.0  # "already exists", and nothing is stored
     full: float = 0.0
     interrupt: float = 0.0  # Ctrl-C
@@ -75,7 +75,7 @@ class _Call:
 
 
 class Observer(Protocol):
-    """Who watches the calls."""
+    """An observer of the calls."""
 
     def called(self, process: Process, method: str, path: str, result: object) -> None: ...
 
@@ -283,5 +283,5 @@ class _NewFile(io.BytesIO):
 
 
 def _ignore(effect: Callable[[], object]) -> None:
-    """Carry out what nobody waits for any more."""
+    """Execute the calls that no actor waits for any more."""
     effect()

@@ -96,7 +96,7 @@ class World:
         self.trouble = self.plan.trouble
 
     def end_trouble(self) -> None:
-        """Nothing goes wrong any more, and who was frozen wakes up."""
+        """Nothing goes wrong any more, and frozen actors wake up."""
         self.trouble = Trouble()
         self.ending = True
         for app in self.apps:
@@ -104,7 +104,7 @@ class World:
             app.process.frozen_until = 0.0
 
     def value(self, actor: str) -> str:
-        """A value that nobody else writes."""
+        """A value that no other actor writes."""
         self._values += 1
         return f"{actor}#{self._values}"
 

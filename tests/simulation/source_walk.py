@@ -87,7 +87,7 @@ class Ended(Exception):  # noqa: N818 - as expected
 
 
 class Run:
-    """One life of a query's reader."""
+    """A query's reader, from its start to its end."""
 
     def __init__(self, query: Query, world: World, options: dict[str, str], *, available_now: bool) -> None:
         self._query, self._world = query, world

@@ -52,7 +52,7 @@ def takes_an_intent_after_an_abort() -> Iterator[None]:
 
 @contextmanager
 def counts_the_offsets_of_aborted_transactions() -> Iterator[None]:
-    """Who finds offsets that wait for a transaction makes them the group's, whatever became of it."""
+    """A reader that finds pending offsets makes them the group's, whatever the transaction's outcome."""
     settled = group_log._settled
     with patch.object(group_log, "_settled", lambda key, _: settled(key, True)):
         yield

@@ -41,7 +41,7 @@ THREADED = (flat_combining, door, background, pending, staged_topics)
 
 @dataclass
 class TransactionsReport:
-    """What a run came to. `problems` is empty when all invariants held."""
+    """The result of a run. `problems` is empty when all invariants held."""
 
     seed: int
     problems: list[str]

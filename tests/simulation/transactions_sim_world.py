@@ -130,7 +130,7 @@ class TransactionsWorld:
         self.history.called(program.process, "FROZEN", f"{seconds:.1f}s", "")
 
     def end_trouble(self) -> None:
-        """Nothing more goes wrong; who is frozen wakes up at once."""
+        """Nothing more goes wrong; frozen actors wake up at once."""
         self.trouble = Trouble()
         for program in self.programs:
             program.storage.heal()
@@ -158,7 +158,7 @@ class InlinePool(Executor):
 
 
 class SimEvent:
-    """`threading.Event` of a world: who waits lets the others run."""
+    """`threading.Event` of a world: an actor that waits lets the others run."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -178,7 +178,7 @@ class SimEvent:
 
 
 class InlineHolder(Holder):
-    """Holds that nobody renews: simulated runs of maintenance are shorter than they last."""
+    """Holds that no process renews: simulated runs of maintenance are shorter than they last."""
 
     def __enter__(self) -> "InlineHolder":
         return self

@@ -15,7 +15,7 @@ from tidelog.spark import create_view, read_topic, stream_topic
 
 
 def main(uri: str, other: str, other_options: dict[str, str], checkpoint: str) -> dict[str, object]:
-    """What each way to read told."""
+    """What each way to read returned."""
     config = {
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",

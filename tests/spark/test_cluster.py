@@ -65,7 +65,7 @@ def records(lake: Lake) -> int:
 
 
 def fill(lake: Lake) -> None:
-    """Topic `keyed`: so many small segments that units of 8 KB are many."""
+    """Topic `keyed`: with small segments enough for many units of 8 KB."""
     config = {"cleanup.policy": "compact", "segment.ms": "1", "segment.bytes": "8000"}
     lake.create_topic("keyed", partitions=2, config=config)
     for first in range(0, SEGMENTS * 20, 20):

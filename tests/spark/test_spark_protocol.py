@@ -180,7 +180,7 @@ def test_what_gets_in_is_taken_back_under_a_running_stream(spark: SparkSession, 
     ]
     history = [row.operation for row in spark.sql(f"describe history delta.`{table}`").collect()]
     assert history[:4] == ["WRITE", "REPAIR", "WRITE", "DELETE"]
-    # Delta's own stream is told of rows that were there between: it skips them as its options say.
+    # Delta's own stream sees rows that were there between: it skips them as its options say.
     rows = spark.readStream.format("delta").option("skipChangeCommits", "true").load(str(table))
     delivered.run(rows, checkpoint)
     assert delivered.values == ["a", "b", "c", "x"]

@@ -170,7 +170,7 @@ def test_a_task_that_fails_leaves_nothing(spark: SparkSession, lake: Lake) -> No
 
 
 def test_rows_that_fail_on_their_way_leave_nothing_to_see(spark: SparkSession, lake: Lake) -> None:
-    """A worker can't tell rows that ended from rows that broke off, so there may be files; they are nobody's."""
+    """A worker can't tell rows that ended from rows that broke off, so there may be files, which no entry names."""
     lake.create_topic("t")
     rows = spark.range(0, 40, 1, 2).selectExpr("if(id = 39, raise_error('no more'), cast(id as string)) value")
 

@@ -121,7 +121,7 @@ def test_subscribe_pattern_and_assign(spark: SparkSession, lake: Lake) -> None:
             fill(lake, topic, partition, f"{topic}-{partition}")
     lake.create_topic("__internal")
     append(lake, "__internal", "hidden")
-    # Somebody's table beside the topics, which a pattern may match.
+    # Another table beside the topics, which a pattern may match.
     spark.range(1).write.format("delta").save(f"{lake.uri}/table")
 
     def read(**options: str) -> list[str]:

@@ -83,7 +83,7 @@ def test_a_rate_limit_with_a_processing_time_trigger_and_progress(
     collected = Collected()
     rows = stream(spark, topic, subscribe="t", maxOffsetsPerTrigger=16, **EARLIEST)
     query = collected.start(rows, checkpoint, {"processingTime": "0 seconds"})
-    await_that(lambda: len(ends(query)) >= 3, query)  # Spark tells of a batch after it
+    await_that(lambda: len(ends(query)) >= 3, query)  # Spark reports a batch after it
     query.stop()
 
     assert collected.sizes == [16, 16, 8]

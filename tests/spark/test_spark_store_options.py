@@ -1,4 +1,4 @@
-"""The source and the sink on S3, told how to reach it by options, which Spark shows nowhere."""
+"""The source and the sink on S3, configured by options, which Spark shows nowhere."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -41,7 +41,7 @@ DECISIONS = [path for path in DOCUMENTS if re.match(r"decisions/\d", path)]
 
 
 def entry_bytes(name):
-    """The entry as it lies in the log: an object a line, the schema's text put back for its ellipsis."""
+    """The entry as it is in the log: an object a line, the schema's text put back for its ellipsis."""
     actions = EXAMPLES[name]
     for action in actions:
         if action.get("metaData", {}).get("schemaString") == "…":

@@ -1,4 +1,4 @@
-"""Which part of tidelog may import which, and what nobody may import."""
+"""Which part of tidelog may import which, and what no part may import."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -15,8 +15,8 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
 )
 STRANGERS = LAYERS[2]
-# The floors of `tidelog.log`, from the ground up: a folder imports what stands below it. `lake` and `topic`, where a
-# program begins, stand on all of "rows", and below the two engines.
+# The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a
+# program begins, import all up to "rows", and the two engines import them.
 FLOORS = (
     "base", "delta", "storage", "state", "checkpoints", "config", "records", "segments", "rules", "door", "upkeep",
     "rows", "", "group_commit", "follow",
@@ -51,7 +51,7 @@ def wrong_way_imports(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def floor_of(name: str, packages: Collection[str]) -> str | None:
-    """The folder of `tidelog.log` that a dotted name belongs to, "" for what lies in none, None for other parts."""
+    """The part of `tidelog.log` that a dotted name belongs to, "" for names outside of them, None for other parts."""
     if name != "tidelog.log" and not name.startswith("tidelog.log."):
         return None
     folder = name.removeprefix("tidelog.log").lstrip(".").partition(".")[0]
@@ -59,7 +59,7 @@ def floor_of(name: str, packages: Collection[str]) -> str | None:
 
 
 def climbing_imports(source: Source, packages: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Imports within `tidelog.log` that go up. A package's `__init__.py` may re-export what lies in it."""
+    """Imports within `tidelog.log` that go up. A package's `__init__.py` may re-export its own modules."""
     importer = floor_of(source.module, packages)
     if importer is None or source.module == "tidelog.log":
         return

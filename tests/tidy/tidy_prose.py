@@ -10,7 +10,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-# After these "who" is plain English.
+# After a word for a person the pronoun is plain English.
 _PEOPLE = r"(?<!person )(?<!people )(?<!engineer )(?<!operator )(?<!operators )(?<!user )(?<!users )"
 # (what is found, what to write)
 WORDS = tuple(

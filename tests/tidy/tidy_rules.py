@@ -10,7 +10,7 @@ MAX_FILE_LINES = 500
 LONG_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 CLOCK_MODULE = "tidelog.log.base.clock"
-# Where Hypothesis is told how to run, for every layer of tests.
+# Where Hypothesis is configured, for every layer of tests.
 PROFILE_FILE = "tests/conftest.py"
 # Where tests may let time pass, and why.
 SLEEPING_TESTS = {
