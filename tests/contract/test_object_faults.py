@@ -48,8 +48,7 @@ def test_a_call_that_fails_twice_is_tried_three_times(store: FaultyStore, call: 
     ask, kind, answer = CALLS[call]
     store.proxy.plan = first(fault, 2, kind)
     if kind == "create" and fault.acts:
-        answer = False  # the object is there by the first try, which the store's client can't tell from another
-        writer's
+        answer = False  # the first try created the object; the client can't distinguish that from another writer's
     assert ask(store.storage()) == answer
     assert store.proxy.counts[kind] == 3
     assert sum(store.proxy.counts.values()) == 3

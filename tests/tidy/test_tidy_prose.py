@@ -1,15 +1,36 @@
-"""Pages name actors and use the field's terms (`tidy_prose`)."""
+"""Pages, docstrings and comments name actors and use the field's terms (`tidy_prose`)."""
 
 import pytest
 from tidy_prose import complaints, prose_of_page, prose_of_source
 from tidy_repository import texts
 
-PAGES = sorted(path for path in texts() if path.endswith(".md"))
+# Folders that may still have complaints, and how many; the number only falls.
+STILL = {
+    "groups": 93, "jobs": 14, "platform/admin": 5, "platform/aio": 3, "platform/check": 14, "platform/cli": 33,
+    "platform/clients": 64, "platform/commands": 10, "platform/log": 163, "platform/pyspark_tidelog": 1,
+    "platform/spark": 4, "platform/transactions": 28, "retention": 49, "sinks": 7, "sources": 9, "tests/support": 19,
+    "tests/unit": 112,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_names_its_actors(path):
-    assert [f"{path}:{line}: {text}" for line, text in complaints(prose_of_page(texts()[path]))] == []
+def folder_of(path):
+    """The part of the repository that a file belongs to: its first folder, two of `platform/` and `tests/`."""
+    depth = 2 if path.startswith(("platform/", "tests/")) else 1
+    return "/".join(path.split("/")[:-1][:depth])
+
+
+FOLDERS = sorted({folder_of(path) for path in texts() if path.endswith((".md", ".py"))})
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_names_its_actors(folder):
+    prose = {
+        path: prose_of_page(text) if path.endswith(".md") else prose_of_source(text)
+        for path, text in texts().items()
+        if path.endswith((".md", ".py")) and folder_of(path) == folder
+    }
+    found = [f"{path}:{line}: {text}" for path, lines in prose.items() for line, text in complaints(lines)]
+    assert found[STILL.get(folder, 0) :] == []
 
 
 @pytest.mark.parametrize(
