@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
@@ -165,10 +165,10 @@ class Slow:
         with self._trip():
             return self._inner.get(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Create the object unless one is there."""
         with self._trip():
-            return self._inner.put_if_absent(path, data)
+            return self._inner.put_if_absent(path, data, before)
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the object."""

@@ -1,7 +1,7 @@
 """A store seen through changes that stay in memory: repair tries its steps there before it takes them."""
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -53,8 +53,10 @@ class Overlay:
         """Store in memory."""
         self._changed[path] = bytes(data)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Store in memory unless an object is there, here or below."""
+        if before:
+            before()
         try:
             self.get(path)
         except ObjectNotFoundError:

@@ -1,5 +1,6 @@
 """Every sentence of the storage port's contract, over every adapter; `test_storage_races.py` has the races."""
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -99,6 +100,31 @@ def test_put_if_absent_keeps_what_is_there(storage: Storage):
     assert storage.get("log/2") == b"put"
     storage.delete("log/1")
     assert storage.put_if_absent("log/1", b"again") is True
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_what_comes_before_an_object_is_done_once_before_it_can_be_seen(storage: Storage, taken: bool):
+    storage.put("log/0", b"")
+    if taken:
+        storage.put("log/1", b"first")
+    seen: list[tuple[int, list[str]]] = []
+    before = lambda: seen.append((threading.get_ident(), names(storage, "log")))  # noqa: E731
+    assert storage.put_if_absent("log/1", b"second", before) is not taken
+    assert seen == [(threading.get_ident(), ["log/0", "log/1"] if taken else ["log/0"])]
+    assert storage.get("log/1") == (b"first" if taken else b"second")
+
+
+def test_what_fails_before_an_object_is_raised_and_nothing_is_stored(storage: Storage):
+    def fail() -> None:
+        raise error
+
+    error = KeyError("before")
+    with pytest.raises(KeyError) as caught:
+        storage.put_if_absent("new/a", b"1", fail)
+    assert caught.value is error
+    assert names(storage, "new") == []
+    assert storage.put_if_absent("new/a", b"2")
+    assert storage.get("new/a") == b"2"
 
 
 def test_an_open_file_never_shows_a_mix_of_two_objects(storage: Storage):

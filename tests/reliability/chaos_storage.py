@@ -135,10 +135,10 @@ class ChaosStorage:
         self._require(path)
         self._inner.discard_unfinished(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         self._require(path, writes=True)
         since_ns = time.monotonic_ns()
-        stored = self._inner.put_if_absent(path, data)
+        stored = self._inner.put_if_absent(path, data, before)
         self._notes.synced(since_ns, [path])
         return self._answer(path, stored)
 

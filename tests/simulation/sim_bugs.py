@@ -9,7 +9,6 @@ from sim_running import Planted
 
 from tidelog.log import lake, topic
 from tidelog.log.base.errors import OutcomeUnknownError
-from tidelog.log.delta.actions import Add
 from tidelog.log.door import topic_machine
 from tidelog.log.door.door import Door
 from tidelog.log.group_commit.batch import Group
@@ -106,8 +105,8 @@ def trims_whatever_the_age() -> Iterator[None]:
 def syncs_only_its_own_segments() -> Iterator[None]:
     """acks=all forgets the segments of earlier entries."""
 
-    def own(self: Any, actions: Any) -> None:
-        self.storage.sync(self.path(a.path) for a in actions if isinstance(a, Add))
+    def own(self: Any, brought: Any) -> None:
+        self.storage.sync(brought)
 
     with patch.object(Door, "_sync", own):
         yield

@@ -118,7 +118,10 @@ class SimStorage:
     def open(self, path: str, size: int | None = None) -> Any:
         return self._call("open", path, lambda: self.disk.open(path, size))
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
+        if before:
+            before()
+
         def effect() -> bool:
             stored = self.disk.put_if_absent(path, data)
             if stored:

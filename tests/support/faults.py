@@ -52,7 +52,9 @@ class FaultyStorage:
     def head(self, path: str) -> ObjectInfo:
         return self._around("head", path, lambda: self.inner.head(path))
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
+        if before:
+            before()
         return self._around("put_if_absent", path, lambda: self.inner.put_if_absent(path, data))
 
     def put(self, path: str, data: bytes) -> None:

@@ -10,7 +10,7 @@ around the store, so that tests may still make it fail, and their clock counts f
 import importlib
 import inspect
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,8 +39,8 @@ class DatedStorage(ObjectStorage):
         super().put(path, data)
         self.stored_ms[path] = self.clock.now_ms()
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        if stored := super().put_if_absent(path, data):
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
+        if stored := super().put_if_absent(path, data, before):
             self.stored_ms[path] = self.clock.now_ms()
         return stored
 

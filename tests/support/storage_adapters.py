@@ -6,12 +6,14 @@ from pathlib import Path
 from obstore.store import LocalStore, MemoryStore
 from support import versitygw
 from support.faults import FaultyStorage
+from support.unnamed_files import with_unnamed_files
 
 from tidelog.log.storage import LocalStorage, MemoryStorage, ObjectStorage, Storage
 
 # Name -> a store that is empty when the folder is.
 ADAPTERS: dict[str, Callable[[Path], Storage]] = {
-    "local": LocalStorage,
+    "local": lambda root: LocalStorage(with_unnamed_files(root)),
+    "local, temporary files": lambda root: LocalStorage(root, unnamed=False),
     "memory": lambda _: MemoryStorage("m"),
     "objects in memory": lambda _: ObjectStorage("s3://bucket/root", store=MemoryStore()),
     "objects in files": lambda root: ObjectStorage("az://container/root", store=LocalStore(str(root))),

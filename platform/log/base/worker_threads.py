@@ -1,7 +1,8 @@
 """Threads that take work off others."""
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -9,19 +10,46 @@ R = TypeVar("R")
 
 
 class Helpers(ThreadPoolExecutor):
-    """Threads that take work off others. At the program's end they take none: then its caller does it.
+    """Up to `max_workers` threads that take work off others, each started when it is first needed.
 
-    A program may flush as late as in a handler of `atexit`, when executors are closed already.
+    Where no thread can be had, the caller does the work: in a forked process, which has only the thread that forked,
+    and at the program's end, when executors are closed and a handler of `atexit` may still flush.
     """
+
+    def __init__(self, max_workers: int, thread_name_prefix: str = "") -> None:
+        super().__init__(max_workers, thread_name_prefix)
+        self._process = os.getpid()
 
     def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
         """Have it done, by a helper as long as there are any."""
-        try:
-            return super().submit(fn, *args, **kwargs)
-        except RuntimeError:
-            done: Future[R] = Future()
+        if os.getpid() == self._process:
             try:
-                done.set_result(fn(*args, **kwargs))
-            except BaseException as e:
-                done.set_exception(e)
-            return done
+                return super().submit(fn, *args, **kwargs)
+            except RuntimeError:
+                pass
+        done: Future[R] = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except BaseException as e:
+            done.set_exception(e)
+        return done
+
+    def run_together(self, tasks: Sequence[Callable[[], R]]) -> list[R]:
+        """Run tasks at the same time, the first one in the caller's thread; their results in the order of the tasks.
+
+        When it returns or raises, no task runs any more. A thread stops at the first error of its tasks; of several
+        errors one is raised.
+        """
+        threads = min(len(tasks), self._max_workers + 1)
+        shares = [tasks[i::threads] for i in range(threads)]
+        begun = [self.submit(_one_by_one, share) for share in shares[1:]]
+        try:
+            results = [_one_by_one(share) for share in shares[:1]]
+        finally:
+            wait(begun)
+        results += [share.result() for share in begun]
+        return [results[i % threads][i // threads] for i in range(len(tasks))]
+
+
+def _one_by_one(tasks: Sequence[Callable[[], R]]) -> list[R]:
+    return [task() for task in tasks]

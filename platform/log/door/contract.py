@@ -57,13 +57,15 @@ class Committed(Generic[R]):
 class Pending:
     """A put whose outcome is not known: this entry may be there, or may still come.
 
-    `since`: when it was put for the first time at the earliest.
+    `since`: when it was put for the first time at the earliest. `to_sync`: the objects that it brings, which must be
+    durable before it can be seen; None once they are, and where they need not be.
     """
 
     entry: Entry
     data: bytes
     response: Any
     since: Moment
+    to_sync: Sequence[str] | None = None
     # When the put began that surely created it; None where an answer was lost, so that another one may have.
     created: Moment | None = None
 

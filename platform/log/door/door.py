@@ -7,7 +7,7 @@ log's entries are the only truth: state changes only by `apply`, live and at sta
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -23,7 +23,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import Action, Add, CommitInfo, Entry, decode_entry, encode_entry
+from tidelog.log.delta.actions import Add, CommitInfo, Entry, decode_entry, encode_entry
 from tidelog.log.door.attachments import Attachments
 from tidelog.log.door.contract import Committed, LogState, Machine, Patience, Pending
 from tidelog.log.door.fairness import Turns
@@ -254,8 +254,6 @@ class Door(Generic[S]):
                         return Committed(self._state.version, outcome.response, written=False)
                     if outcome.elsewhere:
                         lookup.require(outcome.actions)
-                    if durable:
-                        self._sync(() if outcome.synced else outcome.actions)
                     require_proof(self.storage, self.folder, self._ids)
                     pending = self._prepare(request, outcome, durable)
                 ahead = False
@@ -315,7 +313,11 @@ class Door(Generic[S]):
         )
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
-        return Pending(entry, encode_entry(outcome.actions, info), outcome.response, self._time.moment())
+        brought = () if outcome.synced else [self.path(a.path) for a in outcome.actions if isinstance(a, Add)]
+        to_sync = brought if durable and (brought or self._unsynced) else None
+        return Pending(
+            entry, encode_entry(outcome.actions, info), outcome.response, self._time.moment(), to_sync=to_sync
+        )
 
     def _attempt(self, request: str, pending: Pending, again: bool, deadline: float) -> bool:
         """Try to create the next entry: True when it is there and ours."""
@@ -381,22 +383,24 @@ class Door(Generic[S]):
         path = self.path(layout.entry_path(version))
         backoff = self._patience.first_backoff_s
         open_ended = again
+
+        def sync() -> None:
+            self._sync(pending.to_sync or ())
+            pending.to_sync, pending.since = None, self._time.moment()
+
         while True:
-            began = self._time.moment()
-            last_try = began.elapsed_s > deadline
+            last_try = self._clock.elapsed_s() > deadline
             try:
-                if self.storage.put_if_absent(path, pending.data):
-                    pending.created = None if open_ended else began
+                if self.storage.put_if_absent(path, pending.data, None if pending.to_sync is None else sync):
+                    pending.created = None if open_ended else pending.since
                     return pending.entry
                 open_ended = True  # "already there" may be our own success, repeated inside the store's client
                 found = decode_entry(version, self.storage.get(path), path)
                 return found if found.info.request_id == request else None
-            except (StorageUnavailableError, ObjectNotFoundError) as e:
-                # Not found: a conflict in which nothing was stored, or a floor passed us. The next round tells.
-                cause: StorageError = e
-                open_ended = True
             except StorageError as e:
-                if not open_ended:
+                # Not found: a conflict in which nothing was stored, or a floor passed us. The next round tells.
+                open_ended = open_ended or isinstance(e, StorageUnavailableError | ObjectNotFoundError)
+                if pending.to_sync is not None or not open_ended:  # nothing was put
                     self._unanswered.end(request)
                     raise
                 cause = e
@@ -414,16 +418,14 @@ class Door(Generic[S]):
 
     # --- durability ----------------------------------------------------------------------------------------
 
-    def _sync(self, actions: tuple[Action, ...]) -> None:
-        """Make the segments of these actions and of all earlier entries survive a power loss.
+    def _sync(self, brought: Sequence[str]) -> None:
+        """Make the objects that an entry brings, and the segments of all earlier entries, survive a power loss.
 
-        An earlier entry's may be gone: lost, or purged. Raises `MissingSegmentError` for one of these actions.
+        An earlier entry's may be gone: lost, or purged. Raises `MissingSegmentError` for one that it brings.
         """
         if len(self._unsynced) > MANY_UNSYNCED:
             self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
-        own = [self.path(a.path) for a in actions if isinstance(a, Add)]
-        if own or self._unsynced:
-            make_durable(self.storage, own, [self.path(path) for _, path in self._unsynced])
+        make_durable(self.storage, brought, [self.path(path) for _, path in self._unsynced])
 
     def _forget_synced(self) -> None:
         """Keep the list short in a process that only reads, however long it runs: checkpoints sync what they hold."""

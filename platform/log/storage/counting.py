@@ -1,6 +1,6 @@
 """Counting what a store would be asked if it were an object store: the calls of any store, as requests."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -51,10 +51,10 @@ class CountingStorage:
         self.requests.note(RequestKind.HEAD, path)
         return self._inner.head(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Create the object unless one is there."""
         self.requests.note(RequestKind.CONDITIONAL_PUT, path, sent=len(data))
-        return self._inner.put_if_absent(path, data)
+        return self._inner.put_if_absent(path, data, before)
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the object."""

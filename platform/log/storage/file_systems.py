@@ -15,13 +15,18 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 def is_this_machines(path: str) -> bool:
     """Whether only this machine can write below an absolute path, there or not; False where that can't be told."""
+    return type_of(path) in _THIS_MACHINES
+
+
+def type_of(path: str) -> str:
+    """The type of the file system that holds an absolute path, there or not; "" where that can't be told."""
     if not sys.platform.startswith("linux"):
-        return False
+        return ""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
-            return file_system_of(os.path.realpath(path), mounts) in _THIS_MACHINES
+            return file_system_of(os.path.realpath(path), mounts)
     except OSError:
-        return False
+        return ""
 
 
 def file_system_of(path: str, mounts: Iterable[str]) -> str:

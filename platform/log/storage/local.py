@@ -1,68 +1,61 @@
 """A POSIX folder as a store.
 
-An object is a file. It gets its name when it is complete: from a temporary file `.<unique>.tmp` in the same
-folder, by link(2), which fails when the name is taken, or by rename(2), which replaces. A process that dies in
-between leaves such a file behind; nothing reads or lists it.
-
-What is durable: link and rename change a folder, so an object lasts when the file, its folder, and every
-folder above up to the first one known to last were fsynced.
+An object is a file. It gets its name when it is complete (`local_drafts`): by a link, which fails when the name is
+taken, or by rename(2), which replaces. A process that dies in between may leave a temporary file `.<unique>.tmp`
+behind; nothing reads or lists it. An object lasts when the file, its folder, and every folder above up to the first one
+known to last were synced (`local_lasting`), which is done beside one another.
 """
 
 import io
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cached_property
-from itertools import count
+from contextlib import closing, contextmanager, suppress
+from functools import cached_property, partial
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
 
 from tidelog.log.base.clock import Ids, SystemIds
 from tidelog.log.base.errors import InvalidPathError, InvalidUriError
+from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines
-from tidelog.log.storage.local_errors import (
-    failed,
-    failed_or_done,
-    failed_to_read,
-    not_found,
-    outcome_unknown,
-)
+from tidelog.log.storage.local_drafts import Draft, Drafts
+from tidelog.log.storage.local_errors import failed, failed_or_done, failed_to_read, not_found
 from tidelog.log.storage.local_files import NewFile, is_file, is_folder, require_file, send_off, write_all
+from tidelog.log.storage.local_lasting import Lasting
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
 from tidelog.log.storage.port import ObjectInfo
 
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # which only a pipe minds: nobody waits for its other end
 _READ_BYTES = 64 * 1024
+# Threads that sync beside the caller's: an entry of one partition has three things to sync before it gets its name.
+_HELPERS = 3
 
 
 class LocalStorage:
     """The files below a folder; the folder is created with the first object.
 
-    `root` may be relative to the working directory. Raises `InvalidUriError` for a root whose name Spark or
-    deltalake would take for another place. Assumes that nobody removes folders below the root while it runs.
+    `root` may be relative to the working directory. `unnamed`: whether new objects may be unnamed files at first, where
+    the file system has them. Raises `InvalidUriError` for a root whose name Spark or deltalake would take for another
+    place. Assumes that nobody removes folders below the root while it runs.
     """
 
-    def __init__(self, root: str | os.PathLike[str], ids: Ids | None = None) -> None:
+    def __init__(self, root: str | os.PathLike[str], ids: Ids | None = None, *, unnamed: bool = True) -> None:
         self._root = os.path.abspath(os.fspath(root))
         if any(c in self._root for c in "%?#"):
             raise InvalidUriError(
                 f"The folder {self._root} can't hold a lake: in an address '%', '?' and '#' have meanings on which "
                 "Spark and deltalake don't agree. Use a folder without them in its path."
             )
-        self._token = (ids or SystemIds()).new()
-        self._count = count()
-        # Folders whose own name is known to survive a power loss; folders that this process made; folders
-        # that hold a name whose sync failed. Adding to and taking from a set is atomic, so there is no lock.
-        self._lasting: set[str] = {"/"}
-        self._made: set[str] = set()
-        self._doubtful: set[str] = set()
+        self._unnamed = unnamed
+        self._drafts = Drafts(ids or SystemIds(), unnamed=unnamed)
+        self._lasting = Lasting(self._root)
+        self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-sync")
 
-    def __reduce__(self) -> tuple[type["LocalStorage"], tuple[str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # A copy in another process must not share the token that makes names of temporary files unique.
-        return LocalStorage, (self._root,)
+        return partial(LocalStorage, unnamed=self._unnamed), (self._root,)
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
@@ -193,59 +186,59 @@ class LocalStorage:
 
     # --- writing -------------------------------------------------------------------------------------------
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create the file unless one is there, durably: content first, then the name."""
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
+        """Create the file unless one is there, durably: content first, beside what comes before, then the name."""
         check_path(path)
         location = f"{self._root}/{path}"
         folder = location[: location.rindex("/")]
-        temporary = self._write(folder, location, data, durable=True)
-        try:
-            self._make_lasting(folder)
-        except OSError as error:
-            self._remove(temporary)
-            raise failed("create", location, error) from error
-        try:
-            os.link(temporary, location)
-        except FileExistsError:
-            self._remove(temporary)
+        with closing(self._in_folder(folder, location, self._drafts.open)) as draft:
+            _fill(draft.fd, data, location)
+            self._make_ready(draft, folder, location, before)
+            try:
+                draft.link(location)
+                created = True
+            except FileExistsError:
+                created = False
+            except OSError as error:
+                if self._drafts.must_be_temporary(draft, error):
+                    return self.put_if_absent(path, data)  # what comes before it is done
+                raise failed_or_done("create", location, error) from error
+        if created:
+            self._lasting.sync_new_name(folder, location)
+        else:
             require_file(location)
-            self._settle(folder, location)
-            return False
-        except OSError as error:
-            self._remove(temporary)
-            raise failed_or_done("create", location, error) from error
-        self._remove(temporary)
-        try:
-            self._fsync_folder(folder)
-        except OSError as error:
-            self._doubtful.add(folder)
-            raise outcome_unknown("create", location, error) from error
-        return True
+            self._lasting.sync_found_name(folder, location)
+        return created
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the file; durable only after `sync`."""
         check_path(path)
         location = f"{self._root}/{path}"
-        folder = location[: location.rindex("/")]
-        self._rename(self._write(folder, location, data, durable=False), location)
+        with closing(self._open_temporary(location)) as draft:
+            _fill(draft.fd, data, location)
+            send_off(draft.fd, len(data))
+            try:
+                draft.close_file()
+            except OSError as error:
+                raise failed("write", location, error) from error
+            _rename(draft, location)
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
         """A file to write, renamed to the object's name at the end of the `with` block."""
         check_path(path)
         location = f"{self._root}/{path}"
-        fd, temporary = self._open_temporary(location[: location.rindex("/")], location)
-        raw = NewFile(fd, location)
-        try:
-            file = io.BufferedWriter(raw)
-            yield cast(BinaryIO, file)
-            file.close()
-        except BaseException:
-            with suppress(Exception):  # the error that brought us here tells more
-                raw.close()
-            self._remove(temporary)
-            raise
-        self._rename(temporary, location)
+        with closing(self._open_temporary(location)) as draft:
+            raw, draft.fd = NewFile(draft.fd, location), -1
+            try:
+                file = io.BufferedWriter(raw)
+                yield cast(BinaryIO, file)
+                file.close()
+            except BaseException:
+                with suppress(Exception):  # the error that brought us here tells more
+                    raw.close()
+                raise
+            _rename(draft, location)
 
     def delete(self, path: str) -> None:
         """Delete the file; one that is not there is no error."""
@@ -258,138 +251,57 @@ class LocalStorage:
         except OSError as error:
             raise failed_or_done("delete", location, error) from error
 
-    def _write(self, folder: str, location: str, data: bytes | memoryview, *, durable: bool) -> str:
-        """A temporary file that holds `data`; its path. An error leaves none behind."""
-        fd, temporary = self._open_temporary(folder, location)
-        try:
-            try:
-                write_all(fd, data)
-                if durable:
-                    os.fsync(fd)
-                else:
-                    send_off(fd, len(data))
-            finally:
-                os.close(fd)
-        except BaseException as error:
-            self._remove(temporary)
-            if isinstance(error, OSError):
-                raise failed("write", location, error) from error
-            raise
-        return temporary
+    def sync(self, paths: Iterable[str]) -> list[str]:
+        """fsync the files, their folders, and the folders above that may not last yet; the paths without a file."""
+        wanted = list(paths)
+        for path in wanted:
+            check_path(path)
+        files = [f"{self._root}/{path}" for path in wanted]
+        folders = dict.fromkeys(file[: file.rindex("/")] for file in files)
+        syncs = [partial(self._lasting.sync_file, file) for file in files]
+        syncs += [partial(self._lasting.sync_folder, folder) for folder in folders]
+        found = self._helpers.run_together(syncs)[: len(wanted)]
+        return [path for path, there in zip(wanted, found, strict=True) if not there]
 
-    def _open_temporary(self, folder: str, location: str) -> tuple[int, str]:
-        # The pid tells a forked child's names from its parent's.
-        temporary = f"{folder}/.{self._token}-{os.getpid()}-{next(self._count)}.tmp"
+    def _make_ready(self, draft: Draft, folder: str, location: str, before: Callable[[], None] | None) -> None:
+        """Make a new file's content durable, and the folder's own name, so that it may get its name."""
+
+        def sync_content() -> None:
+            try:
+                os.fsync(draft.fd)
+            except OSError as error:
+                raise failed("write", location, error) from error
+
+        self._helpers.run_together([before, sync_content] if before else [sync_content])
+        try:
+            self._lasting.make_lasting(folder)
+        except OSError as error:
+            raise failed("create", location, error) from error
+
+    def _open_temporary(self, location: str) -> Draft:
+        return self._in_folder(location[: location.rindex("/")], location, self._drafts.open_temporary)
+
+    def _in_folder(self, folder: str, location: str, open_draft: Callable[[str], Draft]) -> Draft:
+        """Open a new file in a folder, which is made if it is not there."""
         try:
             try:
-                return os.open(temporary, _CREATE, 0o666), temporary
+                return open_draft(folder)
             except FileNotFoundError:
-                self._make_folder(folder)
-                return os.open(temporary, _CREATE, 0o666), temporary
+                self._lasting.make_folder(folder)
+                return open_draft(folder)
         except OSError as error:
             raise failed("write", location, error) from error
 
-    def _rename(self, temporary: str, location: str) -> None:
-        try:
-            os.rename(temporary, location)
-        except OSError as error:
-            self._remove(temporary)
-            raise failed_or_done("replace", location, error) from error
 
-    @staticmethod
-    def _remove(temporary: str) -> None:
-        # One that stays behind is hidden and harmless; the call's own outcome is what the caller must learn.
-        with suppress(OSError):
-            os.unlink(temporary)
+def _fill(fd: int, data: bytes | memoryview, location: str) -> None:
+    try:
+        write_all(fd, data)
+    except OSError as error:
+        raise failed("write", location, error) from error
 
-    # --- durability ----------------------------------------------------------------------------------------
 
-    def sync(self, paths: Iterable[str]) -> list[str]:
-        """fsync the files, their folders, and the folders above that may not last yet; the paths without a file."""
-        folders: dict[str, None] = {}
-        missing = []
-        for path in paths:
-            check_path(path)
-            location = f"{self._root}/{path}"
-            if self._fsync_file(location):
-                folders[location[: location.rindex("/")]] = None
-            else:
-                missing.append(path)
-        for folder in folders:
-            try:
-                self._fsync_folder(folder)
-                self._make_lasting(folder)
-            except OSError as error:
-                raise failed("sync", folder, error) from error
-        return missing
-
-    def _fsync_file(self, location: str) -> bool:
-        """Whether there was a file to sync."""
-        try:
-            fd = os.open(location, _READ)
-            try:
-                if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    return False
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            # The kernel reports a lost page once and then calls it clean, so a second try would lie.
-            raise failed("sync", location, error) from error
-        return True
-
-    @staticmethod
-    def _fsync_folder(folder: str) -> None:
-        fd = os.open(folder, _READ | os.O_DIRECTORY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-    def _settle(self, folder: str, location: str) -> None:
-        """Make the name that was found last, if it may be one whose sync failed before in this process.
-
-        Its writer will take that name for its own success.
-        """
-        if folder in self._doubtful:
-            try:
-                self._fsync_folder(folder)
-            except OSError as error:
-                raise outcome_unknown("create", location, error) from error
-            self._doubtful.discard(folder)
-
-    def _make_folder(self, folder: str) -> None:
-        # Marked before it is there: another thread that finds it must not take its name for durable.
-        self._made.add(folder)
-        self._lasting.discard(folder)
-        try:
-            os.mkdir(folder)
-        except FileExistsError:
-            return
-        except FileNotFoundError:
-            self._make_folder(os.path.dirname(folder))
-            with suppress(FileExistsError):
-                os.mkdir(folder)
-
-    def _make_lasting(self, folder: str) -> None:
-        """fsync the names of `folder` and of the folders above it, where that was not done before.
-
-        Another process may have made them, so all of them up to the root count, and above the root those
-        that this process made. Raises OSError.
-        """
-        done = []
-        while folder not in self._lasting:
-            above = os.path.dirname(folder)
-            try:
-                self._fsync_folder(above)
-            except PermissionError:
-                # Somebody else's folder above the root, which we can enter but not open.
-                if len(folder) > len(self._root) or folder in self._made:
-                    raise
-            done.append(folder)
-            if len(folder) <= len(self._root) and above not in self._made:
-                break
-            folder = above
-        self._lasting.update(done)
+def _rename(draft: Draft, location: str) -> None:
+    try:
+        draft.rename(location)
+    except OSError as error:
+        raise failed_or_done("replace", location, error) from error

@@ -2,7 +2,7 @@
 
 import io
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, BinaryIO, NamedTuple
@@ -69,9 +69,11 @@ class MemoryStorage:
         """A `pyarrow.BufferReader`. Raises `ObjectNotFoundError`."""
         return pa.BufferReader(self.get(path))
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Create the object unless one is there; durable at once, and so are earlier deletes in its folder."""
         check_path(path)
+        if before:
+            before()
         with self._lock:
             if path in self._objects:
                 return False

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
@@ -196,9 +196,11 @@ class ObjectStorage:
 
     # --- writing -------------------------------------------------------------------------------------------
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Create the object by a conditional put, which the store decides and obstore may repeat."""
         check_path(path)
+        if before:
+            before()
         self.requests.note(RequestKind.CONDITIONAL_PUT, path, sent=len(data))
         try:
             obstore.put(self._store, path, data, mode="create")

@@ -15,7 +15,7 @@ Contracts that hold for every adapter, and that the contract suite checks:
   `head`, `open`, `sync` and `delete` nothing is there. On a local disk a folder stays when its last object goes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -58,13 +58,15 @@ class Storage(Protocol):
         """The object as a listing tells it, without its bytes. Raises `ObjectNotFoundError`."""
         ...
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
+    def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Create the object unless one is there: True when this call stored it, False when one is there.
 
         Of many callers at once at most one gets True, across processes and machines. Durable when it
         returns, name and content. False leaves the object that is there as it is; it may be this very call's
         own success, when the store or its client repeated it inside. `StorageUnavailableError` leaves open
         whether it was stored; a conflict that shows no object is one of these.
+        `before` is called once, by the caller's thread, before the object can be seen and whatever the answer is; a
+        local disk makes the content durable meanwhile. What it raises is raised, and then nothing was stored.
         """
         ...
 

@@ -179,7 +179,9 @@ def test_a_conflict_with_nothing_to_see_is_put_again() -> None:
         def __getattr__(self, name: str) -> Any:
             return getattr(inner, name)
 
-        def put_if_absent(self, path: str, data: bytes) -> bool:
+        def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
+            if before:
+                before()
             if self.left:
                 self.left -= 1
                 return False

@@ -1,5 +1,7 @@
 """Group commit when the store fails, is slow to answer, or answers nothing."""
 
+from collections.abc import Callable
+
 import pytest
 from support.group_commits import drive, engine, failing, lake_with, records, sent
 from support.logs import Calls, quiet, read
@@ -81,7 +83,9 @@ def test_records_without_sequences_that_may_be_there_are_not_put_under_another_i
     future = group.submit(records("a", timeout_s=10_000))
     on_their_way: list[tuple[str, bytes]] = []
 
-    def unanswered(path: str, data: bytes) -> bool:
+    def unanswered(path: str, data: bytes, before: Callable[[], None] | None) -> bool:
+        if before:
+            before()
         on_their_way.append((path, data))
         raise StorageUnavailableError("no answer")
 

@@ -1,0 +1,117 @@
+"""What of a local disk survives a power loss: files and folders are synced, new folders up to the first that lasts.
+
+link(2), rename(2) and mkdir(2) change a folder: a name survives when its folder was synced after.
+"""
+
+import os
+import stat
+from contextlib import suppress
+from typing import Final
+
+from tidelog.log.storage.local_errors import failed, outcome_unknown
+
+_READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # no wait for a pipe's other end
+
+
+class Lasting:
+    """Makes files and folders below `root`, an absolute path, survive a power loss. For many threads.
+
+    Assumes that nobody removes folders below the root while it runs.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        # Folders whose own name is known to survive a power loss; folders that this process made; folders
+        # that hold a name whose sync failed. Adding to and taking from a set is atomic, so there is no lock.
+        self._lasting: set[str] = {"/"}
+        self._made: set[str] = set()
+        self._doubtful: set[str] = set()
+
+    @staticmethod
+    def sync_file(location: str) -> bool:
+        """Sync a file: False when there is none. Raises `StorageError`."""
+        try:
+            fd = os.open(location, _READ)
+            try:
+                if not stat.S_ISREG(os.fstat(fd).st_mode):
+                    return False
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            # The kernel reports a lost page once and then calls it clean, so a second try would lie.
+            raise failed("sync", location, error) from error
+        return True
+
+    def sync_folder(self, folder: str) -> bool:
+        """Sync the names in a folder, and its own: False when there is none. Raises `StorageError`."""
+        try:
+            _fsync_folder(folder)
+            self.make_lasting(folder)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise failed("sync", folder, error) from error
+        return True
+
+    def sync_new_name(self, folder: str, location: str) -> None:
+        """Sync the name that a file was just given. Raises `StorageUnavailableError`: it is there, and may not last."""
+        try:
+            _fsync_folder(folder)
+        except OSError as error:
+            self._doubtful.add(folder)
+            raise outcome_unknown("create", location, error) from error
+
+    def sync_found_name(self, folder: str, location: str) -> None:
+        """Sync a name that was found taken, if it may be one whose sync failed before in this process.
+
+        Its writer will take that name for its own success. Raises as `sync_new_name`.
+        """
+        if folder in self._doubtful:
+            self.sync_new_name(folder, location)
+            self._doubtful.discard(folder)
+
+    def make_folder(self, folder: str) -> None:
+        """Make a folder and those above it. Raises OSError."""
+        # Marked before it is there: another thread that finds it must not take its name for durable.
+        self._made.add(folder)
+        self._lasting.discard(folder)
+        try:
+            os.mkdir(folder)
+        except FileExistsError:
+            return
+        except FileNotFoundError:
+            self.make_folder(os.path.dirname(folder))
+            with suppress(FileExistsError):
+                os.mkdir(folder)
+
+    def make_lasting(self, folder: str) -> None:
+        """fsync the names of `folder` and of the folders above it, where that was not done before.
+
+        Another process may have made them, so all of them up to the root count, and above the root those
+        that this process made. Raises OSError.
+        """
+        done = []
+        while folder not in self._lasting:
+            above = os.path.dirname(folder)
+            try:
+                _fsync_folder(above)
+            except PermissionError:
+                # Somebody else's folder above the root, which we can enter but not open.
+                if len(folder) > len(self._root) or folder in self._made:
+                    raise
+            done.append(folder)
+            if len(folder) <= len(self._root) and above not in self._made:
+                break
+            folder = above
+        self._lasting.update(done)
+
+
+def _fsync_folder(folder: str) -> None:
+    fd = os.open(folder, _READ | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
