@@ -11,9 +11,10 @@ from collections.abc import Callable
 from tidelog.log.base.errors import ContendedLogError, ProducerFencedError, StaleBatchError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.sinks.staged_files import Segments, delete
-from tidelog.transactions.manager import Phase, TransactionManager
+from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import NoGroups
-from tidelog.transactions.roll_forward import finish
+from tidelog.transactions.roll_forward import complete
 from tidelog.transactions.transaction_log import TransactionLog
 
 # How often a batch begins anew when another process with the id comes in between. Each time that one has decided, or
@@ -124,7 +125,7 @@ def finish_left(lake: Lake, transactional_id: str) -> None:
     log = TransactionLog(lake)
     one = log.get(transactional_id)
     if one is not None:
-        finish(lake, log, NoGroups(), one)
+        complete(lake, log, NoGroups(), one)
 
 
 def _commit(

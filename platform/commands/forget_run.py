@@ -43,7 +43,7 @@ def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[La
                 dry_run=asked.dry_run,
                 wait=asked.wait,
                 needed=transactions.needed_files,
-                settle=transactions.settle,
+                settle=transactions.complete_for,
             )
             for topic in asked.topics
         ]

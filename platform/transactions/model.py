@@ -10,7 +10,6 @@ from tidelog.log.segments.writer import Staged
 # Kafka's epochs are SHORTs: a producer id lasts for so many of ours.
 EPOCHS_OF_AN_ID: Final = 2**15
 MAX_EPOCH: Final = 2**31 - 1
-MAX_NUMBER: Final = 2**32 - 1
 
 
 class State(StrEnum):
@@ -119,5 +118,5 @@ def marker(transactional_id: str) -> str:
 
 
 def marker_version(epoch: int, number: int) -> int:
-    """What it notes there: epoch · 2^32 + number, which rises from one intent of the id to the next."""
-    return epoch * 2**32 + number
+    """The marker's version, which rises from one intent of the id to the next."""
+    return layout.pack_epoch(epoch, number)

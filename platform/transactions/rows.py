@@ -1,4 +1,4 @@
-"""Transactions as rows: the columns of `__transaction_state`, and what its rows come to (docs/format.md)."""
+"""Transactions as rows: the columns of `__transaction_state`, and the fold of its rows (docs/format.md)."""
 
 from collections import ChainMap
 from collections.abc import Hashable, Iterator, Mapping, MutableMapping, Sequence
@@ -14,7 +14,7 @@ from tidelog.transactions.model import Intent, Part, Transactional, Verdict
 
 TRANSACTION = "transaction"
 FLOOR = "floor"
-FORGOTTEN = "forgotten"
+EXPIRED = "forgotten"
 
 
 def _list_of(**columns: pa.DataType) -> pa.DataType:
@@ -59,32 +59,32 @@ SCHEMA = RowSchema(
 
 
 class Floor(NamedTuple):
-    """The purge floor of one life of a topic: no new intent names a segment of a lower version."""
+    """The purge floor of a topic id: no new intent names a segment of a lower version."""
 
     topic: str
     version: int
 
 
-class Forgotten(NamedTuple):
-    """No transactional id that was forgotten had a higher epoch, or a later intent."""
+class Expired(NamedTuple):
+    """No transactional id that has expired had a higher epoch, or a later intent."""
 
     epoch: int = -1
     sequence: int = 0
 
 
 class TransactionsFold:
-    """What the newest row of each transactional id, and of each topic's purge floor, says."""
+    """The newest row of each transactional id, and of each topic's purge floor."""
 
     def __init__(
         self,
         ids: MutableMapping[str, Transactional | None] | None = None,
         floors: Mapping[str, Floor] | None = None,
-        forgotten: Forgotten | None = None,
+        expired: Expired | None = None,
         sequence: int = 0,
     ) -> None:
         self._ids: MutableMapping[str, Transactional | None] = {} if ids is None else ids
         self.floors: dict[str, Floor] = dict(floors or {})
-        self.forgotten = forgotten or Forgotten()
+        self.expired = expired or Expired()
         # Of the newest intent of all.
         self.sequence = sequence
 
@@ -99,17 +99,17 @@ class TransactionsFold:
             if found is not None:
                 yield found
 
-    def undone(self) -> Iterator[Transactional]:
-        """Those with an intent that is not known to be everywhere yet."""
+    def incomplete(self) -> Iterator[Transactional]:
+        """Those with an intent that is not marked complete."""
         return (one for one in self.all() if one.intent is not None)
 
     def take(self, rows: Sequence[Row]) -> None:
-        """Go on by rows, in log order."""
+        """Apply rows, in log order."""
         for row in rows:
             if row["kind"] == FLOOR:
                 self._take_floor(row)
-            elif row["kind"] == FORGOTTEN:
-                self.forgotten = Forgotten(row["epoch"], row["sequence"])
+            elif row["kind"] == EXPIRED:
+                self.expired = Expired(row["epoch"], row["sequence"])
                 self.sequence = max(self.sequence, row["sequence"])
             elif not row.get("deleted"):
                 found = _transactional(row)
@@ -127,11 +127,11 @@ class TransactionsFold:
             self.floors[row["id"]] = Floor(row["topic"], row["version"])
 
     def fork(self) -> Self:
-        """One that goes its own way from here."""
-        return type(self)(ChainMap({}, self._ids), self.floors, self.forgotten, self.sequence)
+        """A copy that changes by itself."""
+        return type(self)(ChainMap({}, self._ids), self.floors, self.expired, self.sequence)
 
     def __len__(self) -> int:
-        return len(self._ids) + len(self.floors) + (self.forgotten != Forgotten())
+        return len(self._ids) + len(self.floors) + (self.expired != Expired())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TransactionsFold) and self._all() == other._all()
@@ -139,11 +139,11 @@ class TransactionsFold:
     __hash__ = None  # type: ignore[assignment] # it changes
 
     def _all(self) -> tuple[Any, ...]:
-        return list(self.all()), self.floors, self.forgotten, self.sequence
+        return list(self.all()), self.floors, self.expired, self.sequence
 
 
 def key(row: Row) -> Hashable:
-    """What a row is about: a transactional id, a topic's purge floor, what was forgotten."""
+    """A row's key: a transactional id, a topic's purge floor, or what expired ids left."""
     return (row["kind"], row.get("id"))
 
 
@@ -183,13 +183,13 @@ def transactional_row(event: str, one: Transactional) -> Row:
 
 
 def gone_row(transactional_id: str) -> Row:
-    """The row that forgets a transactional id."""
+    """The row that removes a transactional id."""
     return {"kind": TRANSACTION, "id": transactional_id, "deleted": True}
 
 
-def forgotten_row(forgotten: Forgotten) -> Row:
-    """The row that keeps what forgotten ids leave behind."""
-    return {"kind": FORGOTTEN, "epoch": forgotten.epoch, "sequence": forgotten.sequence}
+def expired_row(expired: Expired) -> Row:
+    """The row that keeps what expired ids leave behind."""
+    return {"kind": EXPIRED, "epoch": expired.epoch, "sequence": expired.sequence}
 
 
 def floor_row(topic_id: str, floor: Floor | None) -> Row:
@@ -231,8 +231,12 @@ def _transactional(row: Row) -> Transactional:
     )
 
 
+# A row has all of them or none.
+_INTENT = ("intent_epoch", "intent_number", "parts", "groups")
+
+
 def _intent(row: Row) -> Intent | None:
-    if "intent_epoch" not in row:
+    if row.keys().isdisjoint(_INTENT):
         return None
     return Intent(
         row["intent_epoch"],

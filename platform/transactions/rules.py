@@ -1,6 +1,6 @@
 """The rules of transactions: pure decisions over what their log says. The log's order alone decides.
 
-Where a Kafka coordinator decides alone, here everybody may: of a commit and an abort that race, the log has one.
+Where a Kafka coordinator decides alone, here any process may: of a commit and an abort that race, the log has one.
 Source: `TransactionCoordinator`, `TransactionMetadata` (kafka 4.0).
 """
 
@@ -30,20 +30,20 @@ from tidelog.transactions.model import (
     marker_version,
 )
 from tidelog.transactions.rows import (
+    Expired,
     Floor,
-    Forgotten,
     TransactionsFold,
+    expired_row,
     floor_row,
-    forgotten_row,
     gone_row,
     transactional_row,
 )
 
-INIT, INTENT, ABORT, DONE = "init", "intent", "abort", "done"
+INIT, INTENT, ABORT, COMPLETE = "init", "intent", "abort", "done"
 
 
 def verdict(fold: TransactionsFold, key: TransactionKey) -> Verdict:
-    """What became of a transaction, as far as the log still says it."""
+    """What the log says of a transaction."""
     one = fold.get(key.transactional_id)
     if one is None:
         return Verdict.SETTLED
@@ -65,7 +65,7 @@ def decide_init(
     has run out of epochs. The response is the id as it is from now on.
     """
     one = fold.get(transactional_id)
-    epoch = (fold.forgotten.epoch if one is None else one.epoch) + 1
+    epoch = (fold.expired.epoch if one is None else one.epoch) + 1
     if epoch > MAX_EPOCH:
         raise InvalidTransactionStateError(
             f"Transactional id {transactional_id!r} has used up its epochs ({MAX_EPOCH}). Take another id."
@@ -92,16 +92,16 @@ def decide_intent(
     groups: Sequence[str],
     now_ms: int,
     batch: int | None = None,
-    rolled: TransactionKey | None = None,
+    completed: TransactionKey | None = None,
 ) -> RowOutcome[Intent | None]:
-    """Commit a transaction: from now on it will be everywhere. The response is what is to be rolled forward.
+    """Commit a transaction: from now on it is to be rolled forward. The response is its intent.
 
     A repeat changes nothing, and has None for a response when there is nothing left to roll forward. `batch`: the
-    caller's own number, which rises; the one that it committed last is a repeat too, in whatever epoch. `rolled`: a
-    transaction before, of which the caller knows that it is everywhere.
+    caller's own number, which rises; the one that it committed last is a repeat too, in whatever epoch. `completed`: an
+    earlier transaction that the caller knows to be complete.
     Raises `ProducerFencedError`, `TransactionAbortedError`, `UnknownTransactionalIdError`; `StaleBatchError` for a
-    lower batch; `InvalidTransactionStateError` out of turn; `ConcurrentTransactionsError` while the one before is not
-    done; `SegmentTooOldError` for a segment below its topic's purge floor.
+    lower batch; `InvalidTransactionStateError` out of turn; `ConcurrentTransactionsError` while the one before is
+    incomplete; `SegmentTooOldError` for a segment below its topic's purge floor.
     """
     one = require_epoch(fold, key)
     if key.number == one.number:
@@ -111,7 +111,7 @@ def decide_intent(
     if batch is not None and batch <= one.batch:
         return _batch_again(one, batch)
     _require_next(one, key)
-    if one.intent is not None and (rolled is None or not _is(one.intent, rolled)):
+    if one.intent is not None and (completed is None or not _is(one.intent, completed)):
         raise ConcurrentTransactionsError(
             f"Transactional id {key.transactional_id!r}: transaction {one.intent.number} of epoch {one.intent.epoch} is"
             " committed, but not in all its topics yet. Roll it forward first."
@@ -132,7 +132,7 @@ def decide_intent(
 
 
 def decide_abort(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[Verdict]:
-    """Abort a transaction unless it is decided. Anybody may; the response is what became of it."""
+    """Abort a transaction unless it is decided. Any process may; the response is the verdict on it."""
     found = verdict(fold, key)
     one = fold.get(key.transactional_id)
     if found is not Verdict.OPEN or one is None or one.epoch != key.epoch:
@@ -147,7 +147,7 @@ def decide_abort_open(
     """Abort what a transactional id has open, whatever it is (an operator's): its commit is refused from then on.
 
     `producer_id`: only when it still is the id's. Raises `TransactionalIdNotFoundError`,
-    `InvalidTransactionStateError` while a committed transaction is not everywhere yet.
+    `InvalidTransactionStateError` while a committed transaction is incomplete.
     """
     one = fold.get(transactional_id)
     if one is None or producer_id not in (None, one.producer_id):
@@ -166,79 +166,81 @@ def decide_abort_open(
     return RowOutcome(decide_abort(fold, key, now_ms).rows, key)
 
 
-def decide_done(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[None]:
-    """Note that an intent is everywhere. A repeat changes nothing."""
+def decide_complete(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[None]:
+    """Mark an intent complete. A repeat changes nothing."""
     one = fold.get(key.transactional_id)
     if one is None or one.intent is None or not _is(one.intent, key):
         return RowOutcome((), None)
-    return RowOutcome([transactional_row(DONE, replace(one, intent=None, updated_ms=now_ms))], None)
+    return RowOutcome([transactional_row(COMPLETE, replace(one, intent=None, updated_ms=now_ms))], None)
 
 
 # --- what else the log keeps -------------------------------------------------------------------------------
 
 
 def decide_floor(fold: TransactionsFold, topic: str, topic_id: str, version: int) -> RowOutcome[list[str]]:
-    """Refuse, from now on, intents that name segments of this life of a topic below `version` (purging, step 1).
+    """Refuse, from now on, intents that name segments of this topic id below `version` (purging, step 1).
 
-    The response is the transactional ids whose undone intents name the topic: they are to be rolled forward (step 2).
+    The response is the transactional ids whose incomplete intents name it: they are to be rolled forward (step 2).
     """
     old = fold.floors.get(topic_id)
     rows = [] if old is not None and old.version >= version else [floor_row(topic_id, Floor(topic, version))]
     naming = [
         one.transactional_id
-        for one in fold.undone()
+        for one in fold.incomplete()
         if one.intent is not None and any(part.topic_id == topic_id for part in one.intent.parts)
     ]
     return RowOutcome(rows, naming)
 
 
 def decide_drop_floors(fold: TransactionsFold, topic_ids: Sequence[str]) -> RowOutcome[None]:
-    """Forget the purge floors of lives of topics that are over: intents that name them come to nothing."""
+    """Drop the purge floors of topic ids that are gone: intents that name them append nothing."""
     return RowOutcome([floor_row(topic_id, None) for topic_id in topic_ids if topic_id in fold.floors], None)
 
 
 def decide_expire(fold: TransactionsFold, since_ms: int) -> RowOutcome[list[str]]:
-    """Forget transactional ids that did nothing since `since_ms` (ms since the epoch); the response is their names.
+    """Expire transactional ids that did nothing since `since_ms` (ms since the epoch); the response is their names.
 
-    Those with an undone intent stay, and those whose batches are numbered: a batch may come again however late. The
-    epochs of an id go on where it was forgotten, so that what it left in topics and groups is never taken for new.
+    Those with an incomplete intent stay, and those whose batches are numbered: a batch may come again however late. The
+    epochs of an expired id go on if it returns, so that what it left in topics and groups is never taken for new.
     """
     gone = [one for one in fold.all() if one.updated_ms < since_ms and one.intent is None and one.batch < 0]
     if not gone:
         return RowOutcome((), [])
-    epoch = max(fold.forgotten.epoch, *(one.epoch for one in gone))
-    sequence = max(fold.forgotten.sequence, *(one.sequence for one in gone))
-    rows = [forgotten_row(Forgotten(epoch, sequence)), *(gone_row(one.transactional_id) for one in gone)]
+    epoch = max(fold.expired.epoch, *(one.epoch for one in gone))
+    sequence = max(fold.expired.sequence, *(one.sequence for one in gone))
+    rows = [expired_row(Expired(epoch, sequence)), *(gone_row(one.transactional_id) for one in gone)]
     return RowOutcome(rows, [one.transactional_id for one in gone])
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What is everywhere: every intent up to `sequence`, and of each id those up to its marker's version."""
+class Completed:
+    """Which intents are complete: all up to `sequence`, and of each id those up to its marker's version."""
 
     sequence: int
     versions: Mapping[str, int]
-    of_forgotten: int
+    of_expired: int
 
     def up_to(self, transactional_id: str) -> int:
-        """The version of the id's marker up to which its intents are everywhere."""
-        return self.versions.get(transactional_id, self.of_forgotten)
+        """The version of the id's marker up to which its intents are complete."""
+        return self.versions.get(transactional_id, self.of_expired)
 
 
-def done(fold: TransactionsFold) -> Done:
-    """What is everywhere by now."""
-    undone = [one.intent.sequence for one in fold.undone() if one.intent is not None]
+def completed(fold: TransactionsFold) -> Completed:
+    """Which intents are complete by now."""
+    incomplete = [one.intent.sequence for one in fold.incomplete() if one.intent is not None]
     versions = {
         one.transactional_id: marker_version(one.epoch, one.number)
         if one.intent is None
         else marker_version(one.intent.epoch, one.intent.number) - 1
         for one in fold.all()
     }
-    return Done(min(undone, default=fold.sequence + 1) - 1, versions, marker_version(fold.forgotten.epoch + 1, 0) - 1)
+    return Completed(
+        min(incomplete, default=fold.sequence + 1) - 1, versions, marker_version(fold.expired.epoch + 1, 0) - 1
+    )
 
 
 def is_ongoing(one: Transactional, pending: TransactionKey) -> bool:
-    """Whether offsets that wait for a transaction show that this id has one open."""
+    """Whether pending offsets of a transaction show that this id has one open."""
     return one.state is not State.PREPARE_COMMIT and (pending.epoch, pending.number) == (one.epoch, one.number + 1)
 
 
@@ -250,9 +252,7 @@ def _is(intent: Intent, key: TransactionKey) -> bool:
 
 
 def require_epoch(fold: TransactionsFold, key: TransactionKey) -> Transactional:
-    """The id of a transaction. Who is fenced, or unknown, is refused: `ProducerFencedError`,
-    `UnknownTransactionalIdError`.
-    """
+    """The id of a transaction. Raises `ProducerFencedError`, `UnknownTransactionalIdError`."""
     one = fold.get(key.transactional_id)
     if one is None:
         raise UnknownTransactionalIdError(

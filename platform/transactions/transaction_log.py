@@ -38,27 +38,27 @@ class TransactionLog:
         """Every transactional id, sorted."""
         return self._log.look(lambda fold: list(fold.all()))
 
-    def undone(self, topic_id: str | None = None) -> list[Transactional]:
-        """Those with an intent that is not known to be everywhere yet, or only those whose intent names a topic."""
-        return self._log.look(lambda fold: [one for one in fold.undone() if topic_id is None or _names(one, topic_id)])
+    def incomplete(self, topic_id: str | None = None) -> list[Transactional]:
+        """Those with an incomplete intent, or only those whose incomplete intent names a topic."""
+        return self._log.look(
+            lambda fold: [one for one in fold.incomplete() if topic_id is None or _names(one, topic_id)]
+        )
 
     def verdict(self, key: TransactionKey) -> Verdict:
-        """What became of a transaction."""
+        """The log's verdict on a transaction."""
         return self.verdicts([key])[key]
 
     def verdicts(self, keys: Collection[TransactionKey]) -> dict[TransactionKey, Verdict]:
-        """What became of transactions, at one time."""
+        """The log's verdicts on transactions, at one time."""
         return self._log.look(lambda fold: {key: rules.verdict(fold, key) for key in keys})
 
     def check_epoch(self, key: TransactionKey) -> Transactional:
-        """The id of a transaction. Who is fenced, or unknown, is refused: `ProducerFencedError`,
-        `UnknownTransactionalIdError`.
-        """
+        """The id of a transaction. Raises `ProducerFencedError`, `UnknownTransactionalIdError`."""
         return self._log.look(lambda fold: rules.require_epoch(fold, key))
 
-    def done_so_far(self) -> rules.Done:
-        """What is everywhere by now."""
-        return self._log.look(rules.done)
+    def completed(self) -> rules.Completed:
+        """Which intents are complete by now."""
+        return self._log.look(rules.completed)
 
     def tables(self) -> list[RowLog[TransactionsFold]]:
         """The table itself; none before the first write."""
@@ -84,44 +84,46 @@ class TransactionLog:
         parts: Sequence[Part],
         groups: Sequence[str],
         batch: int | None = None,
-        rolled: TransactionKey | None = None,
+        completed: TransactionKey | None = None,
     ) -> Intent | None:
-        """Commit a transaction; what is left to be rolled forward of it. Raises as `rules.decide_intent`."""
-        return self._decide(lambda fold, now_ms: rules.decide_intent(fold, key, parts, groups, now_ms, batch, rolled))
+        """Commit a transaction; its intent, None when it is complete. Raises as `rules.decide_intent`."""
+        return self._decide(
+            lambda fold, now_ms: rules.decide_intent(fold, key, parts, groups, now_ms, batch, completed)
+        )
 
     def abort(self, key: TransactionKey) -> Verdict:
-        """Abort a transaction unless it is decided; what became of it."""
+        """Abort a transaction unless it is decided; the verdict on it."""
         return self._decide(lambda fold, now_ms: rules.decide_abort(fold, key, now_ms))
 
     def abort_open(self, transactional_id: str, producer_id: int | None = None) -> TransactionKey:
         """Abort what an id has open, whatever it is. Raises as `rules.decide_abort_open`."""
         return self._decide(lambda fold, now_ms: rules.decide_abort_open(fold, transactional_id, now_ms, producer_id))
 
-    def done(self, key: TransactionKey) -> None:
-        """Note that an intent is everywhere. A repeat changes nothing."""
-        self._decide(lambda fold, now_ms: rules.decide_done(fold, key, now_ms))
+    def mark_complete(self, key: TransactionKey) -> None:
+        """Write the completion marker of an intent: Kafka's CompleteCommit. A repeat changes nothing."""
+        self._decide(lambda fold, now_ms: rules.decide_complete(fold, key, now_ms))
 
     # --- upkeep --------------------------------------------------------------------------------------------
 
     def publish_floor(self, topic: str, topic_id: str, version: int) -> list[str]:
-        """Refuse intents of older segments from now on; the ids whose undone intents name the topic."""
+        """Refuse intents of older segments from now on; the ids whose incomplete intents name the topic."""
         return self._decide(lambda fold, _: rules.decide_floor(fold, topic, topic_id, version))
 
     def drop_floors(self) -> None:
-        """Forget the purge floors of topics that are gone; of one that can't be opened that can't be told."""
+        """Drop the purge floors of topics that are gone; those of a topic that can't be opened stay."""
         floors = self._log.look(lambda fold: dict(fold.floors))
-        gone = [topic_id for topic_id, floor in floors.items() if self._life_of(floor.topic) not in (topic_id, None)]
+        gone = [topic_id for topic_id, floor in floors.items() if self._id_of(floor.topic) not in (topic_id, None)]
         if gone:
             self._decide(lambda fold, _: rules.decide_drop_floors(fold, gone))
 
     def expire(self) -> list[str]:
-        """Forget ids that did nothing for the lake's `transactional.id.expiration.ms`; their names."""
+        """Expire ids that did nothing for the lake's `transactional.id.expiration.ms`; their names."""
         since_ms = self._lake.clock.now_ms() - self._lake.config().transactional_id_expiration_ms
         if not self._log.look(lambda fold: rules.decide_expire(fold, since_ms).rows):
             return []
         return self._decide(lambda fold, _: rules.decide_expire(fold, since_ms))
 
-    def _life_of(self, topic: str) -> str | None:
+    def _id_of(self, topic: str) -> str | None:
         """The topic's id, "" when there is none of that name, None when it can't be opened."""
         try:
             state = self._lake.peek(topic)

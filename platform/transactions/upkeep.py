@@ -1,4 +1,4 @@
-"""What maintenance does for transactions: finishes what dead producers left, forgets, tells a purge what to leave."""
+"""What maintenance does for transactions: completes those of dead producers, expires ids, names files in use."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rules import names
 from tidelog.transactions.ports import GroupOffsets
-from tidelog.transactions.roll_forward import decide_retire, finish
+from tidelog.transactions.roll_forward import complete, decide_retire
 from tidelog.transactions.rows import TransactionsFold
 from tidelog.transactions.transaction_log import TransactionLog
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionsUpkeep:
-    """What a run did: ids whose committed transaction was finished, ids forgotten, markers that expire from now on."""
+class UpkeepReport:
+    """What a run did: ids whose transaction was completed, ids that expired, markers that expire from now on."""
 
-    finished: tuple[str, ...] = ()
-    forgotten: tuple[str, ...] = ()
+    completed: tuple[str, ...] = ()
+    expired: tuple[str, ...] = ()
     retired: int = 0
 
 
@@ -30,52 +30,52 @@ class TransactionUpkeep:
         self._groups = groups
         self._log = TransactionLog(lake)
 
-    def run(self) -> TransactionsUpkeep:
-        """Finish, forget, retire.
+    def run(self) -> UpkeepReport:
+        """Complete transactions, expire ids, retire markers.
 
-        A topic that can't be opened holds up the transactions that are to come into it and nothing else: the first such
-        error is raised when all the rest is done. Raises `StorageError`, `OutcomeUnknownError`, and for such a topic
+        A topic that can't be opened holds up its own transactions and nothing else: the first such error is raised when
+        all the rest is done. Raises `StorageError`, `OutcomeUnknownError`, and for such a topic
         `CorruptLogError`, `UnsupportedFormatError`, `InvalidConfigError`.
         """
-        finished: list[str] = []
+        done: list[str] = []
         held_up: list[TidelogError] = []
-        for one in self._log.undone():
+        for one in self._log.incomplete():
             try:
-                if finish(self._lake, self._log, self._groups, one):
-                    finished.append(one.transactional_id)
+                if complete(self._lake, self._log, self._groups, one):
+                    done.append(one.transactional_id)
             except (CorruptLogError, UnsupportedFormatError, InvalidConfigError) as e:
                 held_up.append(e)
-        forgotten = self._log.expire()
+        expired = self._log.expire()
         self._log.drop_floors()
         retired = self._retire_markers()
         for error in held_up:
             raise error
-        return TransactionsUpkeep(tuple(finished), tuple(forgotten), retired)
+        return UpkeepReport(tuple(done), tuple(expired), retired)
 
     def tables(self) -> list[RowLog[TransactionsFold]]:
         """The table that holds the transactions; none before the first."""
         return self._log.tables()
 
     def _retire_markers(self) -> int:
-        done, now_ms = self._log.done_so_far(), self._lake.clock.now_ms()
+        completed, now_ms = self._log.completed(), self._lake.clock.now_ms()
         retired = 0
         for topic in self._lake.topics():
             try:
-                retired += self._lake.commit(topic, lambda state: decide_retire(state, done, now_ms)).response
+                retired += self._lake.commit(topic, lambda state: decide_retire(state, completed, now_ms)).response
             except TidelogError as e:
                 if e.retriable:
                     raise
                 # Its markers wait until it can be opened.
         return retired
 
-    def settle(self, topic: str) -> None:
-        """Bring into a topic all that transactions have decided for it so far, and into the others that they name.
+    def complete_for(self, topic: str) -> None:
+        """Complete every transaction that names a topic.
 
         Raises as `run`.
         """
         state = self._lake.peek(topic)
-        for one in self._log.undone(state.topic_id) if state is not None else ():
-            finish(self._lake, self._log, self._groups, one)
+        for one in self._log.incomplete(state.topic_id) if state is not None else ():
+            complete(self._lake, self._log, self._groups, one)
 
     def needed_files(self, topic: str, floor: int) -> Collection[str]:
         """What a purge must leave of files that no entry of the topic names: paths below the topic's folder.
@@ -87,12 +87,12 @@ class TransactionUpkeep:
         if state is None:
             return ()
         naming = set(self._log.publish_floor(topic, state.topic_id, floor))
-        for one in self._log.undone(state.topic_id):
+        for one in self._log.incomplete(state.topic_id):
             if one.transactional_id in naming:
-                finish(self._lake, self._log, self._groups, one)
+                complete(self._lake, self._log, self._groups, one)
         return {
             segment.path
-            for one in self._log.undone(state.topic_id)
+            for one in self._log.incomplete(state.topic_id)
             if one.intent is not None
             for part in one.intent.parts
             if part.topic_id == state.topic_id

@@ -89,7 +89,7 @@ def test_two_processes_with_one_id_fence_each_other_and_nothing_is_lost_or_doubl
             own = [int(text[1:]) for text in a if text[0] == who]
             assert own == sorted(own)
             assert max(own) <= tried
-        assert TransactionLog(lake).undone() == []
+        assert TransactionLog(lake).incomplete() == []
         assert GroupLog(lake).stable_offsets("g")["in", 0].offset in range(1, EACH + 3)
     assert check_lake(open_storage(uri), deep=True).green
 
@@ -127,7 +127,7 @@ def test_a_process_that_is_killed_in_a_commit_leaves_it_whole_or_not_at_all(mome
         process.join(120)
         assert process.exitcode == -signal.SIGKILL
     with Lake(uri) as lake:
-        undone = len(TransactionLog(lake).undone())
+        undone = len(TransactionLog(lake).incomplete())
         if moment in ("a/", "b/"):
             assert (undone, len(read(lake, "b")) < len(read(lake, "a")) + (moment == "a/")) == (1, True)
         producer(lake).init()
@@ -135,5 +135,5 @@ def test_a_process_that_is_killed_in_a_commit_leaves_it_whole_or_not_at_all(mome
         a, b = read(lake, "a"), read(lake, "b")
         assert a == b == [str(i) for i in range(done)]
         assert done >= 1
-        assert TransactionLog(lake).undone() == []
+        assert TransactionLog(lake).incomplete() == []
     assert check_lake(open_storage(uri), deep=True).green

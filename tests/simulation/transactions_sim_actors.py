@@ -25,7 +25,8 @@ from tidelog.log.base.errors import (
     UnstableOffsetError,
 )
 from tidelog.retention.maintenance import maintain
-from tidelog.transactions.manager import Phase, TransactionManager
+from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 from tidelog.transactions.transaction_log import TransactionLog
 from tidelog.transactions.upkeep import TransactionUpkeep

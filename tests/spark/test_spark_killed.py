@@ -99,7 +99,7 @@ def test_a_batch_over_topics_killed_after_its_intent_counts_as_it_was_decided(
         assert not has_ended(), script.with_suffix(".log").read_text()
         os.kill(int(told.read_text()), signal.SIGKILL)
     assert (in_topic(lake, "a"), in_topic(lake, "b")) == (values[:10:2], [])
-    assert [one.batch for one in TransactionLog(lake).undone()] == [0]
+    assert [one.batch for one in TransactionLog(lake).incomplete()] == [0]
 
     rows = stream(spark, lake, subscribe="in", startingOffsets="earliest").selectExpr("'c' topic", "value")
     run(rows, lake, None, checkpoint)

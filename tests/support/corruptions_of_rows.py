@@ -81,7 +81,7 @@ corruption(Kind.INTENT_UNDONE, "transactional id 'x'", deep=True)(undone)
 @corruption(Kind.INTENT_FILE_MISSING, "transactional id 'x'", deep=True)
 def a_file_of_an_intent_is_gone() -> CorruptibleLake:
     corruptible = undone()
-    intent = TransactionLog(corruptible.lake).undone()[0].intent
+    intent = TransactionLog(corruptible.lake).incomplete()[0].intent
     assert intent is not None
     corruptible.storage.delete(f"orders/{intent.parts[0].segments[0].path}")
     return corruptible

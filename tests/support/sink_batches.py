@@ -45,7 +45,7 @@ class World:
         TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake))).run()
 
     def undone(self) -> int:
-        return len(TransactionLog(self.process()).undone())
+        return len(TransactionLog(self.process()).incomplete())
 
 
 def staged(lake: Lake, planned_ms: int = 0, **rows: str) -> StagedTopics:

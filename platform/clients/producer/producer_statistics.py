@@ -6,7 +6,7 @@ from typing import Any, Final
 from tidelog.clients.producer.committer import Shared, TopicCommitter
 from tidelog.clients.stats.documents import Statistics, Ticker
 from tidelog.clients.stats.traffic import TopicFigures, Traffic
-from tidelog.transactions.manager import Phase
+from tidelog.transactions.lifecycle import Phase
 
 # The partition of records that have none yet, as librdkafka numbers it.
 _UNASSIGNED: Final = -1

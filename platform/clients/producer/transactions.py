@@ -26,7 +26,8 @@ from tidelog.log.base.errors import (
     UnknownTransactionalIdError,
 )
 from tidelog.log.lake import Lake
-from tidelog.transactions.manager import Phase, TransactionManager
+from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 
 R = TypeVar("R")
@@ -73,7 +74,7 @@ class ProducerTransactions:
 
     def failed(self, error: KafkaError) -> None:
         """A record of the transaction was not taken."""
-        self._manager.miss(KafkaException(error))
+        self._manager.mark_incomplete(KafkaException(error))
 
     def send_offsets(self, positions: Iterable[TopicPartition], group: ConsumerGroupMetadata) -> None:
         """Commit a group's offsets with the transaction; those below 0 are passed over, as in librdkafka.

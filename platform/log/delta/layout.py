@@ -36,6 +36,24 @@ PURGE_TXN = "tidelog/purge"
 
 END_TAG = "tidelog.end"
 
+_NUMBERS_OF_AN_EPOCH = 2**32
+
+
+def pack_epoch(epoch: int, number: int) -> int:
+    """The version of a transaction id that counts in epochs: epoch · 2^32 + number.
+
+    It rises from one number to the next, and from an epoch's last to the first of the next.
+
+    >>> pack_epoch(2, 7), unpack_epoch(pack_epoch(2, 7))
+    (8589934599, (2, 7))
+    """
+    return epoch * _NUMBERS_OF_AN_EPOCH + number
+
+
+def unpack_epoch(version: int) -> tuple[int, int]:
+    """The (epoch, number) of such a version."""
+    return divmod(version, _NUMBERS_OF_AN_EPOCH)
+
 
 def number(text: str) -> int | None:
     """A whole number as tidelog writes it into names; None for any other text.

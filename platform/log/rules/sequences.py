@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidelog.log.base.errors import InvalidProducerEpochError, InvalidRecordError, OutOfOrderSequenceError
+from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Txn
 from tidelog.log.state.producer_memory import MAX_PRODUCER_ID, app_id, parse_app_id
 from tidelog.log.state.topic_state import TopicState
 
 MAX_SEQUENCE: Final = 2**31 - 1
 MAX_EPOCH: Final = 2**15 - 1
-
-_EPOCH: Final = 2**32
 
 
 def step(sequence: int, count: int) -> int:
@@ -42,7 +41,7 @@ def known_producers(state: TopicState) -> list[KnownProducer]:
     for txn in state.producer_txns():
         producer = parse_app_id(txn.app_id)
         if producer is not None and txn.version >= 0:
-            epoch, last = divmod(txn.version, _EPOCH)
+            epoch, last = layout.unpack_epoch(txn.version)
             found.append(KnownProducer(producer[1], producer[0], epoch, last, txn.last_updated_ms))
     return sorted(found, key=lambda one: (one.partition, one.producer_id))
 
@@ -94,7 +93,7 @@ class Sequences:
         """
         updated_ms = max(now_ms, self.state.updated_ms)
         return [
-            Txn(app_id(*producer), epoch * _EPOCH + last, updated_ms)
+            Txn(app_id(*producer), layout.pack_epoch(epoch, last), updated_ms)
             for producer, (epoch, last) in sorted(self._landed.items())
         ]
 
@@ -103,7 +102,7 @@ class Sequences:
         if (producer_id, partition) in self._landed:
             return self._landed[producer_id, partition]
         found = self.state.producer(producer_id, partition)
-        return None if found is None else divmod(found, _EPOCH)
+        return None if found is None else layout.unpack_epoch(found)
 
     def _is_repeat(self, partition: int, batch: ProducerBatch, first: int, count: int) -> bool:
         seen = self._seen(batch.producer_id, partition)

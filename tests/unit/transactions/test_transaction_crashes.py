@@ -19,7 +19,8 @@ from tidelog.log.base.errors import (
     TidelogError,
     TransactionAbortedError,
 )
-from tidelog.transactions.manager import Phase, TransactionManager
+from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -55,7 +56,7 @@ def run_to_crash(moment: int) -> bool:
         copy(producer, str(text), text)
     assert judge(shared, ["1", "2", "3"]) == 3
     producer.close()
-    assert (successor.log.undone(), successor.pending()) == ([], 0)
+    assert (successor.log.incomplete(), successor.pending()) == ([], 0)
     if moment % 20 == 0:
         assert check_lake(shared.storage, deep=True).green
     return hook.crashed

@@ -30,7 +30,7 @@ from tidelog.transactions.model import (
     Verdict,
     marker_version,
 )
-from tidelog.transactions.rows import KIND, Forgotten, TransactionsFold, transactional_row
+from tidelog.transactions.rows import KIND, Expired, TransactionsFold, transactional_row
 
 NOW = START_MS
 PRODUCER = 77
@@ -59,8 +59,8 @@ class Log:
     def abort(self, key: TransactionKey) -> Any:
         return self.take(rules.decide_abort(self.fold, key, NOW))
 
-    def done(self, key: TransactionKey) -> None:
-        self.take(rules.decide_done(self.fold, key, NOW))
+    def complete(self, key: TransactionKey) -> None:
+        self.take(rules.decide_complete(self.fold, key, NOW))
 
     def get(self, name: str = "x") -> Transactional:
         found = self.fold.get(name)
@@ -87,7 +87,7 @@ def after(events: Sequence[str]) -> Log:
         one = log.get()
         if event == "done":
             assert one.intent is not None
-            log.done(one.key_of(one.intent))
+            log.complete(one.key_of(one.intent))
         else:
             getattr(log, event)(one.key(one.number + 1))
     return log
@@ -163,18 +163,18 @@ def test_a_repeat_of_an_intent_changes_nothing() -> None:
     first = log.intent(key(0, 1))
     written = len(log.rows)
     assert log.intent(key(0, 1), version=9) == first  # the first one's segments stand
-    log.done(key(0, 1))
+    log.complete(key(0, 1))
     assert log.intent(key(0, 1)) is None
-    log.done(key(0, 1))
+    log.complete(key(0, 1))
     assert len(log.rows) == written + 1
 
 
 def test_an_intent_may_say_that_the_one_before_is_done() -> None:
     log = after(["init", "intent"])
     with pytest.raises(ConcurrentTransactionsError):
-        log.intent(key(0, 2), rolled=key(0, 2))
-    assert log.intent(key(0, 2), rolled=key(0, 1)).number == 2
-    log.done(key(0, 1))  # noted too late, by somebody else
+        log.intent(key(0, 2), completed=key(0, 2))
+    assert log.intent(key(0, 2), completed=key(0, 1)).number == 2
+    log.complete(key(0, 1))  # noted too late, by somebody else
     assert log.get().intent is not None
 
 
@@ -230,7 +230,7 @@ def test_epochs_go_on_where_an_id_was_forgotten() -> None:
     log.init("y")
     assert log.take(rules.decide_expire(log.fold, NOW)) == []
     assert log.take(rules.decide_expire(log.fold, NOW + 1)) == ["x", "y"]
-    assert (list(log.fold.all()), log.fold.forgotten) == ([], Forgotten(2, 1))
+    assert (list(log.fold.all()), log.fold.expired) == ([], Expired(2, 1))
     assert log.init("y").epoch == 3
     assert log.intent(key(3, 1, "y")).sequence == 2
 
@@ -239,7 +239,7 @@ def test_what_is_not_done_and_what_has_batches_is_not_forgotten() -> None:
     log = after(["init", "intent"])
     log.init("q")
     log.intent(key(0, 1, "q"), batch=4)
-    log.done(key(0, 1, "q"))
+    log.complete(key(0, 1, "q"))
     assert log.take(rules.decide_expire(log.fold, NOW + 1)) == []
 
 
@@ -249,7 +249,7 @@ def test_what_is_not_done_and_what_has_batches_is_not_forgotten() -> None:
 def test_a_batch_is_committed_once_in_whatever_epoch() -> None:
     log = after(["init"])
     assert log.intent(key(0, 1), batch=7).number == 1
-    log.done(key(0, 1))
+    log.complete(key(0, 1))
     log.init()
     written = len(log.rows)
     assert log.intent(key(1, 1), batch=7) is None
@@ -278,15 +278,15 @@ def test_what_is_done_is_told_by_sequence_and_by_id() -> None:
     for name in ("x", "y", "z"):
         log.init(name)
         log.intent(key(0, 1, name))
-    log.done(key(0, 1, "x"))
-    log.done(key(0, 1, "z"))
-    told = rules.done(log.fold)
+    log.complete(key(0, 1, "x"))
+    log.complete(key(0, 1, "z"))
+    told = rules.completed(log.fold)
     assert told.sequence == 1
     assert [told.up_to(name) for name in ("x", "y", "z")] == [1, 0, 1]
     assert told.up_to("never") < 0
-    log.done(key(0, 1, "y"))
+    log.complete(key(0, 1, "y"))
     log.take(rules.decide_expire(log.fold, NOW + 1))
-    told = rules.done(log.fold)
+    told = rules.completed(log.fold)
     assert (told.sequence, told.up_to("x")) == (3, marker_version(1, 0) - 1)
 
 

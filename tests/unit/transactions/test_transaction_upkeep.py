@@ -39,9 +39,9 @@ def test_upkeep_finishes_what_a_dead_producer_has_committed() -> None:
     shared = SharedLake()
     left_undone(shared)
     assert shared.seen() == [[], []]
-    assert upkeep(shared.process()).run().finished == ("x",)
+    assert upkeep(shared.process()).run().completed == ("x",)
     assert shared.seen() == [["1"], ["1"]]
-    assert upkeep(shared.process()).run().finished == ()
+    assert upkeep(shared.process()).run().completed == ()
 
 
 def test_a_purge_is_told_what_to_leave_after_it_was_rolled_forward() -> None:
@@ -65,7 +65,7 @@ def test_a_purge_learns_of_files_that_could_not_be_rolled_forward() -> None:
     left_undone(shared)
     process = shared.process()
     log = process.log
-    path = log.undone()[0].intent.parts[0].segments[0].path  # type: ignore[union-attr]
+    path = log.incomplete()[0].intent.parts[0].segments[0].path  # type: ignore[union-attr]
     process.lake.delete_topic("b")
     assert upkeep(process).needed_files("b", 99) == ()
     assert upkeep(process).needed_files(layout.OFFSETS_TABLE, 99) == ()
@@ -102,7 +102,7 @@ def test_ids_are_forgotten_and_their_markers_expire_without_a_repeat_ever_landin
     assert marked(shared, "a") == Txn(marker("x"), marker_version(0, 1), shared.clock.now_ms())
     shared.clock.pass_s(2)
     report = upkeep(shared.process()).run()
-    assert (report.forgotten, report.retired) == (("x",), 0)  # retired by the run before
+    assert (report.expired, report.retired) == (("x",), 0)  # retired by the run before
     shared.clock.pass_s(30 * DAY_S)
     lake, seen = open_lake(shared.storage, shared.clock), Txn("tidelog/producer/1/0", 0, shared.clock.now_ms())
     for topic in ("a", "b"):
@@ -128,7 +128,7 @@ def test_the_marker_of_what_is_not_done_elsewhere_stays() -> None:
     copy(shared.process().ready(), "0")
     producer = left_undone(shared)
     process = shared.process()
-    done = process.log.done_so_far()
+    done = process.log.completed()
     assert done.up_to("x") == marker_version(1, 1) - 1
     assert process.log.get("x") is not None
     helper = upkeep(process)
@@ -173,7 +173,7 @@ def test_a_topic_that_went_between_the_decision_and_its_turn_counts_as_done() ->
     lake = shared.process().lake
     lake.delete_topic("a")
     lake.create_topic("a", 1)
-    assert upkeep(shared.process()).run().finished == ("x",)
+    assert upkeep(shared.process()).run().completed == ("x",)
     assert shared.seen() == [[], ["1"]]
 
 
@@ -193,7 +193,7 @@ def test_a_topic_that_cannot_be_opened_holds_up_its_own_transactions_alone() -> 
     assert report.offsets is not None
     assert [purged.topic for purged in report.offsets.purged] == [layout.OFFSETS_TABLE, layout.TRANSACTIONS_TABLE]
     assert shared.process().offsets() == {}
-    assert [one.transactional_id for one in process.log.undone()] == ["x"]
+    assert [one.transactional_id for one in process.log.incomplete()] == ["x"]
     assert shared.seen("a") == [["2", "1"]]
 
 
@@ -202,7 +202,7 @@ def test_what_cannot_be_opened_and_has_no_transaction_holds_up_none() -> None:
     left_undone(shared)
     shared.first.lake.create_topic("bad", 1)
     shared.storage.put_if_absent(f"bad/{layout.entry_path(1)}", b"{")
-    assert upkeep(shared.process()).run().finished == ("x",)
+    assert upkeep(shared.process()).run().completed == ("x",)
     assert shared.seen() == [["1"], ["1"]]
 
 

@@ -7,6 +7,7 @@ import pytest
 from support.logs import values
 from support.transactions import GROUP, SharedLake, copy, dies_before, offsets_to, stage
 
+from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.base.errors import (
     InvalidTransactionStateError,
     InvalidTransactionTimeoutError,
@@ -20,9 +21,11 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTransactionalIdError,
 )
-from tidelog.transactions.manager import Phase, TransactionManager
+from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.model import State
 from tidelog.transactions.ports import GroupIdentity
+from tidelog.transactions.roll_forward import complete
 
 NOBODY = GroupIdentity(GROUP)
 
@@ -47,7 +50,7 @@ def test_nothing_of_a_transaction_is_seen_before_its_commit_and_all_of_it_after(
     assert producer.commit() == {"a": {0: (0, 3)}, "b": {0: (0, 1)}}
     assert shared.seen() == [["1", "2", "4"], ["3"]]
     assert shared.process().offsets() == {("in", 0): 4}
-    assert (shared.first.pending(), shared.first.log.undone()) == (0, [])
+    assert (shared.first.pending(), shared.first.log.incomplete()) == (0, [])
 
 
 def test_nothing_of_an_aborted_transaction_is_ever_seen_and_its_files_are_gone() -> None:
@@ -352,6 +355,34 @@ def test_a_commit_without_an_answer_keeps_its_files_when_its_producer_is_fenced(
     assert shared.seen("a") == [["1"]]
 
 
+def test_a_commit_without_an_answer_of_which_the_log_keeps_nothing_is_not_taken_for_aborted() -> None:
+    """It was completed by another process, and an operator aborted the id's next one: the files are in the topics."""
+    shared = SharedLake()
+    producer = shared.first.ready()
+    producer.begin()
+    stage(producer, "a", "1")
+    put: list[str] = []
+
+    def silent(method: str, path: str, phase: str) -> None:
+        if path.startswith("__transaction_state") and (put or (method, phase) == ("put_if_absent", "after")):
+            put.append(path)
+            raise StorageUnavailableError("no answer")
+
+    shared.storage.hook = silent
+    with pytest.raises((OutcomeUnknownError, StorageUnavailableError)):
+        producer.commit()
+    shared.storage.hook = lambda *call: None
+    other = shared.process()
+    (left,) = other.log.incomplete()
+    complete(other.lake, other.log, LoggedOffsets(other.groups), left)
+    other.log.abort_open("x")
+    for _ in range(2):
+        with pytest.raises(ProducerFencedError, match="can't be told any more"):
+            producer.abort()
+    assert producer.phase is Phase.FENCED
+    assert shared.seen("a") == [["1"]]
+
+
 def test_a_commit_that_failed_before_it_was_decided_can_be_repeated_or_aborted() -> None:
     shared = SharedLake()
     producer = shared.first.ready()
@@ -381,9 +412,9 @@ def test_what_a_dead_producer_has_committed_its_successor_finishes_before_it_beg
     stage(producer, "b", "1")
     dies_before(shared, "b", producer)
     assert shared.seen() == [["1"], []]
-    assert [one.state for one in shared.process().log.undone()] == [State.PREPARE_COMMIT]
+    assert [one.state for one in shared.process().log.incomplete()] == [State.PREPARE_COMMIT]
     shared.process().ready()
     assert shared.seen() == [["1"], ["1"]]
-    assert shared.process().log.undone() == []
+    assert shared.process().log.incomplete() == []
     with pytest.raises(ProducerFencedError):
         producer.begin() if producer.phase is Phase.READY else producer.abort()

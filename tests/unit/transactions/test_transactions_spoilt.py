@@ -16,7 +16,7 @@ from tidelog.log.base.errors import (
     StorageUnavailableError,
     TransactionAbortedError,
 )
-from tidelog.transactions.manager import Phase
+from tidelog.transactions.lifecycle import Phase, Stage
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -61,7 +61,7 @@ def test_what_comes_while_a_transaction_is_committed_is_refused_and_what_had_beg
         adding = others.submit(stage, producer, "b", "1")
         assert begun.wait(20)
         committing = others.submit(producer.commit)
-        eventually(lambda: producer._sealed, "the commit has begun")
+        eventually(lambda: producer._stage is not Stage.OPEN, "the commit has begun")
         with pytest.raises(InvalidTransactionStateError, match="nothing can be added"):
             stage(producer, "a", "late")
         assert not committing.done()
@@ -82,7 +82,7 @@ def test_however_often_an_operator_aborts_the_producer_aborts_once_and_goes_on(t
     stage(producer, "a", "1")
     producer.add_offsets(GroupIdentity(GROUP), offsets_to(4))
     shared.clock.pass_s(5)  # the one before is noted as done
-    producer._log.done(producer._rolled)
+    producer._log.mark_complete(producer._markers.completed)
     for _ in range(times):
         shared.process().log.abort_open("x")
     with pytest.raises(TransactionAbortedError):
@@ -125,7 +125,7 @@ def test_a_program_that_ends_commits_without_its_background() -> None:
     shared.first.lake.background = ended
     copy(producer, "1", 3)
     producer.close()
-    assert (shared.seen(), shared.first.log.undone()) == ([["1"], ["1"]], [])
+    assert (shared.seen(), shared.first.log.incomplete()) == ([["1"], ["1"]], [])
 
 
 def test_maintenance_settles_what_waits_for_transactions_that_have_ended() -> None:

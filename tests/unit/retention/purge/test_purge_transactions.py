@@ -58,8 +58,8 @@ def test_forgetting_reaches_what_is_committed_and_not_in_the_topic_yet(dry_run: 
         [b"customer-17"],
         dry_run=dry_run,
         needed=transactions.needed_files,
-        settle=transactions.settle,
+        settle=transactions.complete_for,
     )
     assert done.records == (0 if dry_run else 1)
     assert shared.seen() == [[], [] if dry_run else ["1"]]
-    assert bool(process.log.undone()) is dry_run
+    assert bool(process.log.incomplete()) is dry_run
