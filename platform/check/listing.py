@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tidelog.log.checkpoints.reading import Checkpoint, whole_checkpoints
+from tidelog.log.checkpoints.reading import Checkpoint, newest_floor, whole_checkpoints
 from tidelog.log.delta import layout
 from tidelog.log.storage.port import HoldsStrangers, ObjectInfo, Storage
 
@@ -67,12 +67,6 @@ def list_log(storage: Storage, topic: str) -> LogFiles:
     parts = tuple(o for o in checkpoints if layout.version_of(o.path) not in covered)
     written_ms = {v: o.modified_ms for o in checkpoints if (v := layout.version_of(o.path)) is not None}
     return LogFiles(entries, tuple(whole), written_ms, parts, tuple(staged), newest_floor(storage, topic))
-
-
-def newest_floor(storage: Storage, topic: str) -> int:
-    """The newest floor: every entry up to it may be gone. -1 when there is none."""
-    floors = [layout.version_of(o.path) for o in storage.list_after(f"{topic}/{layout.FLOOR_FOLDER}")]
-    return max((f for f in floors if f is not None), default=-1)
 
 
 def taken_names(storage: Storage, topic: str) -> list[str]:

@@ -1,10 +1,12 @@
-"""Tables of rows, for `check`: what they are by their own word, their files' rows, and groups' offsets."""
+"""Tables of rows, for `check`: which state machine reads one, its files' rows, and what their fold says of groups."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from tidelog.check.listing import LogFiles
 from tidelog.check.report import Finding, Kind, OnProgress, Progress
+from tidelog.groups.store import rows as group_rows
+from tidelog.groups.store.rows import GroupsFold
 from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError, StorageError, StorageUnavailableError
 from tidelog.log.checkpoints.reading import read_checkpoint
 from tidelog.log.delta import layout
@@ -14,17 +16,20 @@ from tidelog.log.door.topic_machine import topic_machine
 from tidelog.log.rows.files import file_reader
 from tidelog.log.rows.row_log import row_machine
 from tidelog.log.rows.schema import Row, RowSchema
-from tidelog.log.rows.state import RowKind, RowState
+from tidelog.log.rows.state import Fold, RowKind, RowState
 from tidelog.log.state.topic_state import ROWS, TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.transactions import rows as transaction_rows
 
-# The kind of rows that hold groups' offsets.
-GROUPS = "groups"
+F = TypeVar("F", bound=Fold)
+
+# The kinds of rows that tidelog reads. Of another one `check` knows what its table says: its columns.
+_KINDS: dict[str, RowKind[Any]] = {kind.name: kind for kind in (group_rows.KIND, transaction_rows.KIND)}
 _FROM_A_COPY = "Restore the file from a copy. While the entry that added it is kept, the rows are in its commitInfo."
 
 
-class NoFold:
-    """Rows come to nothing: `check` looks at them one by one."""
+class NullFold:
+    """A fold that keeps nothing, for rows of a kind that only a newer tidelog knows."""
 
     def take(self, rows: Sequence[Row]) -> None:
         """Nothing."""
@@ -38,16 +43,18 @@ class NoFold:
 
 
 def machine_of(storage: Storage, table: str, files: LogFiles) -> Machine[Any]:
-    """The machine of the topic, or of the table of rows that the folder holds by its first metaData."""
+    """The state machine of the topic, or of the table of rows, that the folder's first metaData names."""
     metadata = _first_metadata(storage, table, files)
     name = "" if metadata is None else metadata.configuration.get(ROWS, "")
     if metadata is None or not name:
         return topic_machine(table)
-    try:
-        schema = RowSchema.from_delta(metadata.schema)
-    except (ValueError, KeyError, TypeError):
-        return topic_machine(table)  # which refuses it by name
-    kind: RowKind[NoFold] = RowKind(name, schema, NoFold, key=str, is_tombstone=lambda _: False)
+    kind = _KINDS.get(name)
+    if kind is None:
+        try:
+            schema = RowSchema.from_delta(metadata.schema)
+        except (ValueError, KeyError, TypeError):
+            return topic_machine(table)  # which refuses it by name
+        kind = RowKind(name, schema, NullFold, key=str, is_tombstone=lambda _: False)
     return row_machine(table, kind, lambda _: [])
 
 
@@ -92,18 +99,18 @@ def file_again(state: TopicState, path: str) -> bytes | None:
 
 
 class RowsCheck:
-    """Reads the files of a table of rows; `records` counts the rows read so far, `rows` keeps them in log order."""
+    """Reads the files of a table of rows; `records` counts the rows read so far."""
 
     def __init__(self, storage: Storage, table: str, on_progress: OnProgress | None) -> None:
         self._storage = storage
         self._table = table
         self._on_progress = on_progress
-        self.rows: list[Row] = []
+        self.records = 0
+        self._rows: list[Row] = []
 
-    @property
-    def records(self) -> int:
-        """How many rows were read."""
-        return len(self.rows)
+    def fold(self, kind: RowKind[F]) -> F:
+        """The fold of all rows that were read and can be decoded."""
+        return kind.folded(self._rows)
 
     def run(self, state: RowState[Any], skip: Iterable[str]) -> Iterator[Finding]:
         """Every broken rule of every file but those whose path is in `skip` (already known to be missing)."""
@@ -117,35 +124,35 @@ class RowsCheck:
             except CorruptSegmentError as e:
                 yield Finding(Kind.SEGMENT_UNREADABLE, self._table, file.path, str(e), _FROM_A_COPY)
                 rows = []
-            positions = [position for position, _ in rows]
+            positions, found = [position for position, _ in rows], [row for _, row in rows]
+            self.records += len(rows)
             if positions != sorted(set(positions)) or not all(0 <= p < file.end - file.base_offset for p in positions):
                 what = "Its positions don't rise within the places that the log entry gives it: rows change places."
                 yield Finding(Kind.POSITIONS_WRONG, self._table, file.path, what, _FROM_A_COPY)
             said = state.recent.get(file.path)
-            if rows and said is not None and said != [row for _, row in rows]:
+            if rows and said is not None and said != found:
                 what = "Its rows are not those that the entry says which added it: SQL and tidelog see two truths."
                 yield Finding(Kind.SEGMENT_ROWS_WRONG, self._table, file.path, what, _FROM_A_COPY)
-            self.rows.extend(row for _, row in rows)
+            try:
+                state.kind.folded(found)
+            except ValueError as e:
+                yield Finding(Kind.SEGMENT_ROWS_WRONG, self._table, file.path, f"{e}.", _FROM_A_COPY)
+            else:
+                self._rows.extend(found)
             done_bytes += file.size
             if self._on_progress is not None:
                 self._on_progress(Progress(self._table, done, len(files), done_bytes, total))
 
 
-def check_offsets(table: str, rows: Iterable[Row], end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:
-    """Whether a group's offset lies past its partition's end. `end_of` a topic of an id: None when it is not there.
-
-    `rows` of groups, in log order; the newest one of each group and partition counts.
-    """
-    newest = {(r.get("group"), r.get("topic"), r.get("partition")): r for r in rows if r.get("kind") == "offset"}
-    for (group, topic, partition), row in newest.items():
-        offset = row.get("offset")
-        if row.get("deleted") or offset is None:
-            continue
-        end = end_of(str(topic), str(row.get("topic_id")), int(partition or 0))
-        if end is not None and offset > end:
-            what = (
-                f"It has committed offset {offset} of topic '{topic}', partition {partition}, which ends at {end}: the"
-                " topic lost records."
-            )
-            todo = f"Reset it: 'tidelog group reset-offsets {group} --topic {topic} --to-latest --execute'."
-            yield Finding(Kind.COMMITTED_PAST_END, table, f"group '{group}'", what, todo)
+def check_offsets(table: str, groups: GroupsFold, end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:
+    """Whether a group's offset lies past its partition's end. `end_of` a topic of an id: None when it is not there."""
+    for group in groups.group_ids():
+        for (topic, partition), committed in groups.view(group).offsets.items():
+            end = end_of(topic, committed.topic_id, partition)
+            if end is not None and committed.offset > end:
+                what = (
+                    f"It has committed offset {committed.offset} of topic '{topic}', partition {partition}, which ends"
+                    f" at {end}: the topic lost records."
+                )
+                todo = f"Reset it: 'tidelog group reset-offsets {group} --topic {topic} --to-latest --execute'."
+                yield Finding(Kind.COMMITTED_PAST_END, table, f"group '{group}'", what, todo)

@@ -7,13 +7,15 @@ from functools import partial
 from tidelog.check.checkpoints import check_hint
 from tidelog.check.config import check_metadata, topic_config
 from tidelog.check.files import check_leftovers, check_segments, check_temporary_files
-from tidelog.check.listing import LogFiles, list_log, newest_floor, taken_names
+from tidelog.check.listing import LogFiles, list_log, taken_names
 from tidelog.check.log_walk import LogWalk, walk_log
 from tidelog.check.records import DeepCheck
 from tidelog.check.report import Finding, Kind, OnProgress, TopicSummary
-from tidelog.check.rows import GROUPS, RowsCheck, check_offsets
+from tidelog.check.rows import RowsCheck, check_offsets
 from tidelog.check.state import check_state
-from tidelog.check.transactions import TRANSACTIONS, check_intents
+from tidelog.check.transactions import check_intents
+from tidelog.groups.store.rows import GroupsFold
+from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.delta import layout
 from tidelog.log.rows.state import RowState, shape_of
@@ -21,6 +23,7 @@ from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.topic_files import TopicFiles, list_files
+from tidelog.transactions.rows import TransactionsFold
 
 # A log that is trimmed while it is read is read again.
 _ATTEMPTS = 3
@@ -92,10 +95,11 @@ def _read_records(
     if isinstance(state, RowState):
         rows = RowsCheck(storage, topic, options.on_progress)
         findings.extend(rows.run(state, skip))
-        if state.kind.name == GROUPS:
-            findings.extend(check_offsets(topic, rows.rows, partial(_end, storage, {})))
-        if state.kind.name == TRANSACTIONS:
-            findings.extend(check_intents(topic, rows.rows, storage, partial(_state, storage, {})))
+        fold = rows.fold(state.kind)
+        if isinstance(fold, GroupsFold):
+            findings.extend(check_offsets(topic, fold, partial(_end, storage, {})))
+        if isinstance(fold, TransactionsFold):
+            findings.extend(check_intents(topic, fold, storage, partial(_state, storage, {})))
         return rows.records
     compacted = state.metadata is not None and ("compact" in topic_config(state.metadata, options.lake).cleanup_policy)
     reader = DeepCheck(storage, topic, compacted, options.on_progress)

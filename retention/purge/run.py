@@ -19,7 +19,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     UnknownTopicError,
 )
-from tidelog.log.checkpoints.reading import whole_checkpoints
+from tidelog.log.checkpoints.reading import newest_floor, whole_checkpoints
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Remove, decode_entry
@@ -31,7 +31,7 @@ from tidelog.log.rules import names
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.holds import Hold, Holder, held_version, read_holds
-from tidelog.log.upkeep.replaced_files import AT_ONCE, READERS, Kept, newest_floor, read_kept
+from tidelog.log.upkeep.replaced_files import AT_ONCE, READERS, Kept, read_kept
 from tidelog.log.upkeep.topic_files import TopicFiles, list_files, old_temporary_files
 from tidelog.log.upkeep.trim import Seen, trim
 from tidelog.retention.purge.plan import (

@@ -4,14 +4,13 @@ from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, stage, values
 from support.rewrites import merge
 
-from tidelog.log.checkpoints.reading import read_checkpoint, whole_checkpoints
+from tidelog.log.checkpoints.reading import newest_floor, read_checkpoint, whole_checkpoints
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import decode_entry
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import Storage
 from tidelog.log.upkeep.holds import Holder
-from tidelog.log.upkeep.replaced_files import newest_floor
 from tidelog.retention.purge.run import Purged, Purger
 
 MIN_AGE_MS = 10_000

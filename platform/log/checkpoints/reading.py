@@ -52,6 +52,12 @@ def newest_checkpoint_version(storage: Storage, folder: str) -> int:
     return -1 if hint is None else hint.version
 
 
+def newest_floor(storage: Storage, folder: str, known: int = -1) -> int:
+    """The newest floor of a log: every entry up to it may be gone; -1 for none. `known`: an earlier answer."""
+    floors = storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}", f"{known:020d}" if known >= 0 else "")
+    return max((version for o in floors if (version := layout.version_of(o.path)) is not None), default=known)
+
+
 def whole_checkpoints(listing: Iterable[ObjectInfo]) -> list[Checkpoint]:
     """Every whole checkpoint by version, from a listing of the log folder."""
     names: dict[int, set[str]] = {}

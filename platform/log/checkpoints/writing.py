@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
-from tidelog.log.checkpoints.reading import Checkpoint, checkpoints_from, is_foreign
+from tidelog.log.checkpoints.reading import Checkpoint, checkpoints_from, is_foreign, newest_floor
 from tidelog.log.checkpoints.rows import RowWriter, newest, read_rows, rows_of, since, without
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import decode_entry, entry_lines
@@ -86,15 +86,10 @@ class _BadBaseError(Exception):
 
 def _bases(storage: Storage, folder: str, version: int) -> Iterator[Checkpoint | None]:
     """The checkpoints up to `version` to build on, newest first, and at last none: the entries from the first on."""
-    for checkpoint in checkpoints_from(storage, folder, _newest_floor(storage, folder) + 1):
+    for checkpoint in checkpoints_from(storage, folder, newest_floor(storage, folder) + 1):
         if checkpoint.version <= version and not is_foreign(storage, folder, checkpoint.version):
             yield checkpoint
     yield None
-
-
-def _newest_floor(storage: Storage, folder: str) -> int:
-    floors = (layout.version_of(o.path) for o in storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}"))
-    return max((f for f in floors if f is not None), default=-1)
 
 
 def _read_tail(storage: Storage, folder: str, base: int, version: int) -> _Tail:
@@ -109,7 +104,7 @@ def _read_tail(storage: Storage, folder: str, base: int, version: int) -> _Tail:
         if not foreign:
             tail.version = v
     # Looked at after the entries: what lies up to a floor may be strays.
-    if _newest_floor(storage, folder) > base:
+    if newest_floor(storage, folder) > base:
         raise LogTrimmedError(
             f"The log in {folder} was trimmed while its checkpoint {version} was made. Make a later one."
         )

@@ -21,7 +21,7 @@ from tidelog.log.base.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from tidelog.log.checkpoints.reading import newest_checkpoint_version
+from tidelog.log.checkpoints.reading import newest_checkpoint_version, newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, CommitInfo, Entry, decode_entry, encode_entry
 from tidelog.log.door.attachments import Attachments
@@ -184,10 +184,8 @@ class Door(Generic[S]):
 
     def _look_at_floors(self) -> int:
         """The newest floor: every entry up to it may be gone."""
-        folder, seen = self.path(layout.FLOOR_FOLDER), self._time.moment()
-        for found in self.storage.list_after(folder, f"{self._floor:020d}" if self._floor >= 0 else ""):
-            version = layout.version_of(found.path)
-            self._floor = max(self._floor, -1 if version is None else version)
+        seen = self._time.moment()
+        self._floor = newest_floor(self.storage, self.folder, self._floor)
         self._floors_seen = seen
         return self._floor
 

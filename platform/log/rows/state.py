@@ -48,6 +48,15 @@ class RowKind(Generic[F]):
     key: Callable[[Row], Hashable]
     is_tombstone: Callable[[Row], bool]
 
+    def folded(self, rows: Iterable[Row]) -> F:
+        """The fold of rows in log order. Raises ValueError when one of them is none of this kind."""
+        fold = self.fold()
+        try:
+            fold.take(list(rows))
+        except (ValueError, KeyError, TypeError) as e:
+            raise ValueError(f"it has a row that is none of '{self.name}': {e!r}") from e
+        return fold
+
 
 # The (position, row)s of a file of the table.
 ReadRows = Callable[[Segment], list[tuple[int, Row]]]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from tidelog.log.base.errors import CorruptLogError, ObjectNotFoundError
-from tidelog.log.checkpoints.reading import removed_files, whole_checkpoints
+from tidelog.log.checkpoints.reading import newest_floor, removed_files, whole_checkpoints
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Remove, decode_entry
 from tidelog.log.storage.port import ObjectInfo, Storage
@@ -96,12 +96,6 @@ def _entries(storage: Storage, folder: str, versions: range) -> Iterator[tuple[i
 def _removes(version: int, data: bytes, folder: str) -> Iterator[str]:
     path = f"{folder}/{layout.entry_path(version)}"
     return (a.path for a in decode_entry(version, data, path).actions if isinstance(a, Remove))
-
-
-def newest_floor(storage: Storage, folder: str) -> int:
-    """The newest floor of a log: every entry up to it may be gone. -1 when there is none."""
-    floors = (layout.version_of(o.path) for o in storage.list_after(f"{folder}/{layout.FLOOR_FOLDER}"))
-    return max((f for f in floors if f is not None), default=-1)
 
 
 def read_gone(storage: Storage, folder: str, floor: int, listing: Iterable[ObjectInfo]) -> dict[str, Gone]:

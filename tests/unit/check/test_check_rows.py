@@ -1,17 +1,21 @@
 """`check` and its repair on tables of rows: a healthy one is green, a torn commit comes back whole."""
 
+from collections.abc import Callable
+
 import orjson
 import pytest
 from support.corruptible_lakes import CorruptibleLake
-from support.corruptions_of_rows import grouped, path
+from support.corruptions_of_rows import grouped, path, undone
 from support.logs import put_checkpoint
 
 from tidelog.check.lake import Kind, check_lake, repair
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.groups.store.rows import KIND as GROUPS
 from tidelog.log.base.errors import ForeignEntryError
-from tidelog.log.delta.layout import OFFSETS_TABLE, entry_path
+from tidelog.log.delta.layout import OFFSETS_TABLE, TRANSACTIONS_TABLE, entry_path, entry_version, floor_path
 from tidelog.log.upkeep.trim import trim
+from tidelog.transactions.rows import KIND as TRANSACTIONS
 
 
 def offset(corruptible: CorruptibleLake) -> int:
@@ -97,6 +101,56 @@ def test_a_lost_file_of_a_compaction_is_left_to_a_copy() -> None:
     done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
     assert Kind.SEGMENT_MISSING in {f.kind for f in done.report.findings}
     assert "restore it from a copy" in done.refusals[0].why
+
+
+def without_column(corruptible: CorruptibleLake, table: str, version: int, column: str) -> None:
+    """An entry of a table of rows, and its file, as one that writes its rows without that column has them."""
+    where = f"{table}/{entry_path(version)}"
+    lines = [orjson.loads(line) for line in corruptible.storage.get(where).splitlines()]
+    rows = lines[-1]["commitInfo"]["tidelog"]["rows"]
+    for row in rows:
+        row.pop(column)
+    schema = {kind.name: kind.schema for kind in (GROUPS, TRANSACTIONS)}[KINDS[table]]
+    data = schema.to_file(list(enumerate(map(schema.from_json, rows))))
+    (add,) = (line["add"] for line in lines if "add" in line)
+    add["size"] = len(data)
+    corruptible.storage.put(f"{table}/{add['path']}", data)
+    corruptible.storage.put(where, b"".join(orjson.dumps(line) + b"\n" for line in lines))
+
+
+def keep_the_files_alone(corruptible: CorruptibleLake, table: str) -> None:
+    """The rows are in files only: the entries that said them too are trimmed."""
+    entries = [o.path for o in corruptible.storage.list_after(f"{table}/_delta_log") if o.path.endswith(".json")]
+    head = max(version for path in entries if (version := entry_version(path)) is not None)
+    put_checkpoint(corruptible.storage, table, head)
+    corruptible.storage.put_if_absent(f"{table}/{floor_path(head - 1)}", b"")
+    for entry in entries:
+        corruptible.storage.delete(entry)
+
+
+KINDS = {OFFSETS_TABLE: GROUPS.name, TRANSACTIONS_TABLE: TRANSACTIONS.name}
+# What rows say besides that is not needed to read them.
+OPTIONAL = {"event", "outcome", "deleted"}
+
+
+@pytest.mark.parametrize(("make", "table"), [(grouped, OFFSETS_TABLE), (undone, TRANSACTIONS_TABLE)])
+@pytest.mark.parametrize("trimmed", [False, True])
+def test_rows_of_another_format_are_named_whatever_column_they_lack(
+    make: Callable[[], CorruptibleLake], table: str, trimmed: bool
+) -> None:
+    """By the real decoding of groups and transactions: `check` must not pass over what a reader refuses."""
+    last = make().storage.get(f"{table}/{entry_path(2)}").splitlines()[-1]
+    columns = orjson.loads(last)["commitInfo"]["tidelog"]["rows"][0].keys() - OPTIONAL
+    assert len(columns) > 5
+    for column in sorted(columns):
+        corruptible = make()
+        without_column(corruptible, table, 2, column)
+        if trimmed:
+            keep_the_files_alone(corruptible, table)
+        report = corruptible.check(deep=True)
+        kinds = {finding.kind for finding in report.findings if finding.topic == table}
+        assert (Kind.SEGMENT_ROWS_WRONG if trimmed else Kind.ENTRY_BROKEN) in kinds, column
+        assert not report.green
 
 
 def test_another_engines_change_is_taken_back() -> None:

@@ -9,11 +9,11 @@ from support.purges import HOUR_S, MIN_AGE_MS, data_files, missing_files, purge_
 from support.rewrites import merge
 
 from tidelog.log.base.errors import MissingSegmentError, TopicChangedError
+from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.delta import layout
 from tidelog.log.segments.writer import Staged
 from tidelog.log.upkeep.holds import LASTS_MS, Holder
-from tidelog.log.upkeep.replaced_files import newest_floor
 
 WAITS_S = st.sampled_from([1.0, 4.0, 8.0, 11.0, 60.0, 2 * HOUR_S])
 CHANGES = ["delete_records", "delete_records", "merge", "stage", "stage", "commit", "commit", "hold", "release"]
