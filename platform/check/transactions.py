@@ -6,7 +6,7 @@ from tidelog.check.report import Finding, Kind
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.transactions.model import Part
-from tidelog.transactions.roll_forward import Marker
+from tidelog.transactions.roll_forward import IntentMarker
 from tidelog.transactions.rows import TransactionsFold
 
 
@@ -18,7 +18,7 @@ def check_intents(
         intent = one.intent
         if intent is None:
             continue
-        marker = Marker.of(one.transactional_id, intent)
+        marker = IntentMarker.of(one.transactional_id, intent)
         left = [p for p in intent.parts if (state := state_of(p.topic)) is not None and marker.is_missing(state, p)]
         gone = [path for part in left for path in _missing(part, storage)]
         where = f"transactional id '{one.transactional_id}'"

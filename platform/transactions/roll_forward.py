@@ -31,7 +31,7 @@ _MARK_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Marker:
+class IntentMarker:
     """How a topic remembers an intent: as a transaction id's version."""
 
     app_id: str
@@ -39,7 +39,7 @@ class Marker:
     sequence: int
 
     @classmethod
-    def of(cls, transactional_id: str, intent: Intent) -> "Marker":
+    def of(cls, transactional_id: str, intent: Intent) -> "IntentMarker":
         """The marker of an id's intent."""
         return cls(marker(transactional_id), marker_version(intent.epoch, intent.number), intent.sequence)
 
@@ -57,7 +57,7 @@ class Marker:
 def decide_roll_forward(
     state: TopicState,
     part: Part,
-    mark: Marker,
+    mark: IntentMarker,
     segments: Sequence[Staged],
     *,
     now_ms: int,
@@ -87,7 +87,7 @@ def roll_forward(
     After that it may be marked complete. `helpers` append to several topics at once. Raises `StorageError`,
     `OutcomeUnknownError`: repeat it.
     """
-    mark = Marker.of(key.transactional_id, intent)
+    mark = IntentMarker.of(key.transactional_id, intent)
     if helpers is None or len(intent.parts) == 1:
         appended = [_append(lake, part, mark) for part in intent.parts]
     else:
@@ -140,7 +140,7 @@ class CompletionMarkers:
             logger.info("No completion marker of %s was written (%s): its next reader writes one.", key, e)
 
 
-def _append(lake: Lake, part: Part, mark: Marker) -> Ranges:
+def _append(lake: Lake, part: Part, mark: IntentMarker) -> Ranges:
     segments: Sequence[Staged] = part.segments
     while True:
         try:
@@ -159,7 +159,7 @@ def _append(lake: Lake, part: Part, mark: Marker) -> Ranges:
             )
 
 
-def _try(lake: Lake, part: Part, mark: Marker, segments: Sequence[Staged]) -> Ranges:
+def _try(lake: Lake, part: Part, mark: IntentMarker, segments: Sequence[Staged]) -> Ranges:
     by_committer = lake.topic(part.topic).config().timestamp_type == LOG_APPEND_TIME
     lake.time.keep(lake.storage, part.topic)
     now_ms = lake.time.now_ms()

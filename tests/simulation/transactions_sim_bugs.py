@@ -16,7 +16,7 @@ from tidelog.transactions.model import Verdict
 @contextmanager
 def rolls_an_intent_forward_again() -> Iterator[None]:
     """A topic does not look whether it holds an intent."""
-    with patch.object(roll_forward.Marker, "is_there", lambda *_: False):
+    with patch.object(roll_forward.IntentMarker, "is_there", lambda *_: False):
         yield
 
 

@@ -48,7 +48,6 @@ SMALL_MODULES: Mapping[str, str] = {
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
     "ConsumerStatistics": UNDECIDED,
-    "Forgotten": UNDECIDED,
     "SourceOptions": UNDECIDED,
     "TopicDescription": UNDECIDED,
     "TopicPartition": UNDECIDED,
