@@ -30,7 +30,7 @@ SOURCE = "Where rows come from"
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceOptions:
+class InputOptions:
     """Where rows come from."""
 
     source_format: Annotated[
@@ -127,7 +127,7 @@ class RecordOptions:
 def ingest(
     call: Session,
     topic: Annotated[str, typer.Option("--topic", metavar="TOPIC", help="The topic to write to.", show_default=False)],
-    rows: SourceOptions,
+    rows: InputOptions,
     record: RecordOptions,
     transfer: TransferOptions,
 ) -> None:

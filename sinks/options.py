@@ -6,9 +6,11 @@ are the connector's (`KafkaSourceProvider.kafkaParamsForProducer`) and the Kafka
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from tidelog.log.base.errors import InvalidOptionError
+from tidelog.log.base.typed_values import Choice, names, reason
+from tidelog.log.config.keys import KAFKA
 from tidelog.log.records.partitioners import PARTITIONERS
 from tidelog.log.spark_options import (
     BOOTSTRAP_SERVERS,
@@ -21,14 +23,16 @@ from tidelog.log.spark_options import (
 )
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 
+T = TypeVar("T")
+
 Acks = Literal[0, 1, "all"]
 
 COMPRESSION_TYPE = "kafka.compression.type"
 ACKS = "kafka.acks"
 PARTITIONER_CLASS = "kafka.partitioner.class"
 
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-_ACKS: dict[str, Acks] = {"all": "all", "-1": "all", "0": 0, "1": 1}
+_CODECS = names("none", "gzip", "snappy", "lz4", "zstd", any_case=True)
+_ACKS: Choice[Acks] = Choice({"all": "all", "-1": "all", "0": 0, "1": 1}, any_case=True)
 _HONOURED = (BOOTSTRAP_SERVERS, COMPRESSION_TYPE, ACKS, PARTITIONER_CLASS)
 
 DEFAULT_PARTITIONER = "murmur2"
@@ -126,22 +130,18 @@ def _parse(given: Mapping[str, str], environment_lake: str | None, txn: Txn | No
 
 def _compression(given: Mapping[str, str]) -> str | None:
     text = given.get("compression", given.get(COMPRESSION_TYPE))
-    if text is None:
-        return None
-    return _one_of("compression.type", text, _CODECS)
+    return None if text is None else _chosen("compression.type", text, _CODECS)
 
 
 def _acks(given: Mapping[str, str]) -> Acks:
-    return _ACKS[_one_of("acks", given.get("acks", given.get(ACKS, "all")), tuple(_ACKS))]
+    return _chosen("acks", given.get("acks", given.get(ACKS, "all")), _ACKS)
 
 
-def _one_of(name: str, text: str, allowed: tuple[str, ...]) -> str:
-    value = text.strip().lower()
-    if value not in allowed:
-        raise InvalidOptionError(
-            f"Invalid value {text} for configuration {name}: String must be one of: {', '.join(allowed)}"
-        )
-    return value
+def _chosen(name: str, text: str, kind: Choice[T]) -> T:
+    try:
+        return kind.parse(text.strip())
+    except ValueError as e:
+        raise InvalidOptionError(f"Invalid value {text} for configuration {name}: {reason(e, KAFKA)}") from None
 
 
 def _partitioner(given: Mapping[str, str]) -> str:

@@ -25,7 +25,7 @@ from tidelog.admin.refused_requests import RefusedRequests
 from tidelog.admin.topics import DescribeClusterResult, NewPartitions, NewTopic, OffsetSpec, TopicCollection
 from tidelog.clients.cluster import BROKER_ID, ClusterMetadata, cluster_metadata, lake_node
 from tidelog.clients.open_lake import open_lake
-from tidelog.clients.settings.common import AdminSettings
+from tidelog.clients.settings import AdminSettings
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake

@@ -6,7 +6,7 @@ from typing import Final
 from tidelog.admin.configs import ConfigEntry, ConfigResource
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.log.config.keys import Words
+from tidelog.log.base.typed_values import NameList
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
 
@@ -61,7 +61,7 @@ def _changed(config: TopicConfig | LakeConfig, entry: ConfigEntry) -> str | None
     key = config.KEYS.get(entry.name)
     if key is None:  # unknown or refused: setting it says so
         return str(entry.value)
-    if not isinstance(key.kind, Words):
+    if not isinstance(key.kind, NameList):
         raise _refused(
             KafkaError.INVALID_CONFIG,
             f"Can't {operation.name if operation else None} value for key {entry.name}: it is no list. SET it.",

@@ -1,5 +1,7 @@
-"""`tidelog lake …`: describe, alter."""
+"""`tidelog lake describe|alter`, and what keeps a lake small and clean: `tidelog maintain`, `tidelog forget`."""
 
+import os
+import sys
 from typing import Annotated
 
 import typer
@@ -8,8 +10,14 @@ from tidelog.cli.topic.commands import ConfigChanges
 from tidelog.commands import views
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.forget_options import ForgetOptions
+from tidelog.commands.maintain_options import MaintainOptions
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
+
+# Unix's scale from 0 to 19: producers and readers on this machine come first.
+NICENESS = 10
+
 
 lakes = family("Show and change a lake's configuration, the defaults of its topics.")
 
@@ -57,3 +65,35 @@ def alter(
         return
     own = ", ".join(f"{k}={v}" for k, v in changed.overrides.items()) or "all defaults"
     say(f"Altered lake {uri}: {own}.")
+
+
+def maintain(call: Session, asked: MaintainOptions) -> None:
+    """Keep a lake small and fast: drop what has expired, compact, merge small segments, delete files nobody needs.
+
+    Safe to run twice at once and to kill anywhere. What fails is named, the rest goes on, and the exit code is 1; that
+    another run was faster is told, and is no failure. It works in this process, for small lakes; large ones take the
+    jobs of the same name on Spark.
+    """
+    _give_way()
+    # Arrow, the groups and the scheduler: heavy, and not needed for --help.
+    from tidelog.commands.maintain_run import maintain_lake
+
+    maintain_lake(call, asked)
+
+
+def _give_way() -> None:
+    """Take a lower priority, in a process that was started for this; another program that calls it keeps its own."""
+    if "maintain" in sys.argv[1:] and hasattr(os, "nice"):
+        os.nice(NICENESS)
+
+
+def forget(call: Session, asked: ForgetOptions) -> None:
+    """Remove every record of given keys from topics, and their bytes from storage; other offsets stay as they are.
+
+    Says which files went, and which still wait: versions that time travel reaches name them, or a running job needs
+    them. Then the exit code is 4, until this or 'tidelog maintain' has deleted them. Runs while others write.
+    """
+    # Arrow and the log: heavy, and not needed for --help.
+    from tidelog.commands.forget_run import forget_keys
+
+    forget_keys(call, asked)

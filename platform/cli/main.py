@@ -10,8 +10,7 @@ from tidelog.cli.check.command import check
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo
 from tidelog.cli.group.commands import groups
-from tidelog.cli.lake_commands import lakes
-from tidelog.cli.maintenance import forget, maintain
+from tidelog.cli.lake_commands import forget, lakes, maintain
 from tidelog.cli.perf.command import perf
 from tidelog.cli.produce.command import produce
 from tidelog.cli.topic.commands import topics

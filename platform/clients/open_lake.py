@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.clients.settings.common import LAKE_VARIABLE, CommonSettings, ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.values.errors import KafkaException, invalid_argument, kafka_error
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.addresses import parse_address
 from tidelog.log.storage.objects_connecting import REQUEST_TIMEOUT_MS, RETRY_TIMEOUT_MS
+from tidelog.log.storage.option_table import LAKE_VARIABLE
 from tidelog.log.storage.options import StoreOptions
 
 LOGGER: Final = logging.getLogger("tidelog.clients")

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidelog.commands.failures import UsageProblemError
+from tidelog.log.storage.option_table import LAKE_VARIABLE
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
 
-LAKE_VARIABLE = "TIDELOG_LAKE"
 EVERYWHERE = "Options of every command, before or after its name"
 
 

@@ -318,7 +318,7 @@ class Lake:
 
         def decide(state: TopicState) -> Outcome[dict[int, int]]:
             policy = stored_config(name, state.overrides, lake, TopicConfig.cleanup_policy).cleanup_policy
-            if policy == {"compact"}:
+            if policy == ("compact",):
                 raise PolicyViolationError(
                     f"Topic '{name}' has cleanup.policy=compact: its records are deleted by compaction only (produce"
                     " tombstones). Set cleanup.policy=compact,delete to delete by offset."

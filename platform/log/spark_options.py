@@ -3,11 +3,10 @@
 Numbers and booleans are read as Java reads them for Spark's Kafka connector, with Java's messages.
 """
 
-import re
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError
+from tidelog.log.base.typed_values import Dialect, Flag, Problem, Whole, nearest, reason
 from tidelog.log.storage.addresses import why_wrong
 from tidelog.log.storage.options import StoreOptions, store_options
 
@@ -58,7 +57,11 @@ _KNOWN = {name.lower(): name for name in (*SOURCE_OPTIONS, *SINK_OPTIONS, *_SPAR
 _NEAR = 0.7
 _NEARER = 0.85  # Kafka's clients have settings of similar names
 
-_INTEGER = re.compile(r"[+-]?\d+")
+_JAVA: Dialect = {
+    Problem.NO_WHOLE_NUMBER: 'For input string: "{value}"',
+    Problem.NO_FLAG: 'For input string: "{value}"',
+}
+_OPTION_MAP: Dialect = {Problem.NO_FLAG: "{value} is not a boolean string"}
 
 
 def lowered(options: Mapping[str, str]) -> dict[str, str]:
@@ -71,22 +74,22 @@ def integer(text: str, bits: int, option: str | None = None) -> int:
 
     Raises InvalidOptionError with Java's message, which names no option, and then the option that is wrong.
     """
-    if _INTEGER.fullmatch(text):
-        number = int(text)
-        if -(1 << bits - 1) <= number < 1 << bits - 1:
-            return number
-    advice = f". Set option '{option}' to a whole number of {bits} bits, without spaces." if option else ""
-    raise InvalidOptionError(f'For input string: "{text}"{advice}')
+    kind = Whole(bits=bits)
+    try:
+        return kind.parse(text)
+    except ValueError as e:
+        advice = f". Set option '{option}' to {kind.allowed}, without spaces." if option else ""
+        raise InvalidOptionError(f"{reason(e, _JAVA)}{advice}") from None
 
 
 def boolean(text: str, option: str) -> bool:
     """`true` or `false` in any case, untrimmed. Raises InvalidOptionError with Scala's message and the option."""
-    return _boolean(text, f'For input string: "{text}".', option)
+    return _boolean(text, _JAVA, option)
 
 
 def spark_boolean(text: str, option: str) -> bool:
     """The same with the message of Spark's option maps (`CaseInsensitiveStringMap.getBoolean`)."""
-    return _boolean(text, f"{text} is not a boolean string.", option)
+    return _boolean(text, _OPTION_MAP, option)
 
 
 def lake_address(options: Mapping[str, str], environment_lake: str | None, missing: str) -> str:
@@ -129,8 +132,8 @@ def unknown_options(options: Mapping[str, str]) -> list[str]:
 
 def _meant(name: str, known: Mapping[str, str], cutoff: float) -> str:
     """The question whether the nearest of the known names was meant; nothing when none is near."""
-    near = get_close_matches(name, known, n=1, cutoff=cutoff)
-    return f" Did you mean '{known[near[0]]}'?" if near else ""
+    near = nearest(name, known, cutoff)
+    return f" Did you mean '{known[near]}'?" if near else ""
 
 
 def ignored_settings(
@@ -160,7 +163,10 @@ def _checked_address(text: str, where: str) -> str:
     return address
 
 
-def _boolean(text: str, message: str, option: str) -> bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    raise InvalidOptionError(f"{message} Set option '{option}' to true or false, without spaces.")
+def _boolean(text: str, dialect: Dialect, option: str) -> bool:
+    kind = Flag()
+    try:
+        return kind.parse(text)
+    except ValueError as e:
+        why = reason(e, dialect)
+        raise InvalidOptionError(f"{why}. Set option '{option}' to {kind.allowed}, without spaces.") from None

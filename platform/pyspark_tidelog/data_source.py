@@ -13,6 +13,7 @@ from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
 from tidelog.log.spark_options import unknown_options
+from tidelog.log.storage.option_table import LAKE_VARIABLE
 from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter
 from tidelog.sources import options as source_options
@@ -23,7 +24,6 @@ from tidelog.sources.stream import StreamReader
 
 logger = logging.getLogger("tidelog.spark")
 
-LAKE_VARIABLE = "TIDELOG_LAKE"
 
 # Spark makes a reader and a writer several times, in processes that it uses again; each says its warnings once.
 _uttered: set[tuple[frozenset[tuple[str, str]], str]] = set()

@@ -13,7 +13,7 @@ from support.versitygw import S3Place, in_environment
 import tidelog
 from tidelog.admin import AdminClient, NewTopic
 from tidelog.check.store import check_store
-from tidelog.clients.settings.common import ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import ConsumerSettings, ProducerSettings
 from tidelog.jobs.on_spark.executor import Address
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.base.errors import StorageError
@@ -83,7 +83,7 @@ def test_an_unknown_option_is_refused_at_every_entrance(s3: S3Place):
         lambda: parse_source({"lake": s3.uri, "subscribe": "t", **wrong}, None),
     ]
     for entrance in entrances:
-        with pytest.raises(Exception, match=r"nearest one is 'lake\.s3\.secret\.access\.key'") as caught:
+        with pytest.raises(Exception, match=r"nearest known one is 'lake\.s3\.secret\.access\.key'") as caught:
             entrance()
         hidden(s3, "".join(traceback.format_exception(caught.value)))
 

@@ -87,5 +87,5 @@ def test_a_query_that_is_denied_shows_no_secret(
 
 
 def test_an_unknown_option_of_the_store_is_refused(spark: SparkSession, s3: S3Place, s3_lake: Lake) -> None:
-    with fails_with("There is no option 'lake.s3.regoin'", "nearest one is 'lake.s3.region'"):
+    with fails_with("There is no option 'lake.s3.regoin'", "nearest known one is 'lake.s3.region'"):
         source(spark, s3_lake, subscribe="t", **s3.options, **{"lake.s3.regoin": "r"}).collect()

@@ -5,7 +5,7 @@ from tidy_client_docs import CLIENTS, clients_tables
 from tidy_docs import with_tables
 from tidy_repository import ROOT
 
-from tidelog.clients.settings.common import ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import ConsumerSettings, ProducerSettings
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
 from tidelog.clients.settings.parsing import keys_of
 

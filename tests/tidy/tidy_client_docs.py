@@ -10,7 +10,7 @@ from typing import Any
 from tidy_docs import table, with_tables
 from tidy_repository import ROOT
 
-from tidelog.clients.settings.common import CommonSettings, ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
 from tidelog.clients.settings.parsing import Key, keys_of
 
@@ -39,7 +39,7 @@ def _rows(settings: type[Any], without: set[str]) -> list[tuple[str, ...]]:
             f"`{key.name}`",
             ", ".join(f"`{alias}`" for alias in key.aliases),
             _default(key, default),
-            key.kind.takes,
+            key.kind.allowed,
             key.doc,
         )
         for key, default in sorted(found, key=lambda row: row[0].name)

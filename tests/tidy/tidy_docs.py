@@ -113,17 +113,11 @@ def configuration_tables() -> dict[str, str]:
 
 
 def _store_rows() -> list[tuple[str, ...]]:
-    takes = {
-        "text": "text",
-        "flag": "true or false",
-        "ms": "milliseconds, at least 1",
-        "count": "a whole number of at least 0",
-    }
     return [
         (
             f"`{option.name}`",
             ", ".join(f"`{name}`" for name in option.variables),
-            takes[option.kind] + (", secret" if option.secret else ""),
+            option.kind.allowed + (", secret" if option.secret else ""),
             option.doc,
         )
         for option in OPTIONS

@@ -9,7 +9,6 @@ from tidy_source import Source
 
 SMALL_MODULE_LINES = 60
 UNDECIDED = "undecided"
-COMMANDS = "the functions of one command; `main` only lists them"
 
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
@@ -23,12 +22,8 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/cli/consume/options.py": UNDECIDED,
     "platform/cli/demo/next_steps.py": UNDECIDED,
     "platform/cli/demo/tables.py": UNDECIDED,
-    "platform/cli/lake_commands.py": COMMANDS,
-    "platform/cli/maintenance.py": COMMANDS,
     # clients
     "platform/clients/producer/sequences.py": UNDECIDED,
-    "platform/clients/settings/statistics_keys.py": UNDECIDED,
-    "platform/clients/settings/transactions.py": UNDECIDED,
     # log
     "platform/log/door/attachments.py": UNDECIDED,
     "platform/log/storage/file_systems.py": UNDECIDED,
@@ -53,8 +48,8 @@ REPEATED_CLASSES: Mapping[str, str] = {
     "TopicPartition": UNDECIDED,
     **dict.fromkeys(
         (
-            "Address", "Answer", "Assignment", "Batch", "Choice", "Codec", "CompactionPlan", "Group", "Key",
-            "Kind", "Moved", "Part", "Patience", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
+            "Address", "Answer", "Assignment", "Batch", "Codec", "CompactionPlan", "Group", "Key",
+            "Moved", "Part", "Patience", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
             "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
             "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
             "_Waiting", "_Writer",

@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog import KafkaException
-from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.storage.options import known_option

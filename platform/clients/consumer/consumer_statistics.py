@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.clients.consumer.assignment import Assignment, Owned
 from tidelog.clients.consumer.buffer import Buffer
-from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.documents import Statistics
 from tidelog.clients.stats.traffic import Traffic
 from tidelog.log.lake import Lake

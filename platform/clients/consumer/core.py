@@ -13,7 +13,7 @@ from tidelog.clients.consumer.group import GroupSide
 from tidelog.clients.consumer.rebalance import Events, Rebalancing
 from tidelog.clients.finalizer import Ending
 from tidelog.clients.open_lake import OpenedLake, open_lake
-from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.documents import Ticker, traffic_of
 from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error

@@ -7,7 +7,7 @@ from functools import cache
 from tidelog.clients.consumer.assignment import Assignment, Owned, Place
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed, once
-from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, kafka_error

@@ -14,7 +14,7 @@ from tidelog.clients.consumer.group_wakeup import Bell
 from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.consumer.subscription import Subscription, Topics
 from tidelog.clients.open_lake import LOGGER
-from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.member.events import Assigned, Failed, Identity, Lost, MemberConfig, Revoke

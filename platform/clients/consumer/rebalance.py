@@ -11,7 +11,7 @@ from tidelog.clients.consumer.consumer_statistics import Rebalances
 from tidelog.clients.consumer.fetcher import Fetcher
 from tidelog.clients.consumer.group import CommitDone, GroupEvent, GroupSide, Joined, StatisticsDue, Trouble
 from tidelog.clients.open_lake import LOGGER
-from tidelog.clients.settings.common import ConsumerSettings
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.member.events import COOPERATIVE, Assigned, Lost, Revoke
 from tidelog.log.base.clock import Clock

@@ -25,7 +25,7 @@ from tidelog.clients.producer.records import (
 from tidelog.clients.producer.sequences import Numbering
 from tidelog.clients.producer.topic_queue import Account, TopicQueue
 from tidelog.clients.producer.transactions import ProducerTransactions
-from tidelog.clients.settings.common import ProducerSettings
+from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.stats.traffic import TopicFigures, Traffic
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.log.base.errors import (

@@ -31,7 +31,7 @@ from tidelog.clients.producer.records import (
 )
 from tidelog.clients.producer.topic_queue import Account, parts_of
 from tidelog.clients.producer.transactions import ProducerTransactions, no_transactional_id
-from tidelog.clients.settings.common import ProducerSettings
+from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
 from tidelog.clients.stats.documents import Ticker, traffic_of
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error

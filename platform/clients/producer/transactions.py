@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.producer.records import I32
-from tidelog.clients.settings.common import ProducerSettings
+from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.store.group_log import GroupLog

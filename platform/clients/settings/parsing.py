@@ -7,13 +7,13 @@ values of its fields. What it raises is librdkafka's code and wording, with what
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
-from tidelog.clients.settings.value_types import Address, Kind, Options
+from tidelog.clients.settings.value_types import LIBRDKAFKA, Address, Options
 from tidelog.clients.values.errors import invalid_argument
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import Text, ValueKind, nearest, reason
 from tidelog.log.storage.options import StoreOptions, is_store_option, store_options
 
 _METADATA: Final = "key"
@@ -33,13 +33,13 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    kind: ValueKind[Any]
     doc: str
     aliases: tuple[str, ...] = ()
     unset: str = ""
 
 
-def key(name: str, default: Any, kind: Kind, doc: str, *aliases: str, unset: str = "") -> Any:
+def key(name: str, default: Any, kind: ValueKind[Any], doc: str, *aliases: str, unset: str = "") -> Any:
     """Return a dataclass field that carries the key `name`."""
     return dataclasses.field(default=default, metadata={_METADATA: Key(name, kind, doc, aliases, unset)})
 
@@ -47,6 +47,17 @@ def key(name: str, default: Any, kind: Kind, doc: str, *aliases: str, unset: str
 def keys_of(settings: type[Any]) -> dict[str, Key]:
     """Return the keys of a class of settings by the fields that carry them, in the fields' order."""
     return {field.name: field.metadata[_METADATA] for field in dataclasses.fields(settings) if field.metadata}
+
+
+class ClientKeys:
+    """A class of settings. `client`: what it is of in words ("a producer"), where another kind of client knows it."""
+
+    CLIENTS: ClassVar[dict[str, type["ClientKeys"]]] = {}
+
+    def __init_subclass__(cls, client: str = "") -> None:
+        super().__init_subclass__()
+        if client:
+            cls.CLIENTS[client] = cls
 
 
 @dataclass(frozen=True)
@@ -60,15 +71,15 @@ class Parsed:
     ignored: Mapping[str, str]
 
 
-def parse_keys(conf: Mapping[str, Any], settings: type[Any], others: Mapping[str, type[Any]]) -> Parsed:
+def parse_keys(conf: Mapping[str, Any], settings: type[ClientKeys]) -> Parsed:
     """Check a client's dict against its class of settings.
 
-    `others`: the classes of settings of the other kinds of clients, by their names in words ("a producer"): their keys
-    are checked and ignored, as librdkafka does. A value of None leaves its key unset. Raises KafkaException
-    (`_INVALID_ARG`): a key that is unknown, refused, or set twice to different values; a value that its key does not
-    take. Raises TypeError when `conf` is no mapping.
+    Keys of the other kinds of clients are checked and ignored, as librdkafka does. A value of None leaves its key
+    unset. Raises KafkaException (`_INVALID_ARG`): a key that is unknown, refused, or set twice to different values; a
+    value that its key does not take. Raises TypeError when `conf` is no mapping.
     """
     own = _by_name(settings)
+    others = {client: kind for client, kind in ClientKeys.CLIENTS.items() if not issubclass(settings, kind)}
     store: dict[str, Any] = {}
     foreign = {name: (who, key) for who, other in others.items() for name, (_, key) in _by_name(other).items()}
     values: dict[str, Any] = {}
@@ -139,16 +150,18 @@ def _by_name(settings: type[Any]) -> dict[str, tuple[str, Key]]:
 
 
 def _value(name: str, known: Key, value: Any) -> Any:
+    trimmed = value.strip() if isinstance(value, str) and not isinstance(known.kind, Text) else value
     try:
-        return known.kind.parse(value)
+        return known.kind.parse(trimmed)
     except ValueError as e:
-        if isinstance(known.kind, Options | Address):  # may hold secrets
-            raise invalid_argument(f'Invalid value for configuration property "{name}": {e}.') from None
-        raise invalid_argument(f'Invalid value "{value}" for configuration property "{name}": {e}.') from None
+        # An address or the store's options may hold secrets.
+        shown = "" if isinstance(known.kind, Options | Address) else f' "{value}"'
+        why = reason(e, LIBRDKAFKA)
+        raise invalid_argument(f'Invalid value{shown} for configuration property "{name}": {why}.') from None
 
 
-def _refusal(name: Any, settings: type[Any]) -> str | None:
-    if name in REFUSED_FOR_PRODUCERS and settings.PRODUCES:
+def _refusal(name: Any, settings: type[ClientKeys]) -> str | None:
+    if name in REFUSED_FOR_PRODUCERS and issubclass(settings, ClientKeys.CLIENTS["a producer"]):
         return REFUSED_FOR_PRODUCERS[name]
     return REFUSED.get(name)
 
@@ -157,7 +170,7 @@ def _unknown(name: Any, own: Iterable[str]) -> str:
     known = [*own, *IGNORED, *REFUSED, NESTED]
     # A client's own keys first: what differs by case or by - and _ alone, then what is nearest
     plain = {_plain(candidate): candidate for candidate in reversed(known)}
-    near = plain.get(_plain(str(name))) or next(iter(get_close_matches(str(name), known, n=1)), None)
+    near = plain.get(_plain(str(name))) or nearest(name, known)
     advice = f'The nearest known one is "{near}".' if near else "docs/clients.md has all of them."
     return f'No such configuration property: "{name}". {advice}'
 

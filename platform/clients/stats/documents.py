@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Final
 
 from tidelog.clients.cluster import BROKER_ID, BROKER_PORT, BrokerMetadata
-from tidelog.clients.settings.common import ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import ConsumerSettings, ProducerSettings
 from tidelog.clients.stats.traffic import Traffic, Window
 from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.log.base.clock import Clock

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import hint
 from tidelog.log.config.keys import Key
 
 
@@ -73,10 +73,9 @@ class Settings:
                 f"Configuration {name} is no key of a {cls.LEVEL}, so it would do nothing. {cls.ELSEWHERE[name]}"
             )
         known = [*cls.KEYS, *cls.ALIASES, *cls.REFUSED]
-        near = get_close_matches(str(name), known, n=1)
-        advice = f"The nearest known key is {near[0]!r}." if near else "docs/configuration.md has all keys."
+        advice = hint(name, known, "configuration")
         raise InvalidConfigError(
-            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nobody reads would do nothing. {advice}"
+            f"Unknown {cls.LEVEL} configuration {name!r}: a key that nothing reads would do nothing. {advice}"
         )
 
     @classmethod

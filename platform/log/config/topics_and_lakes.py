@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.config.keys import MAX_LONG, Boolean, Choice, Decimal, Key, Words, int_of, long_of
+from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, names
+from tidelog.log.config.keys import Key, int_of, long_of
 from tidelog.log.config.overrides import Row, Settings, keys_of
 from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
 
@@ -53,8 +54,8 @@ class TopicConfig(Settings):
 
     cleanup_policy = Key(
         "cleanup.policy",
-        frozenset({"delete"}),
-        Words(("compact", "delete")),
+        ("delete",),
+        NameList(("compact", "delete")),
         "What maintenance does with old records: delete segments by age and size, compact to the newest record of "
         "each key, both, or (empty) nothing.",
         "log.cleanup.policy",
@@ -62,7 +63,7 @@ class TopicConfig(Settings):
     compression = Key(
         "compression.type",
         "producer",
-        Choice({name: name for name in ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")}),
+        names("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         "Codec of the segments; producer: the one that the producer asks for, zstd when it asks for none.",
         "compression.type",
     )
@@ -157,7 +158,7 @@ class TopicConfig(Settings):
     min_cleanable_dirty_ratio = Key(
         "min.cleanable.dirty.ratio",
         0.5,
-        Decimal(0, 1),
+        Number(0, 1),
         "The least share of uncompacted bytes in a partition that makes compaction start.",
         "log.cleaner.min.cleanable.ratio",
     )
@@ -271,7 +272,7 @@ class LakeConfig(Settings):
     auto_create_topics_enable = Key(
         "auto.create.topics.enable",
         True,
-        Boolean(),
+        Flag(),
         "Whether producing to a topic that is not there creates it.",
     )
     num_partitions = Key(

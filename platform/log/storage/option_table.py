@@ -4,9 +4,13 @@ The entrances (`tidelog.Lake`, clients, Spark's source and sink, the command lin
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from tidelog.log.base.typed_values import Flag, Text, TextKind, Whole
 
 PREFIX: Final = "lake."
+# The environment variable that names the lake of a program that names none.
+LAKE_VARIABLE: Final = "TIDELOG_LAKE"
 
 # A store's name in options, and the addresses that lead to it.
 SCHEMES: Final = {
@@ -16,8 +20,11 @@ SCHEMES: Final = {
 }
 ANY: Final = "store"
 
-Kind = Literal["text", "flag", "ms", "count"]
 Part = Literal["store", "client", "retry"]
+
+_TEXT: Final = Text()
+_FLAG: Final = Flag()
+_MS: Final = Whole(1, 999_999_999, of="milliseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +33,14 @@ class Option:
 
     `key`: obstore's name, "" where tidelog itself does what is needed. `variables`: environment variables that count
     where the option isn't given, the first one set wins. `part`: of obstore's, that it is told to. `secret`: its value
-    is never shown. `kind`: `ms` is a whole number of milliseconds above 0, `count` one of anything, or 0.
+    is never shown.
     """
 
     name: str
     key: str
     doc: str
     variables: tuple[str, ...] = ()
-    kind: Kind = "text"
+    kind: TextKind[Any] = _TEXT
     part: Part = "store"
     secret: bool = False
 
@@ -77,7 +84,7 @@ OPTIONS: Final = (
         "allow_http",
         "Whether to speak without TLS; unless given, as the endpoint begins.",
         ("AWS_ALLOW_HTTP",),
-        kind="flag",
+        kind=_FLAG,
         part="client",
     ),
     Option(
@@ -85,9 +92,9 @@ OPTIONS: Final = (
         "virtual_hosted_style_request",
         "Whether the bucket is in the address's path (true, the default) or in its host name; then it has to be"
         " in the endpoint's, too, where one is given.",
-        kind="flag",
+        kind=_FLAG,
     ),
-    Option("lake.s3.express", "s3_express", "Whether the bucket is a directory bucket (S3 Express).", kind="flag"),
+    Option("lake.s3.express", "s3_express", "Whether the bucket is a directory bucket (S3 Express).", kind=_FLAG),
     Option(
         "lake.s3.encryption",
         "server_side_encryption",
@@ -114,7 +121,7 @@ OPTIONS: Final = (
         ("GOOGLE_APPLICATION_CREDENTIALS",),
     ),
     Option("lake.gcs.endpoint", "base_url", "Address of the service, Google's own unless given."),
-    Option("lake.gcs.allow.http", "allow_http", "Whether to speak without TLS.", kind="flag", part="client"),
+    Option("lake.gcs.allow.http", "allow_http", "Whether to speak without TLS.", kind=_FLAG, part="client"),
     Option("lake.azure.account.name", "account_name", "The storage account.", ("AZURE_STORAGE_ACCOUNT_NAME",)),
     Option(
         "lake.azure.account.access.key",
@@ -134,37 +141,37 @@ OPTIONS: Final = (
     Option("lake.azure.client.id", "client_id", "An application's id.", ("AZURE_CLIENT_ID",)),
     Option("lake.azure.client.secret", "client_secret", "Its secret.", ("AZURE_CLIENT_SECRET",), secret=True),
     Option("lake.azure.endpoint", "endpoint", "Address of the service.", ("AZURE_STORAGE_ENDPOINT",)),
-    Option("lake.azure.allow.http", "allow_http", "Whether to speak without TLS.", kind="flag", part="client"),
+    Option("lake.azure.allow.http", "allow_http", "Whether to speak without TLS.", kind=_FLAG, part="client"),
     Option(
-        "lake.store.connect.timeout.ms", "connect_timeout", "How long connecting may take.", kind="ms", part="client"
+        "lake.store.connect.timeout.ms", "connect_timeout", "How long connecting may take.", kind=_MS, part="client"
     ),
-    Option("lake.store.request.timeout.ms", "timeout", "How long one request may take.", kind="ms", part="client"),
+    Option("lake.store.request.timeout.ms", "timeout", "How long one request may take.", kind=_MS, part="client"),
     Option(
         "lake.store.retries",
         "max_retries",
         "How often a request that fails is repeated: 10 times unless given.",
-        kind="count",
+        kind=Whole(0, 999_999_999),
         part="retry",
     ),
     Option(
         "lake.store.retry.timeout.ms",
         "retry_timeout",
         "How long after a request first went out it may still be repeated: 40 s unless given.",
-        kind="ms",
+        kind=_MS,
         part="retry",
     ),
     Option(
         "lake.store.retry.backoff.ms",
         "init_backoff",
         "Pause before the first repeat, the later ones grow up to threefold, by chance: 100 ms unless given.",
-        kind="ms",
+        kind=_MS,
         part="retry",
     ),
     Option(
         "lake.store.retry.backoff.max.ms",
         "max_backoff",
         "The longest such pause: 3 s unless given.",
-        kind="ms",
+        kind=_MS,
         part="retry",
     ),
     Option("lake.store.proxy.url", "proxy_url", "Proxy for all requests.", part="client", secret=True),

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final
 
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import hint
 from tidelog.log.storage.option_table import (
     ANY,
     BY_NAME,
@@ -139,9 +139,7 @@ def store_options(options: Mapping[str, Any]) -> StoreOptions:
 def known_option(name: str) -> Option:
     """The option of that name. Raises `InvalidConfigError` with the nearest one's."""
     if name not in BY_NAME:
-        near = get_close_matches(name, BY_NAME, n=1)
-        advice = f"The nearest one is {near[0]!r}." if near else "docs/configuration.md has all of them."
-        raise InvalidConfigError(f"There is no option {name!r} of a store. {advice}")
+        raise InvalidConfigError(f"There is no option {name!r} of a store. {hint(name, BY_NAME, 'configuration')}")
     return BY_NAME[name]
 
 
@@ -243,20 +241,15 @@ def _variable(environment: Mapping[str, str], names: tuple[str, ...]) -> str:
     return next((value for name in names if (value := environment.get(name, "").strip())), "")
 
 
-def _parsed(option: Option, value: str) -> str:
+def _parsed(option: Option, text: str) -> str:
     """The value as obstore takes it. Raises `InvalidConfigError`, which shows none of a secret."""
-    if option.kind == "flag":
-        flag = value.lower()
-        if flag not in ("true", "false"):
-            raise InvalidConfigError(f"Option {option.name!r} is {value!r}. Set it to true or false.")
-        return flag if option.name != S3_PATH_STYLE else {"true": "false", "false": "true"}[flag]
-    if option.kind in ("ms", "count"):
-        whole = value.isascii() and value.isdigit() and len(value) <= 9
-        if not whole or (option.kind == "ms" and int(value) == 0):
-            what = "milliseconds above 0" if option.kind == "ms" else "times, or 0"
-            raise InvalidConfigError(f"Option {option.name!r} is {value!r}. Set it to a whole number of {what}.")
-        return f"{int(value)}ms"
-    return value
+    try:
+        value = option.kind.parse(text)
+    except ValueError:
+        raise InvalidConfigError(f"Option {option.name!r} is {text!r}. Set it to {option.kind.allowed}.") from None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value}ms"
+    return option.kind.text(value != (option.name == S3_PATH_STYLE) if isinstance(value, bool) else value)
 
 
 def endpoint_keys(config: Mapping[str, str]) -> list[str]:

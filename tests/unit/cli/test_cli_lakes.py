@@ -53,10 +53,10 @@ def test_alter(lake):
     ("code", "args", "why"),
     [
         (2, ["alter"], "Nothing to change"),
-        (1, ["alter", "--config", "num.partition=4"], "The nearest known key is 'num.partitions'"),
+        (1, ["alter", "--config", "num.partition=4"], "The nearest known one is 'num.partitions'"),
         (1, ["alter", "--config", "num.partitions=0"], "Value must be at least 1"),
         (1, ["alter", "--config", "retention.ms=1"], "log.retention.ms"),
-        (1, ["alter", "--delete-config", "num.partition"], "The nearest known key is 'num.partitions'"),
+        (1, ["alter", "--delete-config", "num.partition"], "The nearest known one is 'num.partitions'"),
     ],
 )
 def test_refusals(lake, code, args, why):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tidelog.clients.open_lake import store_options
-from tidelog.clients.settings.common import ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import ConsumerSettings, ProducerSettings
 
 REQUEST, RETRY = "lake.store.request.timeout.ms", "lake.store.retry.timeout.ms"
 

@@ -134,7 +134,7 @@ def test_two_alters_at_once_both_count() -> None:
         ({"retention.ms": 5}, "values are strings"),
         (
             {"retention.msec": "5"},
-            r"Unknown topic configuration 'retention\.msec'.*nearest known key is 'retention\.ms'",
+            r"Unknown topic configuration 'retention\.msec'.*nearest known one is 'retention\.ms'",
         ),
         ({"min.insync.replicas": "2"}, "is refused, because it would do nothing"),
         ({"num.partitions": "2"}, "is no key of a topic"),

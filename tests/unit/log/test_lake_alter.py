@@ -27,5 +27,5 @@ def test_two_changes_at_once_both_count():
 def test_an_unknown_key_is_neither_set_nor_reset(value):
     lake, _, _ = memory_lake()
     lake.create_topic("orders")
-    with pytest.raises(InvalidConfigError, match=r"nearest known key is 'retention\.ms'"):
+    with pytest.raises(InvalidConfigError, match=r"nearest known one is 'retention\.ms'"):
         lake.alter_topic("orders", config={"retention.m": value})

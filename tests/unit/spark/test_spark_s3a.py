@@ -78,7 +78,7 @@ def test_s3a_is_told_what_the_store_is(
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(InvalidConfigError, match=r"nearest one is 'lake\.s3\.region'"):
+    with pytest.raises(InvalidConfigError, match=r"nearest known one is 'lake\.s3\.region'"):
         s3a_settings({"lake.s3.regoin": "r"}, {})
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tidelog.clients.producer.partitioning import fnv1a, rule_of
-from tidelog.clients.settings.common import PARTITIONERS
+from tidelog.clients.settings.producer import PARTITIONERS
 from tidelog.log.records.partitioners import assign
 
 # librdkafka's tests/0048-partitioner.c: hashes of its keys; None: anywhere.

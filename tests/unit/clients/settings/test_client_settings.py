@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.clients.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.settings import common as settings_module
-from tidelog.clients.settings.common import AdminSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
 from tidelog.clients.settings.parsing import keys_of
-from tidelog.clients.settings.value_types import Whole
 from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.log.base.typed_values import Whole
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 LIBRDKAFKA = json.loads((VECTORS / "librdkafka_keys.json").read_text())
@@ -101,7 +101,7 @@ def test_supported_keys_have_librdkafkas_defaults_and_ranges(name):
             assert str("" if plain is None else plain).lower().removesuffix(".0") == default
         # an entry of Kafka's may wait for more replicas than one; fetch.min.bytes has its range in its text
         if isinstance(key.kind, Whole) and name not in ("acks", "request.required.acks", "fetch.min.bytes"):
-            assert key.kind.takes == takes
+            assert f"{key.kind.low} .. {key.kind.high}" == takes
 
 
 # Each supported key: a value, and what its field holds then. `test_the_table_is_complete` wants every key here.

@@ -7,7 +7,7 @@ import pytest
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.open_lake import open_lake
 from tidelog.clients.producer.producer import Producer
-from tidelog.clients.settings.common import AdminSettings, ConsumerSettings, ProducerSettings
+from tidelog.clients.settings import AdminSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.log.lake import Lake
 
@@ -128,7 +128,7 @@ def test_a_stores_options_stand_among_the_keys_or_in_a_dict():
 @pytest.mark.parametrize(
     ("conf", "why"),
     [
-        ({"lake.s3.tokn": "hunter2hunter2"}, "The nearest one is 'lake.s3."),
+        ({"lake.s3.tokn": "hunter2hunter2"}, "The nearest known one is 'lake.s3."),
         (
             {"lake.s3.session.token": "hunter2hunter2", "storage.options": {"lake.s3.session.token": "hunter2"}},
             '"lake.s3.session.token" is set twice, the other time in a dict',

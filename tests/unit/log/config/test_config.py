@@ -15,7 +15,7 @@ LONG = 2**63 - 1
 
 # key, attribute, default, another text, its value
 KEYS: list[tuple[str, str, Any, str, Any]] = [
-    ("cleanup.policy", "cleanup_policy", {"delete"}, "compact", {"compact"}),
+    ("cleanup.policy", "cleanup_policy", ("delete",), "compact", ("compact",)),
     ("compression.gzip.level", "compression_gzip_level", -1, "9", 9),
     ("compression.lz4.level", "compression_lz4_level", 9, "17", 17),
     ("compression.type", "compression", "producer", "zstd", "zstd"),
@@ -115,12 +115,12 @@ def test_a_value_that_is_no_string_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "canonical", "value"),
     [
-        ("delete , compact", "compact,delete", {"compact", "delete"}),
-        ("compact,delete", "compact,delete", {"compact", "delete"}),
-        ("", "", set()),
+        ("delete , compact", "compact,delete", ("compact", "delete")),
+        ("compact,delete", "compact,delete", ("compact", "delete")),
+        ("", "", ()),
     ],
 )
-def test_cleanup_policies_are_a_list(text: str, canonical: str, value: set[str]) -> None:
+def test_cleanup_policies_are_a_list(text: str, canonical: str, value: tuple[str, ...]) -> None:
     config = TopicConfig.parse({"cleanup.policy": text})
     assert config.cleanup_policy == value
     assert config.overrides == {"cleanup.policy": canonical}
@@ -149,7 +149,7 @@ def test_kafkas_keys_that_would_do_nothing_are_refused_with_the_reason(key: str)
 )
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest: str) -> None:
     with pytest.raises(
-        InvalidConfigError, match=f"Unknown topic configuration '{key}'.*nearest known key is '{nearest}'"
+        InvalidConfigError, match=f"Unknown topic configuration '{key}'.*nearest known one is '{nearest}'"
     ):
         TopicConfig.parse({key: "1"})
 

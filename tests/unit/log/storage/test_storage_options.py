@@ -177,14 +177,14 @@ REFUSED: dict[str, tuple[str, dict, dict, str]] = {
         "s3",
         {"lake.s3.endpiont": "h"},
         {},
-        "no option 'lake.s3.endpiont' .* nearest one is 'lake.s3.endpoint'",
+        "no option 'lake.s3.endpiont' .* nearest known one is 'lake.s3.endpoint'",
     ),
     "another store's": ("s3", {"lake.gcs.endpoint": "h"}, {}, "at gs://, and this one is at s3://"),
     "empty": ("s3", {"lake.s3.region": " "}, {}, "'lake.s3.region' is empty"),
     "no flag": ("s3", {"lake.s3.express": "yes"}, {}, "'lake.s3.express' is 'yes'. Set it to true or false"),
     "no time": ("s3", {"lake.store.request.timeout.ms": "5s"}, {}, "is '5s'. Set it to a whole number"),
-    "no count": ("s3", {"lake.store.retries": "many"}, {}, "is 'many'. Set it to a whole number of times, or 0"),
-    "no time at all": ("s3", {"lake.store.request.timeout.ms": "0"}, {}, "milliseconds above 0"),
+    "no count": ("s3", {"lake.store.retries": "many"}, {}, "is 'many'. Set it to a whole number from 0 to 999999999"),
+    "no time at all": ("s3", {"lake.store.request.timeout.ms": "0"}, {}, "milliseconds from 1 to"),
     "half of the keys": (
         "s3",
         {"lake.s3.secret.access.key": "hunter2hunter2"},
@@ -245,7 +245,7 @@ def test_a_store_takes_its_options_from_an_entrances():
         "lake.s3.region": "r",
         "lake.s3.express": "true",
     }
-    with pytest.raises(InvalidConfigError, match=r"nearest one is 'lake\.s3\.region'"):
+    with pytest.raises(InvalidConfigError, match=r"nearest known one is 'lake\.s3\.region'"):
         store_options({"lake.s3.regoin": "r"})
 
 

@@ -1,0 +1,277 @@
+"""Kinds of values that configuration keys and options take, and how each dialect words a value that is wrong.
+
+A kind turns what a caller gives into a value and back into its canonical text. A value that is wrong is a
+`WrongValueError` with one of the `Problem`s. A `Dialect` words problems as the system does whose keys these are: Kafka,
+librdkafka, Java, an object store.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from enum import Enum, auto
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+MAX_INT: Final = (1 << 31) - 1
+MAX_LONG: Final = (1 << 63) - 1
+TRUE_FALSE: Final = {"true": True, "false": False}
+
+# More digits than any range has; longer texts would only cost time.
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,99}")
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][+-]?[0-9]{1,3})?")
+
+
+class Problem(Enum):
+    """What is wrong with a value."""
+
+    NO_WHOLE_NUMBER = auto()
+    NO_NUMBER = auto()
+    TOO_LOW = auto()
+    TOO_HIGH = auto()
+    NEITHER_IN_RANGE_NOR_BESIDES = auto()
+    NO_FLAG = auto()
+    NO_NAME = auto()
+    REPEATED_NAME = auto()
+
+
+Dialect = Mapping[Problem, str]
+
+
+class WrongValueError(ValueError):
+    """A value that its kind does not take. `facts`: what a dialect's sentence may name."""
+
+    def __init__(self, problem: Problem, kind: "ValueKind[Any]", **facts: Any) -> None:
+        super().__init__(f"give {kind.allowed}")
+        self.problem = problem
+        self.facts = facts
+
+    def said(self, dialect: Dialect) -> str:
+        """The reason in a dialect's words; what it has no words for is said in general ones."""
+        return dialect[self.problem].format_map(self.facts) if self.problem in dialect else str(self)
+
+
+class ValueKind(Protocol[T_co]):
+    """A kind of values."""
+
+    @property
+    def allowed(self) -> str:
+        """What a value may be, as the end of the sentence "Give …"."""
+
+    def parse(self, value: Any, /) -> T_co:
+        """Return the value of a text without spaces around it, or of a Python value. Raises ValueError."""
+
+
+class TextKind(ValueKind[T_co], Protocol[T_co]):
+    """A kind whose values have texts."""
+
+    def text(self, value: Any, /) -> str:
+        """Return the canonical text of a parsed value."""
+
+
+class _Plain:
+    """A kind whose values are written as Python writes them."""
+
+    def text(self, value: Any) -> str:
+        """Write the value."""
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Whole(_Plain):
+    """A whole number in `low`..`high`, or `besides`, of a type of `bits` bits. `of`: its unit, for people."""
+
+    low: int | None = None
+    high: int | None = None
+    bits: int | None = None
+    besides: int | None = None
+    of: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The range in words."""
+        kind = f"a whole number{self.of and f' of {self.of}'}"
+        if self.low is not None and self.high is not None:
+            kind += f" from {self.low} to {self.high}"
+        elif self.low is not None:
+            kind += f" of at least {self.low}"
+        elif self.bits is not None:
+            kind += f" of {self.bits} bits"
+        return kind if self.besides is None else f"{kind}, or {self.besides}"
+
+    def parse(self, value: Any) -> int:
+        """Take whole numbers and their decimal texts."""
+        number = int(value) if _is_whole(value) else None
+        fits = number is not None and (self.bits is None or -1 << (self.bits - 1) <= number < 1 << (self.bits - 1))
+        if number is None or not fits:
+            kafkas_type = "INT" if self.bits == 32 else "LONG"
+            raise WrongValueError(Problem.NO_WHOLE_NUMBER, self, value=value, type=kafkas_type)
+        too_low = self.low is not None and number < self.low
+        too_high = self.high is not None and number > self.high
+        if (too_low or too_high) and number != self.besides:
+            problem = Problem.TOO_LOW if too_low else Problem.TOO_HIGH
+            raise WrongValueError(
+                problem if self.besides is None else Problem.NEITHER_IN_RANGE_NOR_BESIDES,
+                self,
+                low=self.low,
+                high=self.high,
+                besides=self.besides,
+            )
+        return number
+
+
+def _is_whole(value: Any) -> bool:
+    if isinstance(value, str):
+        return _WHOLE.fullmatch(value) is not None
+    return value.is_integer() if isinstance(value, float) else isinstance(value, int) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Number(_Plain):
+    """A number, with or without a fraction, in `low`..`high`."""
+
+    low: int
+    high: int
+
+    @property
+    def allowed(self) -> str:
+        """The range in words."""
+        return f"a number from {self.low} to {self.high}"
+
+    def parse(self, value: Any) -> float:
+        """Take numbers and their texts; NaN is in no range."""
+        if isinstance(value, str) and _DECIMAL.fullmatch(value):
+            value = float(value)
+        facts = {"value": value, "low": self.low, "high": self.high}
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise WrongValueError(Problem.NO_NUMBER, self, **facts)
+        if not self.low <= value <= self.high:
+            raise WrongValueError(Problem.TOO_LOW if value < self.low else Problem.TOO_HIGH, self, **facts)
+        return float(value)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false, in any case. `words`: the texts that count."""
+
+    words: Mapping[str, bool] = field(default_factory=lambda: TRUE_FALSE)
+    allowed: str = "true or false"
+
+    def parse(self, value: Any) -> bool:
+        """Take bools and the texts."""
+        found = self.words.get(str(value).lower())
+        if found is None:
+            raise WrongValueError(Problem.NO_FLAG, self, value=value)
+        return found
+
+    def text(self, value: bool) -> str:
+        """Write it in lower case."""
+        return "true" if value else "false"
+
+
+@dataclass(frozen=True)
+class Choice(Generic[T]):
+    """One of a few names, each for a value. `others`: why nothing else will do."""
+
+    options: Mapping[str, T]
+    any_case: bool = False
+    others: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The names."""
+        return f"one of {', '.join(self.options)}"
+
+    def parse(self, value: Any) -> T:
+        """Take one of the names."""
+        name = str(value).lower() if self.any_case else str(value)
+        if name not in self.options:
+            raise (
+                ValueError(self.others)
+                if self.others
+                else WrongValueError(Problem.NO_NAME, self, names=", ".join(self.options), value=value)
+            )
+        return self.options[name]
+
+    def text(self, value: T) -> str:
+        """Write the value's name."""
+        return next(name for name, option in self.options.items() if option == value)
+
+
+def names(*options: str, any_case: bool = False) -> Choice[str]:
+    """Return a choice of names that stand for themselves."""
+    return Choice({name: name for name in options}, any_case)
+
+
+@dataclass(frozen=True)
+class NameList:
+    """Some of a few names, as a list or as a text with commas between them.
+
+    `in_order`: the given order counts, and a name that is repeated counts once; there is at least one, in any
+    case. Else the names are a set, which may be empty, and none is repeated.
+    """
+
+    options: tuple[str, ...]
+    in_order: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The names."""
+        return f"one or more of {', '.join(self.options)}, with commas between them"
+
+    def parse(self, value: Any) -> tuple[str, ...]:
+        """Take the names; without an order of their own they come in that of the options."""
+        parts = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else [""]
+        given = [str(part).strip() for part in parts] if value else []
+        given = [name.lower() for name in given] if self.in_order else given
+        if any(name not in self.options for name in given) or (self.in_order and not given):
+            raise WrongValueError(Problem.NO_NAME, self, names=", ".join(self.options))
+        if self.in_order:
+            return tuple(dict.fromkeys(given))
+        if len(set(given)) != len(given):
+            raise WrongValueError(Problem.REPEATED_NAME, self)
+        return tuple(option for option in self.options if option in given)
+
+    def text(self, value: Iterable[str]) -> str:
+        """Write the names."""
+        return ",".join(value)
+
+
+@dataclass(frozen=True)
+class Text(_Plain):
+    """A text of `low`..`high` characters; numbers and bools count as their texts."""
+
+    low: int = 0
+    high: int | None = None
+
+    @property
+    def allowed(self) -> str:
+        """The lengths, where they are bounded."""
+        return "text" if self.high is None else f"text of {self.low} to {self.high} characters"
+
+    def parse(self, value: Any) -> str:
+        """Take a text as it is."""
+        if isinstance(value, bytes | bytearray) or callable(value):
+            raise ValueError("give a text")
+        text = str(value)
+        if len(text) < self.low or (self.high is not None and len(text) > self.high):
+            raise ValueError(f"its length is {len(text)}, and allowed are {self.low} to {self.high} characters")
+        return text
+
+
+def reason(error: ValueError, dialect: Dialect) -> str:
+    """Why a kind does not take a value, in a dialect's words."""
+    return error.said(dialect) if isinstance(error, WrongValueError) else str(error)
+
+
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that is spelt most like `name`, None when none is near."""
+    return next(iter(get_close_matches(str(name), list(known), n=1, cutoff=cutoff)), None)
+
+
+def hint(name: object, known: Iterable[str], page: str) -> str:
+    """A sentence that helps with an unknown name: the nearest one, or else the page that has all of them."""
+    near = nearest(name, known)
+    return f"The nearest known one is {near!r}." if near else f"docs/{page}.md has all of them."
