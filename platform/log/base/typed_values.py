@@ -182,7 +182,7 @@ class Choice(Generic[T]):
     @property
     def allowed(self) -> str:
         """The names."""
-        return f"one of {', '.join(self.options)}"
+        return ("one of " if len(self.options) > 1 else "only ") + ", ".join(self.options)
 
     def parse(self, value: Any) -> T:
         """Take one of the names."""
