@@ -170,7 +170,7 @@ class GroupHistory(Journal):
 
     def killed(self, process: Process) -> None:
         self.counts["killed"] += 1
-        self.note(f"KILLED {process.name}")
+        super().killed(process)
         self.consumers = [c for c in self.consumers if c.process is not process]
 
     def process_record(self, place: Place, offset: int, value: str) -> None:

@@ -58,10 +58,10 @@ class _Director:
         setup.run()
         setup.lake.create_topic(TOPIC, plan.partitions)
         world.trouble = plan.trouble
-        world.start("producer", groups_sim_actors.producer)
+        world.launch("producer", groups_sim_actors.producer)
         for number in range(plan.consumers):
             static = f"i{number}" if number < plan.statics else None
-            world.start(f"c{number}", groups_sim_actors.consumer, self._rng.uniform(0, 5), static)
+            world.launch(f"c{number}", groups_sim_actors.consumer, self._rng.uniform(0, 5), static)
         while self._scheduler.now < plan.duration_s and not self._wrong():
             self._scheduler.pause(self._rng.uniform(0.3, 1.7) * plan.mishap_s)
             if not self._wrong():
@@ -85,7 +85,7 @@ class _Director:
             self._world.kill(program)
             if self._rng.random() < 0.8:
                 delay = self._rng.choice([0.5, 3.0, 12.0])
-                self._world.start(program.name, program.role, delay, program.instance_id)
+                self._world.launch(program.name, program.role, delay, program.instance_id)
 
     def _stop(self) -> None:
         """Some processes, or all, stand still."""
@@ -102,7 +102,7 @@ class _Director:
         if self._world.plan.twins and self._world.plan.statics:
             static = f"i{self._rng.randrange(self._world.plan.statics)}"
         if len(self._consumers()) < 8:
-            self._world.start("new", groups_sim_actors.consumer, 0.0, static)
+            self._world.launch("new", groups_sim_actors.consumer, 0.0, static)
 
     def _jump(self) -> None:
         """The wall clock jumps; the elapsed clock never does. A writer whose clock is an hour off is refused."""
@@ -124,7 +124,7 @@ class _Director:
         awake_s = max((until for periods in world.history.frozen.values() for _, until in periods), default=0.0)
         self._scheduler.pause(max(0.0, awake_s - self._scheduler.now) + 2.0)
         if not self._consumers():
-            world.start("heir", groups_sim_actors.consumer)
+            world.launch("heir", groups_sim_actors.consumer)
         self._wait(self._healed, HEALED_S, "is not shared out among its living members")
         world.ends = {(TOPIC, p): end for p, (_, end) in setup.lake.topic(TOPIC).offsets().items()}
         world.ending = True

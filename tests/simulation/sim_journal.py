@@ -24,6 +24,14 @@ class Journal:
         if self.trace is not None:
             self.trace.append(line)
 
+    def killed(self, process: Process) -> None:
+        """A process was killed."""
+        self.note(f"KILLED {process.name}")
+
+    def called(self, process: Process, method: str, path: str, result: object) -> None:
+        """A process called its store."""
+        raise NotImplementedError
+
     def violate(self, what: str) -> None:
         line = f"{self.scheduler.now:.3f} {self.scheduler.current.name}: {what}"
         self.violations.append(line)

@@ -61,7 +61,7 @@ class _Director:
         sim_actors.create(first)
         world.begin_trouble()
         for name, roles in self._casting():
-            world.start(name, roles, self._rng.uniform(0, 3))
+            world.launch(name, roles, self._rng.uniform(0, 3))
         while self._scheduler.now < world.plan.duration_s and not self._wrong():
             self._scheduler.pause(min(self._rng.expovariate(1 / world.plan.mishap_s), world.plan.duration_s))
             if not self._wrong():
@@ -96,15 +96,15 @@ class _Director:
         rng.choice(kinds)()
 
     def _crash(self) -> None:
-        apps = [a for a in self._world.apps if not a.ended]
+        apps = [a for a in self._world.programs if not a.ended]
         if apps:
             app = self._rng.choice(apps)
             self._world.kill(app)
             if app.name != "guest":
-                self._world.start(app.name, app.roles, self._rng.expovariate(1 / 4.0))
+                self._world.launch(app.name, app.roles, self._rng.expovariate(1 / 4.0))
 
     def _visit(self) -> None:
-        self._world.start("guest", (self._rng.choice([sim_actors.visitor, sim_actors.command]),))
+        self._world.launch("guest", (self._rng.choice([sim_actors.visitor, sim_actors.command]),))
 
     def _jump(self) -> None:
         """The wall clock jumps; the elapsed clock never does."""
@@ -118,7 +118,7 @@ class _Director:
 
     def _cut_off(self) -> None:
         """A process loses its connection, or the store refuses its puts, mostly until requests give up."""
-        apps = [a for a in self._world.apps if not a.ended]
+        apps = [a for a in self._world.programs if not a.ended]
         if apps:
             app, seconds = self._rng.choice(apps), self._rng.choice([3.0, 35.0, 50.0])
             app.storage.lose_connection(seconds, puts_only=self._rng.random() < 0.7)
@@ -133,7 +133,7 @@ class _Director:
     def _lose_power(self) -> None:
         """Every process is gone; a disk also loses what was not synced, and the machine starts again."""
         world = self._world
-        gone = list(world.apps)
+        gone = list(world.programs)
         for app in gone:
             world.kill(app)
         self._scheduler.pause(0.0)
@@ -143,20 +143,20 @@ class _Director:
             world.booted_s = self._scheduler.now
         for app in gone:
             if app.name != "guest":
-                world.start(app.name, app.roles, self._rng.uniform(0.0, 3.0))
+                world.launch(app.name, app.roles, self._rng.uniform(0.0, 3.0))
 
     # --- the end -------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
         """Nothing more goes wrong: all actors finish."""
         world = self._world
-        world.end_trouble()
+        world.settle()
         until = self._scheduler.now + SETTLE_S
         while self._scheduler.now < until and not self._wrong():
-            if all(a.ended for a in world.apps):
+            if all(a.ended for a in world.programs):
                 break
             self._scheduler.pause(1.0)
-        for app in world.apps:
+        for app in world.programs:
             for actor in app.actors:
                 if not actor.done and not self._wrong():
                     world.history.violate(f"{actor.name} does not come to an end")

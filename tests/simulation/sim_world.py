@@ -1,19 +1,17 @@
 """One simulated world: a disk or an object store, the processes that share it, and what goes wrong."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from sim_history import TOPIC, History
-from sim_scheduler import Actor, Process, Scheduler, SimExecutor
-from sim_storage import Disk, SimStorage, Trouble
+from sim_program import SimProgram, SimWorld
+from sim_storage import Trouble
 
 from tidelog.log.base.errors import StorageFullError, StorageUnavailableError
 from tidelog.log.delta import layout
-from tidelog.log.lake import Lake
 
-EPOCH_MS = 1_700_000_000_000
 TROUBLED = (StorageUnavailableError, StorageFullError)
 # Small rules, so that a run of minutes sees many checkpoints and trims.
 CONFIG = {"log.checkpoint.interval": "10", "log.min.age.ms": "10000"}
@@ -70,88 +68,49 @@ class Plan:
         return plan
 
 
-class World:
-    """Everything that one seed drives."""
+class World(SimWorld):
+    """The processes that write and read one topic."""
+
+    history: History
 
     def __init__(self, seed: int, plan: Plan, trace: list[str] | None = None) -> None:
+        super().__init__(Random(f"run {seed}"), plan)
         self.seed = seed
-        self.plan = plan
-        self.rng = Random(f"run {seed}")
-        self.scheduler = Scheduler()
         self.history = History(self.scheduler, trace=trace)
-        self.trouble = Trouble()
-        self.wall_jump_ms = 0
-        self.booted_s = 0.0
-        self.disk = Disk("simulated", clock=StoreClock(self))
-        self.apps: list[App] = []
         self.job_batch = 0
         self.senders: dict[str, Any] = {}
         self.committed: list[Any] = []
         self.repeats = Random(f"repeats {seed}")
-        self.ending = False
-        self._values = 0
 
     def begin_trouble(self) -> None:
-        """From here on, things go wrong."""
+        """From here on, faults happen."""
         self.trouble = self.plan.trouble
 
-    def end_trouble(self) -> None:
-        """Nothing goes wrong any more, and frozen actors wake up."""
-        self.trouble = Trouble()
+    def settle(self) -> None:
+        """No more faults; frozen processes go on, and all come to their end."""
+        self.end_trouble()
+        self.thaw()
         self.ending = True
-        for app in self.apps:
-            app.storage.heal()
-            app.process.frozen_until = 0.0
 
     def value(self, actor: str) -> str:
-        """A value that no other actor writes."""
-        self._values += 1
-        return f"{actor}#{self._values}"
+        """A value that is written once."""
+        return f"{actor}#{self.number()}"
 
-    def start(self, name: str, roles: tuple[Role, ...], delay: float = 0.0) -> "App":
+    def launch(self, name: str, roles: tuple[Role, ...], delay: float = 0.0) -> "App":
         """Start a process with an actor for each role, after `delay` seconds."""
         app = App(self, name, roles)
-        self.apps.append(app)
-        app.spawn("main", app.run, delay)
+        self.start(app, delay)
         return app
 
-    def kill(self, app: "App") -> None:
-        """The process is gone, between two of its calls or while one is under way."""
-        self.history.note(f"CRASH {app.process.name}")
-        self.scheduler.kill(app.process, app.actors)
-        self.apps.remove(app)
 
+class App(SimProgram):
+    """A process with an actor for each of its roles."""
 
-@dataclass
-class App:
-    """A process: a lake opened in it, and the actors that share it."""
+    unanswered = TROUBLED
 
-    world: World
-    name: str
-    roles: tuple[Role, ...]
-    actors: list[Actor] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        world = self.world
-        self.process = Process(f"{self.name}@{world.scheduler.now:.0f}")
-        self.storage = SimStorage(
-            world.disk, self.process, world.scheduler, world.rng, world.trouble, world.history,
-            synced=not world.plan.on_disk,
-        )  # fmt: skip
-        self.clock = ProcessClock(world, self.process)
-        self.ids = SeededIds(world.rng.getrandbits(64))
-        self.lake: Lake = None  # type: ignore[assignment]  # until `open`
-
-    @property
-    def ended(self) -> bool:
-        """Whether all its actors are done."""
-        return all(a.done for a in self.actors)
-
-    def spawn(self, name: str, body: Callable[[], None], delay: float = 0.0) -> Actor:
-        """Start an actor in this process."""
-        actor = self.world.scheduler.spawn(self.process, f"{self.name}.{name}", body, delay)
-        self.actors.append(actor)
-        return actor
+    def __init__(self, world: World, name: str, roles: tuple[Role, ...]) -> None:
+        super().__init__(world, name, synced=not world.plan.on_disk)
+        self.roles = roles
 
     def run(self) -> None:
         """Open the lake and play the roles."""
@@ -162,24 +121,9 @@ class App:
             self.roles[0](self)
 
     def open(self) -> None:
-        """Open the lake and its topic: that succeeds whatever happened before, once the store answers."""
-        self.lake = self.until_it_answers(
-            lambda: Lake(self.storage.uri, storage=self.storage, clock=self.clock, ids=self.ids)
-        )
-        self.lake.background = SimExecutor(self.world.scheduler, lambda work: self.spawn("background", work))
+        """Open the lake and its topic."""
+        super().open()
         self.until_it_answers(lambda: self.lake.topic(TOPIC))
-
-    def until_it_answers(self, call: Callable[[], Any]) -> Any:
-        """Repeat a call that changes nothing until the store is there."""
-        while True:
-            try:
-                return call()
-            except TROUBLED:
-                self.pause(0.3)
-
-    def pause(self, seconds: float) -> None:
-        """Let the others run."""
-        self.world.scheduler.pause(seconds)
 
     def pause_about(self, mean: float) -> None:
         """Wait, sometimes for the same moment as others, so that they race; three times as long at most."""
@@ -188,57 +132,6 @@ class App:
             self.pause(mean - world.scheduler.now % mean)
         else:
             self.pause(min(world.rng.expovariate(1 / mean), 3 * mean))
-
-
-class StoreClock:
-    """The store's own clock: a local disk has the machine's, which may jump."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def now_ms(self) -> int:
-        jump = self._world.wall_jump_ms if self._world.plan.on_disk else 0
-        return EPOCH_MS + int(self._world.scheduler.now * 1000) + jump
-
-    def elapsed_s(self) -> float:
-        return self._world.scheduler.now
-
-    def sleep(self, seconds: float) -> None:
-        self._world.scheduler.pause(seconds)
-
-
-class ProcessClock(StoreClock):
-    """A process's clocks: processes on one disk share a machine; else each has its own, and its own error.
-
-    While a machine is paused neither of them runs.
-    """
-
-    def __init__(self, world: World, process: Process) -> None:
-        super().__init__(world)
-        self._process = process
-        self._off_ms = 0 if world.plan.on_disk else world.rng.choice([0, 0, -40_000, 90_000])
-        self._boot_s = world.booted_s if world.plan.on_disk else world.scheduler.now - world.rng.choice([1, 10_000])
-
-    def now_ms(self) -> int:
-        world = self._world
-        now_s = world.scheduler.now - self._process.wall_lost_s
-        return EPOCH_MS + int(now_s * 1000) + world.wall_jump_ms + self._off_ms
-
-    def elapsed_s(self) -> float:
-        return self._world.scheduler.now - self._boot_s - self._process.lost_s
-
-
-class SeededIds:
-    """Chance that comes from the seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._rng = Random(seed)
-
-    def new(self) -> str:
-        return f"{self._rng.getrandbits(64):016x}"
-
-    def fraction(self) -> float:
-        return self._rng.random()
 
 
 def entry_file(version: int) -> str:

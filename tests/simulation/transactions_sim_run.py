@@ -75,7 +75,7 @@ class _Director:
             setup.lake.create_topic(name, PARTITIONS, TOPIC_CONFIG)
         world.trouble = plan.trouble
         for name, role in self._casting():
-            world.start(name, role, self._rng.uniform(0, 2))
+            world.launch(name, role, self._rng.uniform(0, 2))
         while self._scheduler.now < plan.duration_s and not self._scheduler.failures:
             self._scheduler.pause(self._rng.uniform(0.3, 1.7) * plan.mishap_s)
             self._rng.choice([self._crash, self._crash, self._stop, self._twin, self._jump, self._cut_off])()
@@ -92,7 +92,7 @@ class _Director:
         return [*cast, ("watcher", actors.watcher)]
 
     def _program(self, name: str) -> Program:
-        program = Program(self._world, name, lambda _: None)  # type: ignore[arg-type]  # it asks for no more
+        program = Program(self._world, name, lambda _: None)
         program.run()
         return program
 
@@ -106,7 +106,7 @@ class _Director:
         running = self._running()
         for program in self._rng.sample(running, k=min(1, len(running))):
             self._world.kill(program)
-            self._world.start(program.name, program.role, self._rng.choice([0.1, 2.0, 9.0]))
+            self._world.launch(program.name, program.role, self._rng.choice([0.1, 2.0, 9.0]))
 
     def _stop(self) -> None:
         """Some processes stand still."""
@@ -118,7 +118,7 @@ class _Director:
         """Another copier with an id that is in use."""
         if self._world.plan.twins and len(self._running()) < 10:
             one = self._rng.choice(COPIERS[: self._world.plan.copiers])[0]
-            self._world.start(f"copier-{one}", actors.copier(one))
+            self._world.launch(f"copier-{one}", actors.copier(one))
 
     def _jump(self) -> None:
         """The wall clock jumps; the elapsed clock never does."""
@@ -137,9 +137,10 @@ class _Director:
         """Nothing more goes wrong: everything is copied."""
         world = self._world
         world.end_trouble()
+        world.thaw()
         world.ending = True
         for one, _, _ in COPIERS[: world.plan.copiers]:
-            world.start(f"copier-{one}", actors.copier(one))
+            world.launch(f"copier-{one}", actors.copier(one))
         until = self._scheduler.now + SETTLE_S
         while not all(program.ended for program in world.programs) and not self._scheduler.failures:
             if self._scheduler.now > until:

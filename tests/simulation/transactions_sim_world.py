@@ -12,9 +12,9 @@ from unittest.mock import patch
 from groups_sim_world import Program
 from history import Copy, History
 from sim_journal import Journal
+from sim_program import SimWorld
 from sim_scheduler import Actor, Process, Scheduler
-from sim_storage import Disk, Trouble
-from sim_world import StoreClock
+from sim_storage import Trouble
 
 from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import replaced_files as row_purging
@@ -89,57 +89,27 @@ class TransactionsJournal(Journal):
         if method in ("FROZEN", "put_if_absent", "put", "create", "delete"):
             self.note(f"{process.name}: {method} {path} {result if isinstance(result, str | bool) else ''}")
 
+    def killed(self, process: Process) -> None:
+        self.counts["killed"] += 1
+        super().killed(process)
+
     def stored(self, method: str, path: str, data: bytes) -> None:
         """Nothing is read off the bytes: what clients saw must do."""
 
 
-class TransactionsWorld:
-    """Everything that one seed drives. Its parts that others' clocks and programs ask for have their names there."""
+class TransactionsWorld(SimWorld):
+    """The copiers, and what produces, reads and maintains beside them."""
+
+    history: TransactionsJournal
 
     def __init__(self, seed: int, plan: TransactionsPlan, trace: list[str] | None = None) -> None:
-        self.plan = plan
-        self.rng = Random(f"transactions run {seed}")
-        self.scheduler = Scheduler()
-        self.trouble = Trouble()
-        self.wall_jump_ms = 0
-        self.booted_s = 0.0
+        super().__init__(Random(f"transactions run {seed}"), plan)
         self.seen = History(copies=[Copy((INPUT,), (output,), group) for _, output, group in COPIERS])
         self.history = TransactionsJournal(self.scheduler, self.seen, trace=trace)
-        self.disk = Disk("simulated", clock=StoreClock(self))  # type: ignore[arg-type]  # it asks for no more
-        self.programs: list[Program] = []
-        self.started = 0
-        self.ending = False
-        self._values = 0
 
-    def start(self, name: str, role: Callable[[Program], None], delay: float = 0.0) -> None:
+    def launch(self, name: str, role: Callable[[Program], None], delay: float = 0.0) -> None:
         """Start a process that plays a role, after `delay` seconds."""
-        program = Program(self, name, role)  # type: ignore[arg-type]  # it asks for no more
-        self.programs.append(program)
-        program.spawn("main", program.run, delay)
-
-    def kill(self, program: Program) -> None:
-        """The process is gone, between two of its calls or while one is under way."""
-        self.history.counts["killed"] += 1
-        self.history.note(f"KILLED {program.process.name}")
-        self.scheduler.kill(program.process, program.actors)
-        self.programs.remove(program)
-
-    def freeze(self, program: Program, seconds: float) -> None:
-        """The process stands still, as after SIGSTOP."""
-        program.process.frozen_until = max(program.process.frozen_until, self.scheduler.now + seconds)
-        self.history.called(program.process, "FROZEN", f"{seconds:.1f}s", "")
-
-    def end_trouble(self) -> None:
-        """Nothing more goes wrong; frozen actors wake up at once."""
-        self.trouble = Trouble()
-        for program in self.programs:
-            program.storage.heal()
-            program.process.frozen_until = 0.0
-
-    def number(self) -> int:
-        """A number that comes once."""
-        self._values += 1
-        return self._values
+        self.start(Program(self, name, role), delay)
 
 
 class InlinePool(Executor):
