@@ -1,19 +1,19 @@
-"""Watching over a group: whoever watches evicts members that fell silent, or keep a rebalance waiting too long."""
+"""Failure detection: an observer of a group evicts members that fell silent, or keep a rebalance waiting too long."""
 
 from tidelog.groups.member.events import GroupDoor
-from tidelog.groups.member.heartbeats import Leases, PatienceClock, SilenceClocks
+from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases, RebalanceTimer
 from tidelog.groups.model import Group, Member, Phase
 from tidelog.groups.rules.members import evict_late, evict_silent
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import StorageUnavailableError
 
 
-class Watchman:
+class FailureDetector:
     """Watches members of one group for one observer. Not for several threads at once.
 
-    `member_id`: the observer, who does not watch itself; None for somebody outside, who watches all. A member that
-    leads watches all others, the others watch the leader; who has joined a round also watches those who have not. Looks
-    come every `every_s` seconds, and oftener where sessions are short.
+    `member_id`: the observer, which does not watch itself; None for an observer outside, which watches all members. A
+    leader watches all others, the others watch the leader; a member that has joined a round also watches those that
+    have not. Looks come every `every_s` seconds, and oftener where sessions are short.
     """
 
     def __init__(
@@ -25,8 +25,8 @@ class Watchman:
         self._clock = clock
         self._member_id = member_id
         self._every_s = every_s
-        self._silence = SilenceClocks()
-        self._patience = PatienceClock(gap_s=max(1.0, 4 * every_s))
+        self._heartbeats = HeartbeatTimers()
+        self._rebalance = RebalanceTimer(gap_s=max(1.0, 4 * every_s))
         self._due_s = 0.0
 
     def due_at(self) -> float:
@@ -34,20 +34,20 @@ class Watchman:
         return self._due_s
 
     def step(self, group: Group) -> bool:
-        """Look at those who are to be watched; evict who must go. Returns whether anybody went. Raises StorageError.
+        """Look at the watched members, and evict those that must go. Returns whether any went. Raises StorageError.
 
         `group`: as the observer saw it just now.
         """
         now_s = self._clock.elapsed_s()
         watched = self._watched(group)
-        self._silence.keep(member.member_id for member in watched)
+        self._heartbeats.keep(member.member_id for member in watched)
         for member in watched:
             self._look(member)
         sessions = [member.session_timeout_ms / 1000 for member in watched]
         next_s = min([self._every_s, *(session / 4 for session in sessions)])
         self._due_s = now_s + next_s
         gone = self._evict_silent() | self._evict_late(group)
-        expiry_s = self._silence.due_s()
+        expiry_s = self._heartbeats.due_s()
         if expiry_s is not None and expiry_s > now_s:
             self._due_s = min(self._due_s, expiry_s)
         for name in gone:
@@ -67,21 +67,21 @@ class Watchman:
             counter = self._leases.counter(self._group_id, member.member_id)
         except StorageUnavailableError:
             return  # not seen, so this time does not count
-        self._silence.look(member, counter, self._clock.elapsed_s())
+        self._heartbeats.look(member, counter, self._clock.elapsed_s())
 
     def _evict_silent(self) -> frozenset[str]:
-        silent = self._silence.silent()
+        silent = self._heartbeats.silent()
         if not silent:
             return frozenset()
         now_ms = self._clock.now_ms()
         return self._log.decide(self._group_id, lambda view: evict_silent(view, self._group_id, silent, now_ms=now_ms))
 
     def _evict_late(self, group: Group) -> frozenset[str]:
-        """Who joined waits for the others as long as the most patient member allows; then it goes on without them."""
+        """A member that joined waits for the longest rebalance timeout, then the round goes on without the others."""
         me = group.members.get(self._member_id or "")
         joining = group.phase is Phase.PREPARING and me is not None and me.joined
         sharing = group.phase is Phase.COMPLETING and me is not None and group.leader != self._member_id
-        waited_s = self._patience.look((group.phase, group.generation), self._clock.elapsed_s())
+        waited_s = self._rebalance.look((group.phase, group.generation), self._clock.elapsed_s())
         timeout_s = max((member.rebalance_timeout_ms for member in group.members.values()), default=0) / 1000
         if not (joining or sharing) or waited_s < timeout_s:
             return frozenset()
@@ -91,8 +91,8 @@ class Watchman:
         )
 
 
-class Bystander:
-    """Watches over a group from outside: when all its members were killed, nobody inside is left to notice.
+class ExternalFailureDetector:
+    """Watches a group from outside: when all its members were killed, no member is left to notice.
 
     For commands that need a group without members, and for upkeep. Step it until the group is empty, or long enough:
     members that live stay.
@@ -102,15 +102,15 @@ class Bystander:
         self._log = log
         self._group_id = group_id
         self._clock = clock
-        self._watchman = Watchman(log, leases, group_id, clock, member_id=None, every_s=every_s)
+        self._detector = FailureDetector(log, leases, group_id, clock, member_id=None, every_s=every_s)
 
     def due_s(self) -> float:
         """Seconds until the next step is worth while."""
-        return max(0.0, self._watchman.due_at() - self._clock.elapsed_s())
+        return max(0.0, self._detector.due_at() - self._clock.elapsed_s())
 
     def step(self) -> Group | None:
-        """Look once, evict who is due; returns the group as it is then. Raises StorageError."""
+        """Look once, and evict the members that are due; returns the group after it. Raises StorageError."""
         group = self._log.group(self._group_id)
-        if group is not None and self._watchman.step(group):
+        if group is not None and self._detector.step(group):
             return self._log.group(self._group_id)
         return group

@@ -1,14 +1,21 @@
-"""A member's seat in its group: its id and generation, and the requests by which it takes, keeps and leaves it."""
+"""A member's place in its group: its id and generation, and the requests by which it joins, stays and leaves."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 
-from tidelog.groups.member.events import GroupDoor, MemberConfig, PartitionCounts
-from tidelog.groups.member.failure_detector import Watchman
+from tidelog.groups.consumer_protocol import (
+    NO_GENERATION,
+    Subscription,
+    encode_cooperative_user_data,
+    encode_sticky_user_data,
+    encode_subscription,
+)
+from tidelog.groups.member.events import COOPERATIVE, GroupDoor, MemberConfig, PartitionCounts
+from tidelog.groups.member.failure_detector import FailureDetector
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.leader import is_shared_out, share_out, topics_of
-from tidelog.groups.member.voice import Memory, as_member
-from tidelog.groups.model import Group, Phase, TopicPartition
+from tidelog.groups.model import Group, Member, Phase, TopicPartition
 from tidelog.groups.rules.members import check_member, join, leave, sync
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
@@ -20,8 +27,16 @@ from tidelog.log.base.errors import (
 )
 
 
-class Seat:
-    """Where a membership stands with its group. It decides nothing: `Membership` does.
+@dataclass(frozen=True, slots=True)
+class StickyUserData:
+    """The last share that a member was given, and in which generation: `sticky` builds on it after all is given up."""
+
+    partitions: frozenset[TopicPartition] = frozenset()
+    generation: int = NO_GENERATION
+
+
+class GroupSession:
+    """A membership's place in its group, and its requests to the group's log. It decides nothing: `Membership` does.
 
     `member_id`: "" before the first join. `known`: the group has us under it. `generation`: the last one that we take
     part in, else -1. `round`: the generation that we have joined for.
@@ -40,15 +55,16 @@ class Seat:
         self._group_id = config.group_id
         self._heartbeat_s = config.heartbeat_interval_ms / 1000
         self._counter = 0
+        self._sticky = StickyUserData()
         self.beat_due_s = 0.0
-        self.vacate()
+        self.reset()
 
-    def vacate(self) -> None:
-        """Be nobody in the group: whoever joins next does so under a new id."""
+    def reset(self) -> None:
+        """Have no place in the group: the next join is under a new id."""
         self.member_id = ""
         self.known = False
         self.round = 0
-        self._watchman: Watchman | None = None
+        self._detector: FailureDetector | None = None
         self._counts_due_s = 0.0
         self.leave_generation()
 
@@ -56,7 +72,11 @@ class Seat:
         """Take part in no generation; the place in the group stays."""
         self.generation = -1
         self.leads = False
-        self._counts: Mapping[str, int] | None = None  # what the share-out that we lead rests on
+        self._counts: Mapping[str, int] | None = None  # the partition counts that our share-out rests on
+
+    def remember(self, share: frozenset[TopicPartition]) -> None:
+        """Keep the share of this generation, for `sticky` to build on."""
+        self._sticky = StickyUserData(share, self.generation)
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -68,7 +88,7 @@ class Seat:
         return group
 
     def partitions_changed(self, group: Group) -> bool:
-        """Whether the share-out no longer fits the partitions that there are; the leader looks at every heartbeat."""
+        """Whether the share-out no longer fits the topics' partitions; the leader looks at every heartbeat."""
         now_s = self._clock.elapsed_s()
         if not self.leads or now_s < self._counts_due_s:
             return False
@@ -80,26 +100,26 @@ class Seat:
         return counts != self._counts
 
     def watch(self, group: Group) -> float:
-        """Watch over the others when that is due; returns when it is due again, 0 when somebody was evicted."""
-        if self._watchman is None:
+        """Watch over the others when that is due; returns when it is due again, 0 when a member was evicted."""
+        if self._detector is None:
             return self._clock.elapsed_s() + self._heartbeat_s
-        if self._clock.elapsed_s() >= self._watchman.due_at() and self._watchman.step(group):
+        if self._clock.elapsed_s() >= self._detector.due_at() and self._detector.step(group):
             return 0.0
-        return self._watchman.due_at()
+        return self._detector.due_at()
 
     # --- requests ------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
-        """Show a sign of life."""
+        """Send a heartbeat."""
         self._counter += 1
         self._leases.renew(self._group_id, self.member_id, self._counter)
         self.beat_due_s = self._clock.elapsed_s() + self._heartbeat_s
 
-    def join(self, topics: frozenset[str], owned: frozenset[TopicPartition], memory: Memory) -> Group:
+    def join(self, topics: frozenset[str], owned: frozenset[TopicPartition]) -> Group:
         """Join, or join again; returns the group after it. Raises what the rule `join` does."""
         self.member_id = self.member_id or f"{self._config.instance_id or self._config.client_id}-{self._ids.new()}"
         self.beat()
-        member = as_member(self._config, self.member_id, topics, owned, self.generation, memory)
+        member = self._as_member(topics, owned)
         known, now_ms = self.known, self._clock.now_ms()
         group = self._log.decide(
             self._group_id, lambda view: join(view, self._group_id, member, known=known, now_ms=now_ms)
@@ -108,15 +128,38 @@ class Seat:
         self.leads = group.leader == self.member_id
         self.round = group.generation + (group.phase is Phase.PREPARING)
         self._counts = None
-        if self._watchman is None:
-            self._watchman = Watchman(
+        if self._detector is None:
+            self._detector = FailureDetector(
                 self._log, self._leases, self._group_id, self._clock,
                 member_id=self.member_id, every_s=self._heartbeat_s,
             )  # fmt: skip
         return group
 
+    def _as_member(self, topics: Iterable[str], owned: Iterable[TopicPartition]) -> Member:
+        """The member as its group is to know it. Source: `ConsumerCoordinator.metadata`."""
+        config, generation = self._config, self.generation
+        listed, held = tuple(topics), tuple(owned)
+
+        def metadata(strategy: str) -> bytes:
+            user_data = None
+            if strategy == "sticky" and self._sticky.generation != NO_GENERATION:
+                user_data = encode_sticky_user_data(self._sticky.partitions, self._sticky.generation)
+            elif strategy == COOPERATIVE:
+                user_data = encode_cooperative_user_data(generation)
+            return encode_subscription(Subscription(listed, user_data, held, generation))
+
+        return Member(
+            member_id=self.member_id,
+            client_id=config.client_id,
+            host=config.host,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.max_poll_interval_ms,
+            protocols=tuple((strategy, metadata(strategy)) for strategy in config.strategies),
+            instance_id=config.instance_id,
+        )
+
     def share_out(self, group: Group) -> bytes | None:
-        """Work out everybody's share, hand it in, and return ours; None when the group has gone on meanwhile."""
+        """Work out every member's share, hand them in, and return ours; None when the group has gone on meanwhile."""
         counts = dict(self._partition_counts(topics_of(group)))
         shares = share_out(group, counts)
         member_id, generation, instance_id = self.member_id, self.generation, self._config.instance_id
@@ -133,16 +176,16 @@ class Seat:
         return assignment
 
     def forget(self) -> None:
-        """Be nobody in the group, which has us no longer, and clear the lease away."""
+        """Have no place in the group, which has removed us, and delete the lease."""
         member_id = self.member_id
-        self.vacate()
+        self.reset()
         if member_id:
-            # nobody reads the lease of who is no member, so that one left behind does no harm
+            # the lease of an id that is no member is never read, so that one left behind does no harm
             with suppress(StorageUnavailableError):
                 self._leases.drop(self._group_id, member_id)
 
     def leave(self) -> None:
-        """Be nobody in the group and tell it so, unless static: then it notices when the session is over."""
+        """Leave the group by a request, unless static: then it notices when the session is over."""
         member_id = self.member_id if self.known and self._config.instance_id is None else ""
         self.forget()
         if member_id:

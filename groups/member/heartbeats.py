@@ -1,4 +1,4 @@
-"""Signs of life: each member of a group overwrites one small object now and then; others see it change, or not.
+"""Heartbeat objects: each member of a group overwrites a small one, its lease; the others see it change, or not.
 
 A lease holds a counter and no time: clocks of two machines are never compared. Only time that an observer itself spent
 watching counts against a member: an observer that was frozen, or that could not reach the store, begins again.
@@ -24,7 +24,7 @@ class Leases:
         self._storage = storage
 
     def renew(self, group_id: str, member_id: str, counter: int) -> None:
-        """Show that the member is alive: `counter` differs from the one before. Raises StorageError."""
+        """Write a heartbeat: `counter` differs from the one before. Raises StorageError."""
         lease = {"group": group_id, "member": member_id, "counter": counter}
         self._storage.put(lease_path(group_id, member_id), json.dumps(lease).encode())
 
@@ -39,12 +39,12 @@ class Leases:
             return None
 
     def drop(self, group_id: str, member_id: str) -> None:
-        """Delete the lease of who is no member any more. Raises StorageError."""
+        """Delete the lease of a former member. Raises StorageError."""
         self._storage.delete(lease_path(group_id, member_id))
 
 
 def lease_path(group_id: str, member_id: str) -> str:
-    """Where a lease lies. Ids may hold anything, so the names are digests; the ids themselves stand inside."""
+    """The path of a lease. Ids may hold anything, so the names are digests; the ids themselves are inside."""
     return f"{FOLDER}/{_digest(group_id)}/{_digest(member_id)}"
 
 
@@ -61,7 +61,7 @@ class _Watched:
     silent_s: float = 0.0
 
 
-class SilenceClocks:
+class HeartbeatTimers:
     """How long one observer has seen each member silent. Times in seconds of the observer's elapsed clock."""
 
     def __init__(self) -> None:
@@ -70,8 +70,8 @@ class SilenceClocks:
     def look(self, member: Member, counter: int | None, now_s: float) -> None:
         """Note what the observer saw of a member's lease just now.
 
-        The clock of a member begins again when its counter changed, when it joined anew, and after a gap of over half
-        a session between two looks: then the observer slept, and who was silent meanwhile it can't tell.
+        The timer of a member begins again when its counter changed, when it joined anew, and after a gap of over half
+        a session between two looks: then the observer slept, and can't tell which members were silent meanwhile.
         """
         session_s = member.session_timeout_ms / 1000
         seen = self._watched.get(member.member_id)
@@ -87,21 +87,21 @@ class SilenceClocks:
         seen.looked_s = now_s
 
     def keep(self, member_ids: Iterable[str]) -> None:
-        """Forget all others: who comes back to be watched begins at zero."""
+        """Forget all others: a member that is watched again later begins at zero."""
         kept = set(member_ids)
         self._watched = {name: seen for name, seen in self._watched.items() if name in kept}
 
     def silent(self) -> Mapping[str, int]:
-        """Who was silent for its whole session: member id -> its turn when the watch began."""
+        """The members that were silent for a whole session: member id -> its turn when the watch began."""
         return {name: seen.turn for name, seen in self._watched.items() if seen.silent_s >= seen.session_s}
 
     def due_s(self) -> float | None:
-        """When the first of them would have been silent long enough; None while nobody is watched."""
+        """When the first of them would have been silent long enough; None while no member is watched."""
         return min((seen.looked_s + seen.session_s - seen.silent_s for seen in self._watched.values()), default=None)
 
 
-class PatienceClock:
-    """How long one observer has waited for one thing, told by a key; gaps in its watching begin it again."""
+class RebalanceTimer:
+    """How long one observer has waited in one phase of a rebalance, its key; gaps in its watching begin it again."""
 
     def __init__(self, gap_s: float) -> None:
         self._gap_s = gap_s

@@ -17,7 +17,7 @@ from tidelog.clients.cluster import Node
 from tidelog.clients.values.errors import kafka_error
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from tidelog.groups.member.failure_detector import Bystander
+from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, Phase
 from tidelog.groups.store.group_log import GroupLog
@@ -161,16 +161,16 @@ def evict_the_dead(lake: Lake, log: GroupLog, group_id: str) -> None:
     if group is None or not group.members:
         return
     leases = Leases(lake.storage)
-    bystander = Bystander(log, leases, group_id, lake.clock, every_s=_PAUSE_S)
+    detector = ExternalFailureDetector(log, leases, group_id, lake.clock, every_s=_PAUSE_S)
     first = {member: leases.counter(group_id, member) for member in group.members}
     while group is not None and group.members:
-        group = bystander.step()
+        group = detector.step()
         members = [] if group is None else list(group.members)
         seen = {member: leases.counter(group_id, member) for member in members}
         if any(counter != first.setdefault(member, counter) for member, counter in seen.items()):
             return
         if members:
-            lake.clock.sleep(max(0.01, min(_PAUSE_S, bystander.due_s())))
+            lake.clock.sleep(max(0.01, min(_PAUSE_S, detector.due_s())))
 
 
 def _partition(place: tuple[str, int], committed: CommittedOffset | None) -> TopicPartition:

@@ -10,8 +10,18 @@ from sim_running import Planted
 
 from tidelog.groups.assignors import assign, sticky
 from tidelog.groups.member import failure_detector
-from tidelog.groups.member.heartbeats import SilenceClocks
-from tidelog.groups.member.membership import Membership, _Stage
+from tidelog.groups.member.heartbeats import HeartbeatTimers
+from tidelog.groups.member.transitions import (
+    TRANSITIONS,
+    Evicted,
+    InstanceFenced,
+    MemberState,
+    Outcome,
+    RejoinDue,
+    Request,
+    Rule,
+    Stage,
+)
 from tidelog.groups.rules import members, offsets, rounds
 
 
@@ -25,7 +35,7 @@ def takes_commits_of_any_generation() -> Iterator[None]:
 @contextmanager
 def counts_the_time_that_the_observer_slept() -> Iterator[None]:
     """An observer that wakes up evicts all members."""
-    look = SilenceClocks.look
+    look = HeartbeatTimers.look
 
     def all_counts(self: Any, member: Any, counter: Any, now_s: float) -> None:
         seen = self._watched.get(member.member_id)
@@ -35,18 +45,14 @@ def counts_the_time_that_the_observer_slept() -> Iterator[None]:
         else:
             look(self, member, counter, now_s)
 
-    with patch.object(SilenceClocks, "look", all_counts):
+    with patch.object(HeartbeatTimers, "look", all_counts):
         yield
 
 
 @contextmanager
 def reads_on_while_others_join() -> Iterator[None]:
     """An eager member joins without giving up what it owns."""
-
-    def join_at_once(self: Any) -> None:
-        self._stage = _Stage.JOINING
-
-    with patch.object(Membership, "_prepare", join_at_once):
+    with _rules({(stage, RejoinDue): lambda state, _: (replace(state, stage=Stage.JOINING), []) for stage in Stage}):
         yield
 
 
@@ -85,25 +91,19 @@ def starts_generations_again_when_a_group_is_empty() -> Iterator[None]:
 @contextmanager
 def watches_nobody_but_followers() -> Iterator[None]:
     """No member notices that the leader died."""
-    watched = failure_detector.Watchman._watched
+    watched = failure_detector.FailureDetector._watched
 
     def followers(self: Any, group: Any) -> Any:
         return [member for member in watched(self, group) if member.member_id != group.leader]
 
-    with patch.object(failure_detector.Watchman, "_watched", followers):
+    with patch.object(failure_detector.FailureDetector, "_watched", followers):
         yield
 
 
 @contextmanager
 def lets_a_fenced_static_member_come_back() -> Iterator[None]:
     """Two consumers with one static id throw each other out for ever."""
-
-    def drop_out(self: Any, error: Any) -> None:
-        self._tell_lost(error)
-        self._drop(_Stage.JOINING)
-        self._seat.forget()
-
-    with patch.object(Membership, "_drop_out", drop_out):
+    with _rules({(stage, InstanceFenced): TRANSITIONS[Stage.READY, Evicted] for stage in Stage}):
         yield
 
 
@@ -111,11 +111,17 @@ def lets_a_fenced_static_member_come_back() -> Iterator[None]:
 def keeps_what_it_owned_after_an_eviction() -> Iterator[None]:
     """A member that finds itself evicted joins again as if nothing had happened."""
 
-    def drop_out(self: Any, error: Any) -> None:
-        self._seat.forget()
-        self._stage, self._look_s = _Stage.JOINING, 0.0
+    def join_again(state: MemberState, _: Any) -> Outcome:
+        return replace(state, stage=Stage.JOINING), [Request.FORGET]
 
-    with patch.object(Membership, "_drop_out", drop_out):
+    with _rules({(stage, happening): join_again for stage in Stage for happening in (Evicted, InstanceFenced)}):
+        yield
+
+
+@contextmanager
+def _rules(changed: dict[Any, Rule]) -> Iterator[None]:
+    """Other rules for some rows of the table of transitions."""
+    with patch.dict(TRANSITIONS, {key: rule for key, rule in changed.items() if key in TRANSITIONS}):
         yield
 
 

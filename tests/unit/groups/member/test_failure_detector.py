@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 from support.group_members import GROUP, FakeGroup
 
-from tidelog.groups.member.failure_detector import Bystander
+from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.membership import BUSY_LOOK_S
 from tidelog.groups.model import Phase
 from tidelog.log.base.errors import StorageUnavailableError
@@ -23,12 +23,12 @@ def test_a_group_whose_members_were_all_killed_is_emptied_from_outside() -> None
     group.run(3)
     for name in "abc":
         group.kill(name)
-    bystander = Bystander(group.log, group.leases, GROUP, group.clock)
+    detector = ExternalFailureDetector(group.log, group.leases, GROUP, group.clock)
     began = group.clock.seconds
-    while (seen := bystander.step()) is not None and seen.members:
-        assert bystander.due_s() > 0
+    while (seen := detector.step()) is not None and seen.members:
+        assert detector.due_s() > 0
         assert group.clock.seconds - began < 60
-        group.clock.pass_s(bystander.due_s())
+        group.clock.pass_s(detector.due_s())
     assert group.clock.seconds - began == pytest.approx(10)
     assert group.state.phase is Phase.EMPTY
     assert group.state.empty_since_ms == group.clock.ms
@@ -39,16 +39,16 @@ def test_from_outside_the_living_stay() -> None:
     a, _ = group.join("a"), group.join("b")
     group.run(3)
     group.kill("b")
-    bystander = Bystander(group.log, group.leases, GROUP, group.clock)
+    detector = ExternalFailureDetector(group.log, group.leases, GROUP, group.clock)
     for _ in range(300):
-        bystander.step()
+        detector.step()
         group.run(0.1)
     assert list(group.state.members) == [a.membership.member_id]
 
 
 def test_a_group_that_is_not_there_has_nobody_to_watch() -> None:
     group = FakeGroup()
-    assert Bystander(group.log, group.leases, "other", group.clock).step() is None
+    assert ExternalFailureDetector(group.log, group.leases, "other", group.clock).step() is None
 
 
 def test_followers_look_at_the_leader_only() -> None:
@@ -93,16 +93,16 @@ def test_a_leader_that_can_not_share_out_loses_its_office() -> None:
     group = FakeGroup()
     a = group.join("a", max_poll_interval_ms=20_000)
     group.run(2)
-    real = a.membership._seat._partition_counts
+    real = a.membership._session._partition_counts
 
     def away(topics: object) -> Mapping[str, int]:
         raise StorageUnavailableError("no answer")
 
-    a.membership._seat._partition_counts = away  # type: ignore[assignment]
+    a.membership._session._partition_counts = away  # type: ignore[assignment]
     b = group.join("b", max_poll_interval_ms=20_000)
     group.run_until(lambda: len(b.owned) == 4, 30)
     assert b.membership.leads
-    a.membership._seat._partition_counts = real
+    a.membership._session._partition_counts = real
     group.run_until(lambda: len(a.owned) == 2, 30)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from support.group_scripts import member
 
-from tidelog.groups.member.heartbeats import Leases, PatienceClock, SilenceClocks, lease_path
+from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases, RebalanceTimer, lease_path
 from tidelog.log.storage.memory import MemoryStorage
 
 ANNA = member("anna")  # a session of 10 s
@@ -59,7 +59,7 @@ SILENCES = {
 @pytest.mark.parametrize("name", SILENCES)
 def test_only_time_spent_watching_counts(name: str) -> None:
     looks, silent_s = SILENCES[name]
-    clocks = SilenceClocks()
+    clocks = HeartbeatTimers()
     for at_s, counter in looks:
         clocks.look(ANNA, counter, at_s)
     due_s = clocks.due_s()
@@ -69,7 +69,7 @@ def test_only_time_spent_watching_counts(name: str) -> None:
 
 
 def test_who_joins_again_begins_again() -> None:
-    clocks = SilenceClocks()
+    clocks = HeartbeatTimers()
     for at_s in (0, 5):
         clocks.look(ANNA, 1, at_s)
     clocks.look(replace(ANNA, turn=7), 1, 9)
@@ -81,7 +81,7 @@ def test_who_joins_again_begins_again() -> None:
 
 
 def test_who_is_not_watched_for_a_while_begins_again() -> None:
-    clocks = SilenceClocks()
+    clocks = HeartbeatTimers()
     for at_s in (0, 5, 9):
         clocks.look(ANNA, 1, at_s)
     clocks.keep([])
@@ -91,7 +91,7 @@ def test_who_is_not_watched_for_a_while_begins_again() -> None:
 
 
 def test_patience_is_for_one_thing_and_has_no_gaps() -> None:
-    clock = PatienceClock(gap_s=2)
+    clock = RebalanceTimer(gap_s=2)
     waits = [
         clock.look(key, at_s) for key, at_s in [("x", 0), ("x", 2), ("x", 3), ("x", 6), ("x", 7), ("y", 8), ("y", 9)]
     ]

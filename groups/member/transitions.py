@@ -1,0 +1,284 @@
+"""The life of a member as one table: (stage, what happened) -> (stage, what is to be done). Pure.
+
+`Membership` observes the group and the clock, hands in what happened, and carries out the effects.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Any, TypeAlias
+
+from tidelog.groups.member.events import Assigned, Event, Failed, Lost, Revoke
+from tidelog.groups.model import TopicPartition
+from tidelog.log.base.errors import FencedInstanceError, TidelogError
+
+Partitions: TypeAlias = frozenset[TopicPartition]
+
+
+class Stage(Enum):
+    """Where a member is between its subscription and its share of the partitions."""
+
+    IDLE = auto()  # has no subscription
+    PAUSED = auto()  # left because the application did not poll; waits for it
+    JOINING = auto()  # is to join at the next step
+    REFUSED = auto()  # as JOINING, after the group refused it, which the application knows
+    WAITING = auto()  # has joined; waits for its share
+    YIELDING = auto()  # waits for the application to give up what is not in its share
+    READY = auto()  # has its share
+    JOINS_AGAIN = auto()  # has its share, and joins again soon: what it gave up can be handed out
+    REVOKING = auto()  # waits for the application to give partitions up, then joins
+    FENCED = auto()  # another consumer has its static id, for good
+
+
+AT_REST = frozenset({Stage.IDLE, Stage.PAUSED, Stage.FENCED})
+
+
+# --- what happens ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """The application reads these topics from now on."""
+
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """The application polled."""
+
+
+@dataclass(frozen=True, slots=True)
+class PollOverdue:
+    """The application did not poll in time."""
+
+    error: TidelogError
+
+
+@dataclass(frozen=True, slots=True)
+class JoinAccepted:
+    """The group took the member, with this subscription."""
+
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRefused:
+    """The group can't take the member, for now."""
+
+    error: TidelogError
+
+
+@dataclass(frozen=True, slots=True)
+class RejoinDue:
+    """A new round is under way or needed: other members, partitions or topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGiven:
+    """The leader gave the member these partitions, of topics that it still subscribes to."""
+
+    partitions: Partitions
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationMissed:
+    """The group went on to a generation without the member, and keeps its place."""
+
+    error: TidelogError
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The group has removed the member."""
+
+    error: TidelogError
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceFenced:
+    """Another consumer has joined with the member's static id."""
+
+    error: FencedInstanceError
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The application has answered a `Revoke`: perhaps one that a loss has made void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The application leaves the group."""
+
+
+Happening: TypeAlias = (
+    Subscribed | Polled | PollOverdue | JoinAccepted | JoinRefused | RejoinDue | ShareGiven | GenerationMissed
+    | Evicted | InstanceFenced | GivenUp | Left
+)  # fmt: skip
+
+
+# --- what is to be done ----------------------------------------------------------------------------------------
+
+
+class Request(Enum):
+    """What the shell does in the group; events it hands to the application."""
+
+    LEAVE = auto()  # leave the group and forget the place in it
+    FORGET = auto()  # forget the place in the group, which the group has forgotten
+    LEAVE_GENERATION = auto()  # take part in no generation; the place stays
+
+
+Effect: TypeAlias = Event | Request
+
+
+class IllegalTransitionError(Exception):
+    """A happening that can't come in this stage: a bug of the caller, never of the application."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberState:
+    """What a member knows of its own part.
+
+    `joined_topics`: the subscription it joined with. `owned`: its partitions to read. `revoking`: those the application
+    is giving up. `share`: what it takes when it has (YIELDING).
+    """
+
+    cooperative: bool
+    stage: Stage = Stage.IDLE
+    topics: frozenset[str] = frozenset()
+    joined_topics: frozenset[str] = frozenset()
+    owned: Partitions = frozenset()
+    revoking: Partitions = frozenset()
+    share: Partitions = frozenset()
+    fenced: FencedInstanceError | None = field(default=None, compare=False)
+
+    @property
+    def resubscribed(self) -> bool:
+        """Whether the subscription is another than the group knows."""
+        return self.topics != self.joined_topics
+
+
+Outcome: TypeAlias = tuple[MemberState, list[Effect]]
+
+
+def advance(state: MemberState, happening: Happening) -> Outcome:
+    """The state after something happened, and what is to be done, in order. Raises IllegalTransitionError."""
+    rule = TRANSITIONS.get((state.stage, type(happening)))
+    if rule is None:
+        raise IllegalTransitionError(f"{type(happening).__name__} can't happen to a member that is {state.stage.name}.")
+    return rule(state, happening)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------
+
+Rule: TypeAlias = Callable[[MemberState, Any], Outcome]
+
+
+def _stay(state: MemberState, _: Happening) -> Outcome:
+    return state, []
+
+
+def _to(stage: Stage) -> Rule:
+    return lambda state, _: (replace(state, stage=stage), [])
+
+
+def _resubscribe(state: MemberState, happened: Subscribed) -> Outcome:
+    stage = Stage.JOINING if state.stage is Stage.IDLE else state.stage
+    return replace(state, topics=happened.topics, stage=stage), []
+
+
+def _await_share(state: MemberState, happened: JoinAccepted) -> Outcome:
+    return replace(state, stage=Stage.WAITING, joined_topics=happened.topics), []
+
+
+def _report_refusal(state: MemberState, happened: JoinRefused) -> Outcome:
+    return replace(state, stage=Stage.REFUSED), [Failed(happened.error, fatal=False)]
+
+
+def _give_up_and_join(state: MemberState, _: Happening) -> Outcome:
+    """Give up what must be given up before joining: all of it, or only topics no longer subscribed to."""
+    kept = state.topics if state.cooperative else frozenset()
+    gone = frozenset(partition for partition in state.owned if partition[0] not in kept)
+    if gone:
+        return replace(state, stage=Stage.REVOKING, revoking=gone), [Revoke(gone)]
+    return replace(state, stage=Stage.JOINING), []
+
+
+def _take_share(state: MemberState, happened: ShareGiven) -> Outcome:
+    """Take the share, after giving up what is not in it any more."""
+    share = happened.partitions
+    gone = state.owned - share
+    if gone:
+        return replace(state, stage=Stage.YIELDING, revoking=gone, share=share), [Revoke(gone)]
+    return _with_share(state, Stage.READY, share)
+
+
+def _with_share(state: MemberState, stage: Stage, share: Partitions) -> Outcome:
+    taken = replace(state, stage=stage, owned=share, revoking=frozenset(), share=frozenset())
+    return taken, [Assigned(share - state.owned, share)]
+
+
+def _join_without(state: MemberState, _: Happening) -> Outcome:
+    return replace(state, stage=Stage.JOINING, owned=state.owned - state.revoking, revoking=frozenset()), []
+
+
+def _take_rest(state: MemberState, _: Happening) -> Outcome:
+    return _with_share(replace(state, owned=state.owned - state.revoking), Stage.JOINS_AGAIN, state.share)
+
+
+def _without_partitions(state: MemberState, stage: Stage) -> MemberState:
+    return replace(state, stage=stage, owned=frozenset(), revoking=frozenset(), share=frozenset())
+
+
+def _losses(state: MemberState, error: TidelogError) -> list[Effect]:
+    return [Lost(state.owned, error)] if state.owned else []
+
+
+def _lose_generation(state: MemberState, happened: GenerationMissed) -> Outcome:
+    effects = [*_losses(state, happened.error), Request.LEAVE_GENERATION]
+    return _without_partitions(state, Stage.JOINING), effects
+
+
+def _lose_place(state: MemberState, happened: Evicted) -> Outcome:
+    return _without_partitions(state, Stage.JOINING), [*_losses(state, happened.error), Request.FORGET]
+
+
+def _end(state: MemberState, happened: InstanceFenced) -> Outcome:
+    effects = [*_losses(state, happened.error), Failed(happened.error, fatal=True), Request.FORGET]
+    return replace(_without_partitions(state, Stage.FENCED), fenced=happened.error), effects
+
+
+def _pause(state: MemberState, happened: PollOverdue) -> Outcome:
+    return _without_partitions(state, Stage.PAUSED), [Lost(state.owned, happened.error), Request.LEAVE]
+
+
+def _leave(state: MemberState, _: Happening) -> Outcome:
+    return _without_partitions(state, Stage.IDLE), [Request.LEAVE]
+
+
+_IN_GROUP = tuple(stage for stage in Stage if stage not in AT_REST)
+_HAS_JOINED = tuple(stage for stage in _IN_GROUP if stage not in (Stage.JOINING, Stage.REFUSED))
+
+TRANSITIONS: dict[tuple[Stage, type], Rule] = {
+    **{(stage, Subscribed): _resubscribe for stage in Stage},
+    **{(stage, Polled): _stay for stage in Stage},
+    (Stage.PAUSED, Polled): _to(Stage.JOINING),
+    (Stage.JOINING, JoinAccepted): _await_share,
+    (Stage.REFUSED, JoinAccepted): _await_share,
+    (Stage.JOINING, JoinRefused): _report_refusal,
+    (Stage.REFUSED, JoinRefused): _stay,
+    (Stage.WAITING, RejoinDue): _give_up_and_join,
+    (Stage.READY, RejoinDue): _give_up_and_join,
+    (Stage.JOINS_AGAIN, RejoinDue): _give_up_and_join,
+    (Stage.WAITING, ShareGiven): _take_share,
+    **{(stage, GivenUp): _stay for stage in Stage},
+    (Stage.REVOKING, GivenUp): _join_without,
+    (Stage.YIELDING, GivenUp): _take_rest,
+    **{(stage, GenerationMissed): _lose_generation for stage in _HAS_JOINED},
+    **{(stage, Evicted): _lose_place for stage in _IN_GROUP},
+    **{(stage, InstanceFenced): _end for stage in _IN_GROUP},
+    **{(stage, PollOverdue): _pause for stage in _IN_GROUP},
+    **{(stage, Left): _leave for stage in Stage},
+    (Stage.FENCED, Left): _stay,
+}
