@@ -9,8 +9,8 @@ from tidelog.commands.failures import FAILED, STILL_WAITING
 from tidelog.commands.forget_options import ForgetOptions
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, number, print_json, say, size, table
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.delta.timestamps import format_utc_ms
 from tidelog.retention.forgetting import Forgotten, forget
 from tidelog.transactions.upkeep import TransactionUpkeep

@@ -10,9 +10,8 @@ from tidelog.commands.failures import FAILED, complain
 from tidelog.commands.maintain_options import MaintainOptions, Part
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say, table
+from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
-from tidelog.groups.store.upkeep import GroupsAndTransactions
 from tidelog.log.base.errors import TidelogError
 from tidelog.retention.maintenance import maintain
 from tidelog.retention.report import Report

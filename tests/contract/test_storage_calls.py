@@ -22,9 +22,8 @@ from tidelog.clients.producer.producer import Producer
 from tidelog.groups.member.events import MemberConfig
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
-from tidelog.groups.store.adapters import LoggedPositions
+from tidelog.groups.store.adapters import LoggedOffsets, LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.delta.layout import LAKE_FILE
 from tidelog.log.follow.tailing import LAST_PAUSE_S, LookSchedule
 from tidelog.log.lake import Lake

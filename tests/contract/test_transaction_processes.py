@@ -12,8 +12,8 @@ from support.faults import FaultyStorage
 from support.logs import read, values
 
 from tidelog.check.lake import check_lake
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.base.errors import ProducerFencedError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import open_storage

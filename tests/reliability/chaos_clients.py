@@ -21,9 +21,8 @@ from tidelog.clients.producer.producer import Producer
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.message import Message
 from tidelog.clients.values.partitions import TopicPartition
+from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
-from tidelog.groups.store.upkeep import GroupsAndTransactions
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 from tidelog.retention.maintenance import maintain

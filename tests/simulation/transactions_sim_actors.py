@@ -10,8 +10,7 @@ from history import Acked, Look, Sent, Stretch, Transaction
 from history import Place as LogPlace
 from transactions_sim_world import AUDIT, COPIERS, INPUT, PARTITIONS, TIMEOUT_MS, TOPICS
 
-from tidelog.groups.store.pending_offsets import LoggedOffsets
-from tidelog.groups.store.upkeep import GroupsAndTransactions
+from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.log.base.errors import (
     ContendedLogError,
     InvalidTransactionStateError,

@@ -4,8 +4,8 @@ import pyarrow as pa
 from support.logs import memory_lake, open_lake, read
 from support.transactions import AtOnce
 
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.lake import Lake
 from tidelog.sinks import commits
 from tidelog.sinks.options import parse_batch, parse_stream

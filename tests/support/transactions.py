@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read, values
 
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.base.errors import StorageFullError
 from tidelog.log.lake import Lake
 from tidelog.transactions.manager import TransactionManager

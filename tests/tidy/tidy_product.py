@@ -12,9 +12,6 @@ UNDECIDED = "undecided"
 
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
-    # groups
-    "groups/assignors/sticky.py": UNDECIDED,
-    "groups/assignors/sticky_equal.py": UNDECIDED,
     # check
     "platform/check/transactions.py": UNDECIDED,
     # cli

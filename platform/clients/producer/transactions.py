@@ -12,8 +12,8 @@ from tidelog.clients.producer.records import I32
 from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import TopicPartition
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.base.errors import (
     ContendedLogError,
     InvalidTransactionStateError,

@@ -14,8 +14,8 @@ from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.model import CommittedOffset, Decision
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.lake import Lake
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit

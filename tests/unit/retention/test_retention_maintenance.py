@@ -7,9 +7,8 @@ from support.logs import FakeClock, memory_lake, open_lake, read_offsets, values
 
 from tidelog.check.lake import Severity, check_lake
 from tidelog.groups.model import CommittedOffset
+from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
-from tidelog.groups.store.upkeep import GroupsAndTransactions
 from tidelog.log.base.errors import StoragePermissionError, StorageUnavailableError
 from tidelog.log.delta.actions import decode_entry
 from tidelog.log.delta.layout import entry_path

@@ -9,8 +9,8 @@ from support.logs import quiet, values
 from support.sink_batches import QUERY, World, run, staged, write
 
 from tidelog.check.lake import check_lake
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.base.errors import (
     InvalidOptionError,
     StaleBatchError,

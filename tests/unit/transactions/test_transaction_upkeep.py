@@ -5,8 +5,7 @@ import pytest
 from support.logs import open_lake, put_checkpoint, values
 from support.transactions import Process, SharedLake, copy, dies_before, stage
 
-from tidelog.groups.store.pending_offsets import LoggedOffsets
-from tidelog.groups.store.upkeep import GroupsAndTransactions
+from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.log.base.errors import CorruptLogError, SegmentTooOldError
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Txn

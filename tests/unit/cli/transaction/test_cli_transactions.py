@@ -6,8 +6,8 @@ from support.cli_calls import answer, done, lake_address, open_lake, refused
 from support.logs import values
 from support.producers import producer
 
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.groups.store.pending_offsets import LoggedOffsets
 from tidelog.log.base.errors import StorageFullError
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit

@@ -6,7 +6,7 @@ from support.logs import values
 from support.purges import HOUR_S, data_files, missing_files
 from support.transactions import SharedLake, dies_before
 
-from tidelog.groups.store.pending_offsets import LoggedOffsets
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.log.upkeep.holds import Holder
 from tidelog.retention.forgetting import forget
 from tidelog.retention.purge.run import Purger
