@@ -23,7 +23,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.door.door import FLOORS_EVERY_S
 from tidelog.log.records.checks import to_records
-from tidelog.log.rules.appends import IntentMarker
+from tidelog.log.rules.appends import Marker
 from tidelog.log.topic import Topic
 
 GONE = (TopicChangedError, UnknownTopicError)
@@ -60,7 +60,7 @@ def job(app: App) -> None:
     while not world.ending:
         app.pause_about(world.plan.pause_s * 2)
         values = {0: [f"job#{world.job_batch}"]}
-        marker = IntentMarker("job", world.job_batch, strict=True)
+        marker = Marker("job", world.job_batch, strict=True)
         attempt = begin(app, topic, values, "all")
         outcome = tell(app, attempt, partial(topic.append, table_of(values), marker=marker))
         if outcome in ("acked", "repeat"):
