@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from tidelog.aio.calls import AsyncClient, in_thread
 from tidelog.clients.producer.producer import Producer
-from tidelog.clients.producer.records import NO_PARTITION
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.message import Message
+from tidelog.log.group_commit.requests import NO_PARTITION
 
 # A wait for statistics ends with it, or with the producer.
 _POLL_S: Final = 1.0

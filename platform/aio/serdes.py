@@ -13,12 +13,13 @@ from tidelog.aio.calls import AsyncClient, awaited
 from tidelog.aio.consumer import AIOConsumer
 from tidelog.aio.producer import AIOProducer
 from tidelog.clients.consumer.deserializing import context_of, raise_event, telling
-from tidelog.clients.producer.records import NO_PARTITION, as_headers
+from tidelog.clients.producer.records import as_headers
 from tidelog.clients.producer.serializing import naming
 from tidelog.clients.values.key_value import K, V
 from tidelog.clients.values.message import Message
 from tidelog.clients.values.serdes import Serdes, told_serdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
+from tidelog.log.group_commit.requests import NO_PARTITION
 
 
 class _WithSerdes(AsyncClient):

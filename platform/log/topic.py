@@ -12,15 +12,11 @@ import pyarrow as pa
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     InvalidConfigError,
-    OutcomeUnknownError,
-    SegmentTooOldError,
-    TidelogError,
     UnknownPartitionError,
 )
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import LOG_APPEND_TIME
-from tidelog.log.door.contract import Committed
 from tidelog.log.door.door import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.request_history import Answer, find_answer
@@ -30,7 +26,6 @@ from tidelog.log.records.checks import check_columns
 from tidelog.log.records.frames import as_table
 from tidelog.log.rules.appends import (
     ConfigurationChangedError,
-    LogAppendTimeError,
     Marker,
     Ranges,
     UnsettledRequestError,
@@ -42,6 +37,7 @@ from tidelog.log.segments import fetch
 from tidelog.log.segments.restage import restage
 from tidelog.log.segments.staging import Stager, Target, stage_records
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
+from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.store_time import StoreTime
@@ -203,35 +199,25 @@ class Topic(TopicTables):
     def _append(
         self, table: pa.Table, level: int, partitioner: Any, compression: str | None, marker: Marker | None
     ) -> Ranges:
-        while True:
-            require_topic(self._door.state, self._name, self._topic_id)
-            metadata = self._door.state.metadata
-            stager = self.stager(compression)
-            self._turn += 1
-            try:
-                now_ms = self.now_ms()
-                stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
-                staged = stager.finish()
-            except UnknownPartitionError:
-                stager.abort()
-                if self._door.refresh().partitions == stager.partitions:
+        def stage(at_least_ms: int) -> StagedAppend:
+            while True:
+                require_topic(self._door.state, self._name, self._topic_id)
+                metadata, stager = self._door.state.metadata, self.stager(compression)
+                self._turn += 1
+                try:
+                    now_ms = max(self.now_ms(), at_least_ms)
+                    stage_records(stager, table, self._name, self.config(), partitioner, self._turn, now_ms)
+                    return StagedAppend(metadata, stager, stager.finish())
+                except UnknownPartitionError:
+                    stager.abort()
+                    if self._door.refresh().partitions == stager.partitions:
+                        raise
+                    # the topic has grown since it was last looked at
+                except BaseException:
+                    stager.abort()
                     raise
-                continue  # the topic has grown since it was last looked at
-            except BaseException:
-                stager.abort()
-                raise
-            try:
-                committed = self._commit(staged, level, marker, None, metadata)
-            except (ConfigurationChangedError, SegmentTooOldError):
-                stager.abort()
-            except OutcomeUnknownError:
-                raise
-            except TidelogError:
-                stager.abort()
-                raise
-            # Any other exception, as of Ctrl-C, leaves open whether the entry is there: then it needs its segments.
-            else:
-                return self._after(committed)
+
+        return append_staged(stage, lambda staged: self._commit(staged, level, marker))
 
     def stager(
         self, compression: str | None = None, compression_level: int | None = None, helpers: Executor | None = None
@@ -273,34 +259,32 @@ class Topic(TopicTables):
         Raises `RequestForgottenError` when the log no longer tells whether the request was committed, and
         `DuplicateSegmentError` for a segment that was committed with others than now.
         """
-        return self._after(self._commit(staged, parse_acks(acks), marker, request_id, None))
-
-    def _commit(
-        self,
-        staged: Sequence[Staged],
-        level: int,
-        marker: Marker | None,
-        request_id: str | None,
-        metadata: Metadata | None,
-    ) -> Committed[Ranges]:
-        """Commit; `metadata` is the topic's as of staging, when the caller can stage again if it has changed."""
+        level, given, new_until = parse_acks(acks), StagedAppend(None, None, staged), -1
         if not staged and marker is None:
-            return Committed(self._door.state.version, {}, written=False)
-        new_until = None if request_id is None else -1
-        elsewhere = metadata is None  # who stages here says what it staged by
-        while True:
-            try:
-                return self._try(staged, level, marker, request_id, metadata, new_until=new_until, elsewhere=elsewhere)
-            except UnsettledRequestError:
-                answer, new_until = self._answered(request_id or "", staged, new_until or -1)
-                if answer is not None:
-                    return Committed(answer.version, answer.ranges, written=False)
-            except LogAppendTimeError as e:
-                staged, elsewhere = self._restage(staged, max(self._lake.time.now_ms(), e.at_least_ms)), False
-            except SegmentTooOldError:
-                if metadata is not None:  # the caller has the records; their file may be gone
-                    raise
-                staged, elsewhere = self._restage(staged, None), False
+            return {}
+        last = None
+
+        def stage(at_least_ms: int) -> StagedAppend:
+            nonlocal last
+            if last is None:
+                last = given
+            else:
+                timestamp_ms = max(self._lake.time.now_ms(), at_least_ms) if at_least_ms else None
+                last = StagedAppend(None, None, self._restage(last.segments, timestamp_ms))
+            return last
+
+        def commit(append: StagedAppend) -> Ranges:
+            nonlocal new_until
+            while True:
+                asked = None if request_id is None else (request_id, new_until)
+                try:
+                    return self._commit(append, level, marker, asked, elsewhere=append is given)
+                except UnsettledRequestError:
+                    answer, new_until = self._answered(request_id or "", append.segments, new_until)
+                    if answer is not None:
+                        return answer.ranges
+
+        return append_staged(stage, commit)
 
     def _answered(self, request_id: str, staged: Sequence[Staged], new_until: int) -> tuple[Answer | None, int]:
         """The answer that a request which may be a repeat got, and up to which entry it was looked for."""
@@ -324,22 +308,27 @@ class Topic(TopicTables):
         `ConfigurationChangedError`, `LogAppendTimeError`, `SegmentTooOldError` and `PartlyRepeatedError` when the
         records must be staged again, and what `decide_append` refuses them for.
         """
-        return self._after(self._try(staged, parse_acks(acks), None, request_id, metadata, producers, timeout_s))
+        request = None if request_id is None else (request_id, None)
+        append = StagedAppend(metadata, None, staged)
+        return self._commit(append, parse_acks(acks), None, request, producers=producers, timeout_s=timeout_s)
 
-    def _try(
+    def _commit(
         self,
-        staged: Sequence[Staged],
+        append: StagedAppend,
         level: int,
-        marker: Marker | None,
-        request_id: str | None,
-        metadata: Metadata | None,
+        marker: Marker | None = None,
+        request: tuple[str, int | None] | None = None,
+        *,
         producers: Sequence[ProducerBatch] = (),
         timeout_s: float | None = None,
-        new_until: int | None = None,
-        *,
         elsewhere: bool = False,
-    ) -> Committed[Ranges]:
+    ) -> Ranges:
+        """Commit what is staged, as one entry. `request`: its id, and up to which entry it is known to be new.
+
+        `elsewhere`: others have written the segments. Raises as `decide_append`, and `ConfigurationChangedError`.
+        """
         door, clock = self._door, self._lake.clock
+        request_id, new_until = request or (None, None)
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
         if wait_s:
             clock.sleep(wait_s)
@@ -348,13 +337,13 @@ class Topic(TopicTables):
         now_ms = self._lake.time.now_ms()
 
         def decide(state: TopicState) -> Outcome[Ranges]:
-            if metadata is not None and state.metadata != metadata and state.topic_id == self._topic_id:
+            if state.topic_id == self._topic_id and not append.is_current(state):
                 raise ConfigurationChangedError
             require_topic(state, self._name, self._topic_id)
             outcome = decide_append(
                 state,
                 self._name,
-                staged,
+                append.segments,
                 now_ms=now_ms,
                 log_append_time=by_committer,
                 marker=marker,
@@ -363,9 +352,7 @@ class Topic(TopicTables):
             )
             return replace(outcome, elsewhere=elsewhere)
 
-        return door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
-
-    def _after(self, committed: Committed[Ranges]) -> Ranges:
+        committed = door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
         if committed.written:
             self._upkeep.after_commit(committed.version)
         return committed.response

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -11,8 +12,7 @@ from tidelog.log import lake, topic
 from tidelog.log.base.errors import OutcomeUnknownError
 from tidelog.log.door import topic_machine
 from tidelog.log.door.door import Door
-from tidelog.log.group_commit.batch import Group
-from tidelog.log.group_commit.engine import GroupCommit
+from tidelog.log.group_commit.engine import PendingEntry
 from tidelog.log.rules.appends import decide_append
 from tidelog.log.rules.sequences import Sequences
 from tidelog.log.state.topic_state import TopicState
@@ -156,11 +156,11 @@ def deletes_its_segments_after_an_unknown_outcome() -> Iterator[None]:
     """An append that fails cleans up, although its entry may be there."""
     commit = Topic._commit
 
-    def cleaning(self: Any, staged: Any, *others: Any) -> Any:
+    def cleaning(self: Any, append: Any, *others: Any, **more: Any) -> Any:
         try:
-            return commit(self, staged, *others)
+            return commit(self, append, *others, **more)
         except OutcomeUnknownError:
-            for segment in staged:
+            for segment in append.segments:
                 self._lake.storage.delete(f"{self.folder}/{segment.path}")
             raise
 
@@ -196,16 +196,16 @@ def keeps_no_sequences() -> Iterator[None]:
 @contextmanager
 def gives_an_unknown_outcome_up_for_lost() -> Iterator[None]:
     """Group commit stages the records again under another request, without their sequences."""
-    advance = GroupCommit._advance
+    advance = PendingEntry.advance
 
-    def again(self: Any, group: Any) -> None:
-        advance(self, group)
-        if group.in_doubt:
-            group.in_doubt = False
-            group.forget_staged()
-            group.request_id = self._ids.new()
+    def again(self: Any) -> None:
+        advance(self)
+        if self.in_doubt:
+            self._staged = None
+            self._request_id = self._engine.ids.new()
+            self._requests = replace(self._requests, batches={})
 
-    with patch.object(GroupCommit, "_advance", again), patch.object(Group, "producers", lambda _: []):
+    with patch.object(PendingEntry, "advance", again):
         yield
 
 

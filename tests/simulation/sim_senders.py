@@ -11,7 +11,6 @@ import pyarrow as pa
 from sim_history import TOPIC, Attempt
 from sim_world import TROUBLED, App
 
-from tidelog.clients.producer.sequences import Numbering
 from tidelog.log.base.errors import (
     ContendedLogError,
     DeliveryTimeoutError,
@@ -20,7 +19,9 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.group_commit.engine import REPEATED, GroupCommit, Landed, Limits, Submission
+from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
+from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.group_commit.requests import Requests
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.topic import Topic
 
@@ -50,20 +51,20 @@ def sender(app: App) -> None:
         opened.append(topic)
         return topic
 
-    engine = GroupCommit(open_topic, app.clock, app.ids, Limits(linger_s=0))
+    engine = GroupCommit(open_topic, app.clock, app.ids)
     while not (world.ending and own.batch is None):
         app.pause_about(world.plan.pause_s)
         if own.batch is None:
             choose(app, own)
         attempt = Attempt(app.name, own.values, "all" if own.acks == -1 else "1", "", world.scheduler.now)
         world.history.attempts.append(attempt)
-        future = engine.submit(submission(own, world.rng.choice([20.0, 90.0])))
-        while not future.done():
-            app.pause(max(engine.due_s() or 0.0, 0.001))
-            engine.run_once()
-        error = future.exception(0)
+        entry = engine.begin(request(app, own, world.rng.choice([20.0, 90.0])))
+        while not entry.is_done:
+            app.pause(max(entry.due_s(), 0.001))
+            entry.advance()
+        error = entry.outcomes.errors.get(0)
         if error is None:
-            landed(app, own, attempt, future.result(0), opened[-1].id)
+            landed(app, own, attempt, entry, opened[-1].id)
         else:
             refused(app, own, attempt, error)
 
@@ -77,23 +78,24 @@ def choose(app: App, own: Sender) -> None:
     own.acks = rng.choice([-1, -1, 1])
 
 
-def submission(own: Sender, timeout_s: float) -> Submission:
+def request(app: App, own: Sender, timeout_s: float) -> Requests:
     """The batch in hand."""
     rows = [(p, value) for p, values in own.values.items() for value in values]
     table = pa.table({"value": [value for _, value in rows]})
     chosen = np.array([p for p, _ in rows], np.int32)
-    return Submission(table, chosen, own.batch, acks=own.acks, timeout_s=timeout_s)
+    batches = {} if own.batch is None else {0: own.batch}
+    return Requests(table, np.array([app.clock.elapsed_s() + timeout_s]), chosen, batches=batches, acks=own.acks)
 
 
-def landed(app: App, own: Sender, attempt: Attempt, answer: Landed, life: str) -> None:
+def landed(app: App, own: Sender, attempt: Attempt, entry: PendingEntry, topic_id: str) -> None:
     """The batch is there."""
-    attempt.life = life
-    if REPEATED in answer.ranges.values():
+    attempt.life = topic_id
+    if (entry.outcomes.offsets(sum(map(len, own.values.values()))) < 0).any():
         app.world.history.counts["sender repeated"] += 1
         attempt.life = ""  # it may have been another life's
         app.world.history.end(attempt, "unknown")
     else:
-        app.world.history.end(attempt, "acked", answer.ranges)
+        app.world.history.end(attempt, "acked", entry.outcomes.ranges)
     own.numbering.landed({p: len(values) for p, values in own.values.items()})
     own.batch = None
 
@@ -106,7 +108,7 @@ def refused(app: App, own: Sender, attempt: Attempt, error: BaseException) -> No
         history.counts["sender gave up"] += 1
         if app.world.rng.random() < 0.5:
             return  # and sends the same again
-        own.numbering.begin_anew()
+        own.numbering.bump_epoch()
         own.batch = None
     elif isinstance(error, UnknownPartitionError):
         own.batch = None  # the topic was created again with fewer

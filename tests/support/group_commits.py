@@ -1,7 +1,6 @@
-"""Group commit in tests: an engine on a lake in memory, what is submitted, and how it is driven."""
+"""Group commit in tests: an engine on a lake in memory, what its entries are begun with, and how they are driven."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
@@ -9,12 +8,16 @@ import numpy as np
 from support.logs import CountingIds, FakeClock, memory_lake, quiet, values
 
 from tidelog.log.base.errors import StorageUnavailableError
-from tidelog.log.group_commit.engine import GroupCommit, Landed, Limits, Submission
+from tidelog.log.group_commit.engine import GroupCommit, PendingEntry, Retries
+from tidelog.log.group_commit.requests import Requests
 from tidelog.log.lake import Lake
 from tidelog.log.rules.sequences import ProducerBatch
 
 # Where each engine's ids begin, beyond those of lakes.
 _engines = count(10**11, 10**6)
+
+# Some time, on a clock that begins at 1,000 s.
+LONG_S = 120.0
 
 
 def lake_with(partitions: int = 2, hook: Callable[..., None] = quiet, **config: str) -> tuple[Lake, Any, FakeClock]:
@@ -24,30 +27,33 @@ def lake_with(partitions: int = 2, hook: Callable[..., None] = quiet, **config: 
     return lake, storage, clock
 
 
-def engine(lake: Lake, clock: FakeClock, helpers: Any = None, **limits: Any) -> GroupCommit:
+def engine(lake: Lake, clock: FakeClock, helpers: Any = None, **retries: Any) -> GroupCommit:
     """An engine for topic t."""
 
     def open_topic() -> Any:
         lake.ensure_topic("t")
         return lake.topic("t")
 
-    return GroupCommit(open_topic, clock, CountingIds(next(_engines)), Limits(**limits), helpers)
+    return GroupCommit(open_topic, clock, CountingIds(next(_engines)), Retries(**retries), helpers)
 
 
-def records(*texts: str, partition: int | Sequence[int] = 0, **more: Any) -> Submission:
-    """Records of nobody in particular."""
+def records(
+    *texts: str, partition: int | Sequence[int] = 0, timeout_s: float = LONG_S, now_s: float = 1000.0, **more: Any
+) -> Requests:
+    """A request of records without a producer, taken or refused as a whole."""
     chosen = [partition] * len(texts) if isinstance(partition, int) else partition
-    return Submission(values(*texts), np.array(chosen, np.int32), **more)
+    return Requests(values(*texts), np.array([now_s + timeout_s]), np.array(chosen, np.int32), **more)
 
 
 def sent(
     producer: int, first: int, *texts: str, epoch: int = 0, partition: int | Sequence[int] = 0, **more: Any
-) -> Submission:
-    """Records of a producer, each partition's from sequence `first`."""
-    one = records(*texts, partition=partition, **more)
+) -> Requests:
+    """A request of a producer, each partition's records from sequence `first`."""
+    one = records(*texts, partition=partition)
+    assert one.partitions is not None
     counts = {int(p): int((one.partitions == p).sum()) for p in np.unique(one.partitions)}
     batch = ProducerBatch(producer, epoch, {p: (first, n) for p, n in counts.items()})
-    return records(*texts, partition=partition, producer=batch, **more)
+    return records(*texts, partition=partition, batches={0: batch}, **more)
 
 
 def entries(lake: Lake) -> int:
@@ -67,13 +73,29 @@ def failing(times: int, method: str, phase: str, error: type[Exception] = Storag
     return hook
 
 
-def drive(group: GroupCommit, clock: FakeClock, future: Future[Landed], most: int = 200) -> None:
-    """Let time pass and drive the engine until the future is resolved."""
+def drive(entry: PendingEntry, clock: FakeClock, until_unit: int | None = None, most: int = 200) -> None:
+    """Let time pass and advance the entry until all its units have outcomes, or this one failed."""
     for _ in range(most):
-        if future.done():
+        if entry.is_done or until_unit in entry.outcomes.errors:
             return
-        due = group.due_s()
-        assert due is not None
-        clock.pass_s(due)
-        group.run_once()
+        clock.pass_s(entry.due_s())
+        entry.advance()
     raise AssertionError("it goes on for ever")
+
+
+def committed(group: GroupCommit, *requests: Requests) -> PendingEntry:
+    """An entry after one step that answers all its units."""
+    entry = group.begin(*requests)
+    entry.advance()
+    assert entry.is_done
+    return entry
+
+
+def answers(entry: PendingEntry, *requests: Requests) -> list[Any]:
+    """Of each request its error's class, or the offsets of its rows, -1 for one that was there already."""
+    starts = np.cumsum([0, *(one.table.num_rows for one in requests)])
+    offsets = entry.outcomes.offsets(int(starts[-1])).tolist()
+    return [
+        type(entry.outcomes.errors[i]) if i in entry.outcomes.errors else offsets[starts[i] : starts[i + 1]]
+        for i in range(len(requests))
+    ]

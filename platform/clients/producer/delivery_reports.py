@@ -1,52 +1,41 @@
-"""Delivery reports: what became of records, told to their callbacks by whoever polls."""
+"""Delivery reports: the callbacks of records that were committed or failed, made when the program polls."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from tidelog.clients.producer.records import I32, I64, NO_PARTITION, DeliveryCallback, Ranges, Rows
-from tidelog.clients.producer.topic_queue import Account
-from tidelog.clients.values.errors import KafkaError
+from tidelog.clients.producer.records import DeliveryCallback, Rows
+from tidelog.clients.producer.topic_queue import InFlight
+from tidelog.clients.values.errors import KafkaError, kafka_error
 from tidelog.clients.values.message import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, Message
-from tidelog.log.group_commit.engine import REPEATED, Landed
+from tidelog.log.base.errors import DeliveryTimeoutError, TidelogError, UnknownPartitionError
+from tidelog.log.group_commit.requests import NO_PARTITION, Outcomes
 
 
-@dataclass(slots=True)
-class Fate:
-    """What became of a chunk's rows: each one's partition and offset (-1: none, or not known), and errors by row.
+class PurgedError(Exception):
+    """The records were given up: while they waited, or (`in_flight`) while they may have been on their way."""
 
-    `ranges`: the offsets of each partition; `append_ms`: the timestamp of all, under LogAppendTime.
-    """
+    def __init__(self, *, in_flight: bool) -> None:
+        super().__init__()
+        self.in_flight = in_flight
 
-    partitions: I32
-    offsets: I64
-    errors: dict[int, KafkaError] = field(default_factory=dict)
-    ranges: Ranges = field(default_factory=dict)
-    append_ms: int | None = None
 
-    @classmethod
-    def of(cls, count: int, explicit: I32 | None) -> "Fate":
-        """Nothing is known yet."""
-        partitions = np.full(count, NO_PARTITION, np.int32) if explicit is None else explicit.copy()
-        return cls(partitions, np.full(count, -1, np.int64))
+def kafka_errors(errors: Mapping[int, BaseException]) -> dict[int, KafkaError]:
+    """Each record's error as its callback gets it."""
+    made = {id(error): _kafka_error(error) for error in set(errors.values())}
+    return {row: made[id(error)] for row, error in errors.items()}
 
-    def fail(self, left: I64, error: KafkaError) -> I64:
-        """These rows failed; returns those that are left then, none."""
-        self.errors.update(dict.fromkeys(left.tolist(), error))
-        return left[:0]
 
-    def note(self, landed: Landed, left: I64, chosen: I32, counts: dict[int, int]) -> None:
-        """These rows landed: those of a partition, of which there are `counts`, have its offsets in their order."""
-        self.append_ms = landed.append_ms
-        self.ranges = {p: given for p, given in landed.ranges.items() if given != REPEATED}
-        if not self.offsets.size:  # nobody asks for single rows
-            return
-        self.partitions[left] = chosen
-        for partition, (first, end) in self.ranges.items():
-            own = left[chosen == partition] if len(counts) > 1 else left
-            self.offsets[own] = np.arange(first, end)
+def _kafka_error(error: BaseException) -> KafkaError:
+    if isinstance(error, PurgedError):
+        return KafkaError(KafkaError._PURGE_INFLIGHT if error.in_flight else KafkaError._PURGE_QUEUE)
+    if isinstance(error, DeliveryTimeoutError):
+        return KafkaError(KafkaError._MSG_TIMED_OUT, str(error))
+    if isinstance(error, UnknownPartitionError):
+        return KafkaError(KafkaError._UNKNOWN_PARTITION, str(error))
+    if isinstance(error, TidelogError):
+        return kafka_error(error)
+    return KafkaError(KafkaError._FAIL, f"{type(error).__name__}: {error}")
 
 
 @dataclass(slots=True)
@@ -55,7 +44,8 @@ class Report:
 
     topic: str
     rows: Rows
-    fate: Fate
+    outcomes: Outcomes
+    errors: Mapping[int, KafkaError]
     calls: list[tuple[int, DeliveryCallback]]
     now_ms: int
     now_s: float
@@ -67,16 +57,17 @@ class Report:
     def call(self, row: int, callback: DeliveryCallback) -> None:
         """Make a callback."""
         if not self._times:
-            self._partitions = self.fate.partitions.tolist()
-            self._offsets = self.fate.offsets.tolist()
+            explicit = self.rows.explicit()
+            self._partitions = self.outcomes.partitions(self.rows.count, explicit).tolist()
+            self._offsets = self.outcomes.offsets(self.rows.count).tolist()
             self._times = self.rows.timestamps(self.now_ms, self.now_s).tolist()
-        error = self.fate.errors.get(row)
+        error = self.errors.get(row)
         callback(error, self._message(row, error))
 
     def _message(self, row: int, error: KafkaError | None) -> Message:
         rows, offset, partition = self.rows, self._offsets[row], self._partitions[row]
         extra = rows.extras.get(row)
-        append_ms = self.fate.append_ms if error is None else None
+        append_ms = self.outcomes.append_ms if error is None else None
         return Message(
             self.topic,
             None if partition == NO_PARTITION else partition,
@@ -93,38 +84,46 @@ class Report:
 class Reports:
     """The reports of all topics, in the order in which their entries were committed."""
 
-    def __init__(self, account: Account, default: DeliveryCallback | None, only_error: bool) -> None:
-        self._account = account
+    def __init__(self, in_flight: InFlight, default: DeliveryCallback | None, only_error: bool) -> None:
+        self._in_flight = in_flight
         self._default = default
         self._only_error = only_error
         self._waiting: deque[Report] = deque()
-        # Records that were delivered since somebody last polled, with or without callback.
+        # Records that were delivered since the last poll, with or without callback.
         self._events = 0
         self._statistics: Callable[[], None] | None = None
         self._statistics_due = False
 
-    def deliver(self, topic: str, rows: Rows, fate: Fate, now_ms: int, now_s: float) -> None:
+    def deliver(
+        self,
+        topic: str,
+        rows: Rows,
+        outcomes: Outcomes,
+        errors: Mapping[int, KafkaError],
+        now_ms: int,
+        now_s: float,
+    ) -> None:
         """Take over what became of a chunk of `produce`."""
-        report = Report(topic, rows, fate, self._calls(rows, fate), now_ms, now_s)
-        with self._account.lock:
-            self.settle_locked(rows.count - len(report.calls), rows.size)
+        report = Report(topic, rows, outcomes, errors, self._calls(rows, errors), now_ms, now_s)
+        with self._in_flight.lock:
+            self.complete_locked(rows.count - len(report.calls), rows.size)
             if report.calls:
                 self._waiting.append(report)
 
-    def settle_locked(self, count: int, size: int) -> None:
-        """So many records need nothing more."""
-        self._account.settled += count
-        self._account.settled_size += size
+    def complete_locked(self, count: int, size: int) -> None:
+        """Count records that need nothing more."""
+        self._in_flight.completed += count
+        self._in_flight.completed_size += size
         self._events += count
-        self._account.changed.notify_all()
+        self._in_flight.changed.notify_all()
 
-    def _calls(self, rows: Rows, fate: Fate) -> list[tuple[int, DeliveryCallback]]:
+    def _calls(self, rows: Rows, errors: Mapping[int, KafkaError]) -> list[tuple[int, DeliveryCallback]]:
         default, count = self._default, rows.count
         if default is not None and not self._only_error:
             own = {row: extra.callback for row, extra in rows.extras.items() if extra.callback}
             return [(row, own.get(row, default)) for row in range(count)]
         calls = []
-        asked = sorted(fate.errors) if self._only_error else sorted(rows.extras.keys() | fate.errors.keys())
+        asked = sorted(errors) if self._only_error else sorted(rows.extras.keys() | errors.keys())
         for row in asked:
             extra = rows.extras.get(row)
             callback = (extra.callback if extra else None) or default
@@ -132,20 +131,20 @@ class Reports:
                 calls.append((row, callback))
         return calls
 
-    def tell_statistics(self, statistics: Callable[[], None]) -> None:
+    def report_statistics(self, statistics: Callable[[], None]) -> None:
         """Have the next call of `serve` call this."""
-        with self._account.lock:
+        with self._in_flight.lock:
             self._statistics, self._statistics_due = statistics, True
-            self._account.changed.notify_all()
+            self._in_flight.changed.notify_all()
 
     @property
     def any(self) -> bool:
-        """Whether there is something to tell of."""
+        """Whether a poll has something to do or to count."""
         return bool(self._waiting or self._events or self._statistics_due)
 
     def waiting(self) -> int:
         """How many callbacks are to be made."""
-        with self._account.lock:
+        with self._in_flight.lock:
             return sum(len(report.calls) - report.at for report in self._waiting)
 
     def serve(self) -> int:
@@ -153,7 +152,7 @@ class Reports:
 
         What a callback raises ends it; the next call goes on after that callback.
         """
-        with self._account.lock:
+        with self._in_flight.lock:
             events, self._events = self._events, 0
         while (taken := self._take()) is not None:
             report, (row, callback) = taken
@@ -166,15 +165,15 @@ class Reports:
 
     def _take(self) -> tuple[Report, tuple[int, DeliveryCallback]] | None:
         """The next callback to make, which counts as made."""
-        waiting, account = self._waiting, self._account
-        with account.lock:
+        waiting, in_flight = self._waiting, self._in_flight
+        with in_flight.lock:
             while waiting:
                 report = waiting[0]
                 if report.at < len(report.calls):
                     report.at += 1
-                    account.settled += 1
-                    if not account.count:
-                        account.changed.notify_all()
+                    in_flight.completed += 1
+                    if not in_flight.count:
+                        in_flight.changed.notify_all()
                     return report, report.calls[report.at - 1]
                 waiting.popleft()
         return None

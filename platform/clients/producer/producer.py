@@ -18,10 +18,8 @@ from tidelog.clients.producer.committer import Shared, TopicCommitter
 from tidelog.clients.producer.delivery_reports import Reports
 from tidelog.clients.producer.producer_statistics import ProducerStatistics
 from tidelog.clients.producer.records import (
-    NO_PARTITION,
     DeliveryCallback,
     Part,
-    Ranges,
     Sending,
     as_bytes,
     batch_records,
@@ -29,7 +27,7 @@ from tidelog.clients.producer.records import (
     headers_size,
     too_large,
 )
-from tidelog.clients.producer.topic_queue import Account, parts_of
+from tidelog.clients.producer.topic_queue import InFlight, parts_of, require_global_lock
 from tidelog.clients.producer.transactions import ProducerTransactions, no_transactional_id
 from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
@@ -38,8 +36,10 @@ from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_erro
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.log.base.errors import InvalidRecordError, InvalidTopicError, TidelogError
 from tidelog.log.base.worker_threads import Helpers
+from tidelog.log.group_commit.requests import NO_PARTITION
 from tidelog.log.records.checks import check_columns
 from tidelog.log.rules import names
+from tidelog.log.rules.appends import Ranges
 
 _NO_LIMIT: Final = 1 << 62
 # Threads that write segments beside the committers.
@@ -56,12 +56,13 @@ class Producer:
     """
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        require_global_lock()
         settings = ProducerSettings.parse({**(conf or {}), **more})
         self._settings = settings
         opened = open_lake(settings)
-        self._account = Account()
-        self._lock = self._account.lock
-        self._reports = Reports(self._account, settings.on_delivery, settings.report_only_error)
+        self._in_flight = InFlight()
+        self._lock = self._in_flight.lock
+        self._reports = Reports(self._in_flight, settings.on_delivery, settings.report_only_error)
         helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-produce")
         self._transactions = (
             ProducerTransactions(opened.lake, settings, settings.transactional_id, helpers)
@@ -69,7 +70,9 @@ class Producer:
             else None
         )
         traffic = traffic_of(settings, opened.lake.clock)
-        self._shared = Shared(settings, opened.lake, self._account, self._reports, helpers, self._transactions, traffic)
+        self._shared = Shared(
+            settings, opened.lake, self._in_flight, self._reports, helpers, self._transactions, traffic
+        )
         self._now = opened.lake.clock.elapsed_s
         self._topics: dict[str, TopicCommitter] = {}
         self._opening = threading.Lock()
@@ -78,7 +81,7 @@ class Producer:
         self._largest = settings.message_max_bytes
         ticker = ProducerStatistics.begin(self._shared, self._topics)
         # What a program that ends without flush has still waiting is given up, as by librdkafka.
-        self._end = Ending(self, _end, self._account, self._topics, helpers, opened, ticker)
+        self._end = Ending(self, _end, self._in_flight, self._topics, helpers, opened, ticker)
 
     # --- producing -----------------------------------------------------------------------------------------
 
@@ -119,21 +122,21 @@ class Producer:
         committer = self._topics.get(topic)
         if committer is None:
             committer = self._begin(topic)
-        account, queue = self._account, committer.queue
+        in_flight, queue = self._in_flight, committer.queue
         if (
-            account.added - account.settled >= self._most
-            or account.added_size - account.settled_size + size > self._most_size
+            in_flight.added - in_flight.completed >= self._most
+            or in_flight.added_size - in_flight.completed_size + size > self._most_size
         ):
             raise self._full(committer)
-        account.added += 1
-        account.added_size += size
+        in_flight.added += 1
+        in_flight.added_size += size
         items = queue.items
         items.append((value, key, self._now(), extra, size))
-        if len(items) >= queue.wake_rows or account.added_size >= queue.wake_size:
-            queue.wake()
+        if len(items) >= queue.wake_rows or in_flight.added_size >= queue.wake_size:
+            committer.wake()
 
     def _full(self, committer: TopicCommitter) -> BufferError | KafkaException:
-        """The queue is full: whoever lingers goes on. Outside of a transaction it has no room at all."""
+        """The queue is full: what lingers is committed. Outside of a transaction the queue has no room at all."""
         if self._transactions and not self._most:
             return self._transactions.out_of_turn()
         committer.queue.hurry()
@@ -192,14 +195,14 @@ class Producer:
             return future
         if self._transactions and not self._most:
             raise self._transactions.out_of_turn()
-        sending, now_s, account = Sending(future, len(slices)), self._now(), self._account
+        sending, now_s, in_flight = Sending(future, len(slices)), self._now(), self._in_flight
         size = table.nbytes
-        if account.count and account.added_size - account.settled_size + size > self._most_size:
+        if in_flight.count and in_flight.added_size - in_flight.completed_size + size > self._most_size:
             raise self._full(committer)
         with self._lock:
             self._check_open()
-            account.added += table.num_rows
-            account.added_size += sum(rows.nbytes for rows in slices)
+            in_flight.added += table.num_rows
+            in_flight.added_size += sum(rows.nbytes for rows in slices)
             for rows in slices:
                 committer.queue.add_locked(Part(rows, sending, now_s, rows.nbytes))
             committer.queue.wake_locked()
@@ -226,7 +229,7 @@ class Producer:
 
     def __len__(self) -> int:
         """How many records wait: to be committed, or for their delivery callback."""
-        return self._account.count
+        return self._in_flight.count
 
     def __bool__(self) -> bool:
         """True: a producer with nothing to do is a producer."""
@@ -239,7 +242,7 @@ class Producer:
         """
         served = self._reports.serve()
         until_s = None if timeout is None or timeout < 0 else self._now() + timeout
-        if served or (until_s is None and not self._account.count):
+        if served or (until_s is None and not self._in_flight.count):
             return served
         with self._lock:
             self._wait_locked(until_s, idle=until_s is not None)
@@ -252,28 +255,29 @@ class Producer:
         """
         until_s = None if timeout is None or timeout < 0 else self._now() + timeout
         with self._lock:
-            self._account.flushing += 1
+            self._in_flight.flushing += 1
             for committer in self._topics.values():
                 committer.queue.wake_locked()
         try:
             while True:
                 self._reports.serve()
                 with self._lock:
-                    if not self._account.count or not self._wait_locked(until_s):
+                    if not self._in_flight.count or not self._wait_locked(until_s):
                         break
         finally:
             with self._lock:
-                self._account.flushing -= 1
+                self._in_flight.flushing -= 1
         self._reports.serve()
         return len(self)
 
     def _wait_locked(self, until_s: float | None, *, idle: bool = False) -> bool:
-        """Wait for something to tell of, `idle`: also while no records wait; False when the time is up."""
-        while (idle or self._account.count) and not self._reports.any and not self._account.closing:
+        """Wait for a callback or a delivery, `idle`: also while no records wait; False when the time is up."""
+        in_flight = self._in_flight
+        while (in_flight.count or (idle and not in_flight.closing)) and not self._reports.any:
             left_s = None if until_s is None else until_s - self._now()
             if left_s is not None and left_s <= 0:
                 return False
-            self._account.changed.wait(left_s)
+            in_flight.changed.wait(left_s)
         return True
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:  # noqa: ARG002
@@ -325,7 +329,7 @@ class Producer:
         raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
 
     def _check_open(self) -> None:
-        if self._account.closing:
+        if self._in_flight.closing:
             raise RuntimeError("Producer closed: create a new one.")
 
     # --- transactions --------------------------------------------------------------------------------------
@@ -388,19 +392,18 @@ class Producer:
 
 
 def _end(
-    account: Account, topics: dict[str, TopicCommitter], helpers: Executor, opened: OpenedLake, ticker: Ticker | None
+    in_flight: InFlight, topics: dict[str, TopicCommitter], helpers: Executor, opened: OpenedLake, ticker: Ticker | None
 ) -> None:
     if ticker is not None:
         ticker.halt()
     committers = list(topics.values())
-    if account.count:
-        for committer in committers:
-            committer.purge(in_queue=True, in_flight=True)
-    with account.lock:
-        account.closing = True
-        account.changed.notify_all()
+    with in_flight.lock:
+        in_flight.closing = True
+        in_flight.changed.notify_all()
         for committer in committers:
             committer.queue.wake_locked()
+    for committer in committers:
+        committer.purge(in_queue=True, in_flight=True)
     for committer in committers:
         committer.join()
     topics.clear()

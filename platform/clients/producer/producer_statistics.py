@@ -21,7 +21,7 @@ _TXN_STATES: Final[Mapping[Phase, str]] = {
 
 
 class ProducerStatistics(Statistics):
-    """Tells `stats_cb` of a producer. `topics`: its committers."""
+    """The statistics that a producer's `stats_cb` gets. `topics`: its committers."""
 
     kind = "producer"
 
@@ -32,23 +32,23 @@ class ProducerStatistics(Statistics):
 
     @classmethod
     def begin(cls, shared: Shared, topics: Mapping[str, TopicCommitter]) -> Ticker | None:
-        """Have them told by whoever polls, until the ticker is halted; None where there is no traffic to tell of."""
+        """Have polls report them until the ticker is halted; None where no statistics are asked for."""
         if shared.traffic is None:
             return None
         statistics = cls(shared, shared.traffic, topics)
-        ticker = Ticker(shared.settings, lambda: shared.reports.tell_statistics(statistics))
+        ticker = Ticker(shared.settings, lambda: shared.reports.report_statistics(statistics))
         ticker.start()
         return ticker
 
     def document(self) -> dict[str, Any]:
         """Return the statistics."""
-        account, settings = self._shared.account, self._shared.settings
+        in_flight, settings = self._shared.in_flight, self._shared.settings
         topics = {name: committer.figures() for name, committer in list(self._topics.items())}
         places = list(self.traffic.partitions)
         found = self._head(
             replyq=self._shared.reports.waiting(),
-            msg_cnt=account.count,
-            msg_size=account.added_size - account.settled_size,
+            msg_cnt=in_flight.count,
+            msg_size=in_flight.added_size - in_flight.completed_size,
             msg_max=settings.queue_max_messages,
             msg_size_max=settings.queue_max_kbytes * 1024,
             metadata_cache_cnt=len(topics),
@@ -81,7 +81,7 @@ class ProducerStatistics(Statistics):
         return found
 
     def _eos(self, topics: Mapping[str, TopicFigures]) -> dict[str, Any]:
-        """A producer has an id in each topic: told is that of the first one, and how many there are."""
+        """A producer has an id in each topic: that of the first one is shown, and how many there are."""
         transactions = self._shared.transactions
         phase = None if transactions is None else transactions.phase
         age_ms = self._us_since(self.traffic.began_s) // 1000

@@ -6,23 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument
 from tidelog.clients.values.message import Headers
-from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError, TidelogError
 from tidelog.log.delta import schema
+from tidelog.log.group_commit.requests import F64, I32, I64, NO_PARTITION
+from tidelog.log.rules.appends import Ranges
 
-I32 = npt.NDArray[np.int32]
-I64 = npt.NDArray[np.int64]
-F64 = npt.NDArray[np.float64]
-
-# What a record may be refused for while others of its batch are taken.
-REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError)
-
-NO_PARTITION = -1
 _BATCH_FIELDS: Final = ("value", "key", "partition", "timestamp", "headers", "callback")
 DeliveryCallback = Callable[[Any, Any], Any]
 
@@ -63,8 +55,13 @@ class Rows:
         return len(self.values)
 
     @property
+    def units(self) -> int:
+        """How many parts of it are taken or refused as a whole: each row."""
+        return len(self.values)
+
+    @property
     def stamps(self) -> F64:
-        """When each was handed in."""
+        """When each unit was handed in."""
         return np.array(self.stamped)
 
     def columns(self, now_ms: int, now_s: float) -> pa.Table:
@@ -97,12 +94,9 @@ class Rows:
         return partitions
 
 
-Ranges = dict[int, tuple[int, int]]
-
-
 @dataclass(slots=True)
 class Sending:
-    """A whole call of `produce_table`: how many `parts` of it are not settled, and what became of the others."""
+    """A whole call of `produce_table`: how many `parts` of it are not completed, and the offsets of the others."""
 
     future: Future[Ranges]
     parts: int
@@ -137,12 +131,17 @@ class Part:
         return rows
 
     @property
-    def stamps(self) -> F64:
-        """When they were handed in: all at once."""
-        return np.full(self.count, self.stamp_s)
+    def units(self) -> int:
+        """How many parts of it are taken or refused as a whole: it is one."""
+        return 1
 
-    def columns(self) -> pa.Table:
-        """The table as it came, without the partitions."""
+    @property
+    def stamps(self) -> F64:
+        """When each unit was handed in."""
+        return np.array([self.stamp_s])
+
+    def columns(self, _now_ms: int, _now_s: float) -> pa.Table:
+        """The table as it came, without the partitions; rows without a timestamp get it when they are checked."""
         names = self.table.schema.names
         kept: pa.Table = self.table.drop_columns(["partition"]) if "partition" in names else self.table
         return kept
@@ -185,18 +184,6 @@ def sizes_by_partition(table: pa.Table, chosen: I32) -> dict[int, int]:
         sizes += np.asarray(pc.fill_null(pc.binary_length(table.column(name)), 0), np.int64)
     by_partition = np.bincount(chosen, sizes)
     return {int(p): int(by_partition[p]) for p in np.unique(chosen)}
-
-
-def refused(table: pa.Table, rows: I64, check: Callable[[pa.Table], object]) -> dict[int, TidelogError]:
-    """Which of the table's `rows` are refused by `check`, and why. The others pass it together."""
-    try:
-        check(table.take(pa.array(rows)))
-    except REFUSALS as e:
-        if len(rows) == 1:
-            return {int(rows[0]): e}
-        middle = len(rows) // 2
-        return refused(table, rows[:middle], check) | refused(table, rows[middle:], check)
-    return {}
 
 
 def as_bytes(given: Any, what: str) -> bytes:

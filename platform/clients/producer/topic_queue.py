@@ -1,9 +1,11 @@
-"""What waits in a producer: one account of all its records, and a queue for each topic.
+"""What waits in a producer: counters of all its records, and a queue for each topic.
 
-`produce` takes no lock: a lock costs as much as all the rest of it. What it does to the account is one statement
-without a call, in which the interpreter changes no thread, and a deque's append is whole by itself.
+`produce` takes no lock: a lock costs as much as all the rest of it. It counts by one statement without a call, in
+which an interpreter with a global lock changes no thread, and a deque's append is whole by itself. Without that lock
+(free-threaded Python) counts would be lost: `require_global_lock`.
 """
 
+import sys
 import threading
 from collections import deque
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from tidelog.clients.producer.records import Chunk, Part, Row, Rows
 
-# What one entry takes at most, about.
+# About what one entry takes at most.
 MOST_ROWS: Final = 250_000
 MOST_BYTES: Final = 32 * 1024 * 1024
 
@@ -23,18 +25,18 @@ _NEVER: Final = 1 << 62
 
 
 @dataclass
-class Account:
-    """A producer's records, and their bytes: how many were handed in, and how many are settled.
+class InFlight:
+    """Counters of a producer's records, and of their bytes: how many were handed in, and how many are completed.
 
-    A record is settled once it needs nothing more: it was committed or given up, and its callback was made. `changed`
-    is notified when there is something to tell of. `flushing`: how many callers wait for everything to be settled, so
+    A record is completed once it needs nothing more: it was committed or given up, and its callback was made. `changed`
+    is notified when records are completed or callbacks wait. `flushing`: how many calls wait until all is completed, so
     that nothing lingers. `lock` guards all but what is handed in.
     """
 
     added: int = 0
     added_size: int = 0
-    settled: int = 0
-    settled_size: int = 0
+    completed: int = 0
+    completed_size: int = 0
     flushing: int = 0
     closing: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -44,29 +46,40 @@ class Account:
 
     @property
     def count(self) -> int:
-        """How many records are not settled."""
-        return self.added - self.settled
+        """How many records are not completed."""
+        return self.added - self.completed
+
+
+def require_global_lock() -> None:
+    """Refuse a free-threaded interpreter whose global lock is off. Raises RuntimeError."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise RuntimeError(
+            "Producer can't run on free-threaded Python: it counts its records without a lock of its own, and would"
+            " lose some of them. Start Python with PYTHON_GIL=1, or take a build with the global interpreter lock."
+        )
 
 
 class TopicQueue:
     """The records of one topic that wait for their entry.
 
-    Whoever appends to `items` calls `wake` where there are `wake_rows` of them, or where the account's `added_size`
-    has reached `wake_size`. `urgent`: what waits lingers no longer.
+    A caller that appends to `items` wakes the committer where there are `wake_rows` of them, or where `added_size`
+    has reached `wake_size`. `urgent`: what waits lingers no longer. `closed`: the committer has ended, and every append
+    wakes.
     """
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, in_flight: InFlight) -> None:
         self.items: deque[Row | Part] = deque()
         self.parts = 0
         self.urgent = False
         self.wake_rows = _NEVER
         self.wake_size = _NEVER
-        self._account = account
-        self._ready = threading.Condition(account.lock)
+        self.closed = False
+        self._in_flight = in_flight
+        self._ready = threading.Condition(in_flight.lock)
 
     def wake(self) -> None:
         """Wake the committer."""
-        with self._account.lock:
+        with self._in_flight.lock:
             self.wake_locked()
 
     def hurry(self) -> None:
@@ -76,13 +89,19 @@ class TopicQueue:
 
     def wake_locked(self) -> None:
         """Wake the committer, with the lock held."""
-        self.wake_rows = self.wake_size = _NEVER
+        if not self.closed:
+            self.wake_rows = self.wake_size = _NEVER
         self._ready.notify()
 
+    def close_locked(self) -> None:
+        """Note that the committer has ended."""
+        self.closed = True
+        self.wake_rows = self.wake_size = 0
+
     def wait_locked(self, rows: int, size: int, timeout_s: float | None) -> None:
-        """Sleep until there are so many rows, so many more bytes, somebody wakes, or the time is up."""
-        self.wake_rows, self.wake_size = rows, self._account.added_size + size
-        if len(self.items) < rows:  # what came before the line above wakes nobody
+        """Sleep until `rows` rows or `size` more bytes wait, `wake` is called, or the time is up."""
+        self.wake_rows, self.wake_size = rows, self._in_flight.added_size + size
+        if len(self.items) < rows:  # what came before the line above doesn't wake
             self._ready.wait(timeout_s)
         self.wake_rows = self.wake_size = _NEVER
 

@@ -8,7 +8,6 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
-from tidelog.clients.producer.records import I32
 from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import TopicPartition
@@ -25,6 +24,7 @@ from tidelog.log.base.errors import (
     TransactionAbortedError,
     UnknownTransactionalIdError,
 )
+from tidelog.log.group_commit.requests import I32
 from tidelog.log.lake import Lake
 from tidelog.transactions.lifecycle import Phase
 from tidelog.transactions.manager import TransactionManager

@@ -1,59 +1,65 @@
 """Group commit: many producers' records for one topic become one log entry, and each learns what became of its own.
 
-The engine has no thread and no state outside itself. Whoever owns it submits from any thread, asks when something is
-due, and calls `run_once`; a gateway drives one for each topic. Order is that of submission.
+The engine has no thread and no queue. The owner gathers what waits, begins an entry with it, and calls `advance` when
+that is due, until every record has its outcome; a gateway drives one engine for each topic. One entry at a time.
 """
 
-import threading
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     DeliveryTimeoutError,
-    MissingSegmentError,
+    InvalidRecordError,
     OutcomeUnknownError,
     OutOfOrderSequenceError,
     ProducerFencedError,
-    QueueFullError,
-    SegmentTooOldError,
     TidelogError,
     TopicChangedError,
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.group_commit.batch import (
-    REPEATED,
-    Group,
-    Landed,
-    Limits,
-    Submission,
-    Waiting,
-    counted,
+from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.group_commit.requests import (
+    I32,
+    I64,
+    NO_PARTITION,
+    Bools,
+    Outcomes,
+    Requests,
+    choose,
+    refused_units,
     rows_by_partition,
+    together,
 )
-from tidelog.log.rules.appends import ConfigurationChangedError, LogAppendTimeError
+from tidelog.log.records.checks import to_records
+from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
+from tidelog.log.rules.sequences import ProducerBatch, Sequences
+from tidelog.log.rules.topics import require_partition, require_topic
+from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.topic import Topic
 
-__all__ = ["REPEATED", "GroupCommit", "Landed", "Limits", "Submission", "rows_by_partition"]
 
-# What the log has become since the records were staged: they are looked at again and staged anew. Each comes from a
-# decision over a newer state than the one before, in which the same can't be found again.
-_STAGE_AGAIN = (
-    ConfigurationChangedError,
-    SegmentTooOldError,
-    OutOfOrderSequenceError,
-    ProducerFencedError,
-    UnknownPartitionError,
-)
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """A failed attempt is repeated after `backoff_s`, twice as long each time up to `most_backoff_s`, `most` times."""
+
+    most: int = 2**31 - 1
+    backoff_s: float = 0.1
+    most_backoff_s: float = 1.0
 
 
 class GroupCommit:
-    """Merges what waits for one topic. `submit` may be called from many threads, `run_once` too: they take turns.
+    """Commits requests for one topic, one entry after another.
 
     `open_topic` gives a fresh handle of the topic, and creates it where that is allowed; it is called again when the
-    topic was deleted. `helpers` write segments beside the caller of `run_once`.
+    topic was deleted. `helpers` write segments beside the caller. `stage_in` takes checked records and their partitions
+    instead of the log: a transaction's. Its errors are final, and its records' offsets unknown.
     """
 
     def __init__(
@@ -61,198 +67,351 @@ class GroupCommit:
         open_topic: Callable[[], Topic],
         clock: Clock,
         ids: Ids,
-        limits: Limits | None = None,
+        retries: Retries | None = None,
         helpers: Executor | None = None,
+        stage_in: Callable[[pa.Table, I32], None] | None = None,
     ) -> None:
-        self._open_topic = open_topic
-        self._clock = clock
-        self._ids = ids
-        self._limits = limits or Limits()
-        self._helpers = helpers
-        self._topic: Topic | None = None
-        self._lock = threading.Lock()
-        self._driving = threading.Lock()
-        self._queue: deque[Waiting] = deque()
-        self._queued_bytes = 0
-        self._held_bytes = 0
-        self._group: Group | None = None
+        self.clock = clock
+        self.ids = ids
+        self.policy = retries or Retries()
+        self.helpers = helpers
+        self.stage_in = stage_in
+        self.known: Topic | None = None
         # How often an entry was tried again since the engine began.
-        self.retries = 0
+        self.retried = 0
+        self._open_topic = open_topic
 
-    def submit(self, submission: Submission) -> Future[Landed]:
-        """Let records wait for the next entry; the future is resolved by whoever calls `run_once`.
+    def begin(self, *requests: Requests) -> "PendingEntry":
+        """Begin an entry of these requests, whose units are numbered on from one to the next.
 
-        Its error is what the records were refused for, or `DeliveryTimeoutError`. Raises `QueueFullError` when as much
-        waits as may, `InvalidRecordError` when rows, partitions and sequences don't fit together.
+        Raises `InvalidRecordError` when rows, partitions, units and sequences don't fit together.
         """
-        counts = counted(submission, self._topic.name if self._topic else "")
-        size = submission.table.nbytes
-        now_s = self._clock.elapsed_s()
-        waiting = Waiting(submission, Future(), now_s, now_s + submission.timeout_s, size, counts)
-        with self._lock:
-            held = self._queued_bytes + self._held_bytes
-            if held and held + size > self._limits.waiting_bytes:
-                raise QueueFullError(
-                    f"{held} bytes of records wait to be committed, and no more than {self._limits.waiting_bytes} may:"
-                    " the store takes them more slowly than they come. Try again, or send less."
-                )
-            self._queue.append(waiting)
-            self._queued_bytes += size
-        return waiting.future
+        return PendingEntry(self, together(requests))
+
+    def topic(self) -> Topic:
+        """The topic as it is, opened again when it was deleted since. Raises what `open_topic` raises."""
+        topic, self.known = self.known, None
+        if topic is not None:
+            try:
+                require_topic(topic.known, topic.name, topic.id)
+            except (TopicChangedError, UnknownTopicError):
+                topic = None
+        self.known = topic or self._open_topic()
+        return self.known
+
+
+class PendingEntry:
+    """Requests from their first attempt until every unit has its outcome.
+
+    `cancel` may be called from any thread, all else from one at a time.
+    """
+
+    def __init__(self, engine: GroupCommit, requests: Requests) -> None:
+        _check(requests)
+        self.outcomes = Outcomes()
+        self._engine = engine
+        self._requests = requests
+        self._open: Bools = np.ones(len(requests.deadlines_s), np.bool_)
+        self._request_id = engine.ids.new()
+        self._staged: StagedAppend | None = None
+        self._batches: list[ProducerBatch] = []
+        self._is_numbered = False
+        self._numbered: dict[int, int] = {}
+        self._given_up_in_doubt = False
+        self._cancelled: Exception | None = None
+        self._unknown = 0
+        self._attempts = 0
+        self._not_before_s = 0.0
 
     @property
-    def waiting_bytes(self) -> int:
-        """How much is submitted and not answered."""
-        with self._lock:
-            return self._queued_bytes + self._held_bytes
+    def is_done(self) -> bool:
+        """Whether every unit has its outcome."""
+        return not self._open.any()
 
-    def due_s(self) -> float | None:
-        """In how many seconds `run_once` has something to do: 0 for now, None when nothing waits."""
-        now_s = self._clock.elapsed_s()
-        with self._lock:
-            if self._group is not None:
-                return max(0.0, self._group.not_before_s - now_s)
-            if not self._queue:
-                return None
-            if self._queued_bytes >= self._limits.entry_bytes:
-                return 0.0
-            return max(0.0, self._queue[0].since_s + self._limits.linger_s - now_s)
+    @property
+    def in_doubt(self) -> bool:
+        """Whether an entry with these records may be in the log."""
+        return self._staged is not None and self._staged.in_doubt
 
-    def run_once(self) -> None:
-        """Commit what waits as one entry, due or not, or go on with the entry before, once its time has come.
+    def due_s(self) -> float:
+        """In how many seconds `advance` has something to do, 0 for now."""
+        if self._cancelled is not None:
+            return 0.0
+        return max(0.0, self._not_before_s - self._engine.clock.elapsed_s())
 
-        Returns when the attempt is over; whoever waits has been told, or a later call goes on.
-        """
-        with self._driving:
-            with self._lock:
-                group = self._group = self._group or self._take()
-            if group is None or self._clock.elapsed_s() < group.not_before_s:
-                return
-            try:
-                self._advance(group)
-            except BaseException as e:  # even Ctrl-C: whoever waits must not wait for ever
-                _fail(group, e)
-                raise
-            finally:
-                if not group.open:
-                    with self._lock:
-                        self._group = None
-                        self._held_bytes = 0
+    def cancel(self, error: Exception) -> None:
+        """Have what has no outcome yet fail with `error` at the next step. It may land all the same."""
+        self._cancelled = error
 
-    def cancel(self, error: Exception, *, in_flight: bool = False) -> None:
-        """Fail what waits, and with `in_flight` also what may already be on its way, with `error`."""
-        with self._lock:
-            queued, self._queue = self._queue, deque()
-            self._queued_bytes = 0
-            group = self._group
-        for waiting in queued:
-            waiting.fail(error)
-        if in_flight and group is not None:
-            _fail(group, error)
-
-    def _take(self) -> Group | None:
-        """The next entry's submissions, from the longest waiting on."""
-        members: list[Waiting] = []
-        taken = 0
-        while self._queue and (not members or taken + self._queue[0].size <= self._limits.entry_bytes):
-            members.append(self._queue.popleft())
-            taken += members[-1].size
-        self._queued_bytes -= taken
-        self._held_bytes = taken
-        return Group(members, self._ids.new()) if members else None
-
-    def _advance(self, group: Group) -> None:
-        try:
-            while self._left_after_expiry(group):
-                if self._attempt(group):
-                    return
-        except TidelogError as e:
-            group.in_doubt = group.staged is not None and (group.in_doubt or isinstance(e, OutcomeUnknownError))
-            if not group.in_doubt:
-                group.unstage()
-            self._put_off(group, e)
-
-    def _attempt(self, group: Group) -> bool:
-        """Stage and commit; False when the log has changed meanwhile and it is to be done again."""
-        try:
-            topic = self._topic = self._topic or self._open_topic()
-            if group.staged is None:
-                group.stage(topic, topic.now_ms(), self._helpers)
-            deadlines = [m.deadline_s for m in group.open]
-            if not (group.staged and deadlines):
-                if not group.in_doubt:
-                    group.unstage()
-                return True  # all are answered: refused, repeats, or cancelled meanwhile
-            ranges = topic.commit_once(
-                group.staged,
-                group.metadata,
-                acks=min(m.submission.acks for m in group.staged_members),
-                request_id=group.request_id,
-                producers=group.producers(),
-                timeout_s=max(0.0, min(deadlines) - self._clock.elapsed_s()),
-            )
-        except LogAppendTimeError as e:
-            group.at_least_ms = e.at_least_ms
-        except (TopicChangedError, UnknownTopicError) as e:
-            if isinstance(e, UnknownTopicError) and self._topic is None:
-                raise
-            self._topic = None
-        except _STAGE_AGAIN:
-            pass
-        except MissingSegmentError:
-            group.in_doubt = False  # no entry of this request is there; what took its segments may take the next ones
-            raise
-        except OutcomeUnknownError:
-            group.unknown += 1
-            if group.unknown > 1 and all(m.submission.producer for m in group.staged_members):
-                # The sequences tell what landed: whichever entry comes first, the other adds nothing.
-                group.request_id = self._ids.new()
-                group.unknown = 0
-            raise
-        else:
-            group.share(ranges)
-            return True
-        group.in_doubt = False  # the decision was reached, so no entry of this request is there
-        group.unstage()
-        return False
-
-    def _left_after_expiry(self, group: Group) -> bool:
-        """Answer the members whose time is up; False when none is left."""
-        now_s = self._clock.elapsed_s()
-        late = [m for m in group.open if m.deadline_s <= now_s]
-        for member in late:
-            member.fail(_timeout(member, group))
-        if late and not group.in_doubt:
-            group.unstage()
-        return bool(group.open)
-
-    def _put_off(self, group: Group, error: TidelogError) -> None:
-        """Try again later, or give up."""
-        group.attempts += 1
-        if not (error.retriable and group.attempts <= self._limits.retries):
-            _fail(group, error)
+    def advance(self) -> None:
+        """Try to commit, once that is due. Returns when the attempt is over; a later call goes on."""
+        if self.is_done or self.due_s():
             return
-        pause_s = min(self._limits.backoff_s * 2 ** min(group.attempts - 1, 30), self._limits.most_backoff_s)
-        self.retries += 1
-        # Not past the time when somebody must be told.
-        first_s = min((m.deadline_s for m in group.open), default=0.0)
-        group.not_before_s = min(self._clock.elapsed_s() + pause_s * (0.8 + 0.4 * self._ids.fraction()), first_s)
+        try:
+            append_staged(self._stage, self._commit)
+        except TidelogError as e:
+            self._retry_later(e)
+        except BaseException as e:  # even Ctrl-C: every record gets an outcome
+            self._given_up_in_doubt = self._staged is not None
+            self._fail(self._open, e)
+            raise
+        finally:
+            if self._staged is not None and not self._staged.in_doubt:
+                self._staged = None
+            if self.is_done:
+                self._count_sequences()
+
+    # --- one attempt ---------------------------------------------------------------------------------------
+
+    def _stage(self, at_least_ms: int) -> StagedAppend:
+        """Check and stage what is open, unless an entry of it may be there already."""
+        self._answer_late()
+        if self._staged is not None and self._staged.in_doubt:
+            return self._staged
+        self._staged = staged = StagedAppend(None, None)
+        if self.is_done:
+            return staged
+        engine, requests = self._engine, self._requests
+        topic = engine.topic()
+        now_ms = max(topic.now_ms(), at_least_ms)
+        self._refuse_unknown_partitions(topic)
+        staged.metadata, config = topic.known.metadata, topic.config()
+        records, rows = self._checked(topic, now_ms)
+        if not records.num_rows:
+            return staged
+        chosen = self._choose(topic.known.partitions, rows)
+        records, rows, chosen = self._judge_sequences(topic, records, rows, chosen)
+        self.outcomes.rows, self.outcomes.chosen = rows, chosen
+        self.outcomes.append_ms = now_ms if config.timestamp_type == LOG_APPEND_TIME else None
+        if engine.stage_in is not None:
+            self._stage_elsewhere(engine.stage_in, records, chosen)
+        elif len(chosen):
+            staged.stager = topic.stager(requests.compression, requests.compression_level, engine.helpers)
+            try:
+                staged.add(records, chosen)
+                staged.finish()
+            except BaseException:
+                staged.discard()
+                raise
+        return staged
+
+    def _commit(self, staged: StagedAppend) -> None:
+        """Commit what is staged, unless every unit has its outcome by now."""
+        self._answer_cancelled()
+        if self.is_done:
+            if not staged.in_doubt:
+                staged.discard()
+            return
+        engine = self._engine
+        ranges: Ranges = {}
+        if staged.segments:
+            try:
+                ranges = engine.topic().commit_once(
+                    staged.segments,
+                    staged.metadata,
+                    acks=self._requests.acks,
+                    request_id=self._request_id,
+                    producers=self._batches,
+                    timeout_s=max(0.0, self._first_deadline_s() - engine.clock.elapsed_s()),
+                )
+            except (TopicChangedError, UnknownTopicError) as e:
+                engine.known = None
+                raise ConfigurationChangedError from e
+            except OutcomeUnknownError:
+                self._unknown += 1
+                if self._unknown > 1 and self._is_numbered:
+                    # The sequences tell what landed: whichever entry comes first, the other adds nothing.
+                    self._request_id = engine.ids.new()
+                    self._unknown = 0
+                raise
+        self.outcomes.ranges = ranges
+        self._open[:] = False
+
+    def _refuse_unknown_partitions(self, topic: Topic) -> None:
+        given = self._requests.partitions
+        if given is None or self._unknown_partitions(given, topic) is None:
+            return
+        topic.state()  # it may have grown since the last look
+        unknown = self._unknown_partitions(given, topic)
+        if unknown is None:
+            return
+        refused = np.flatnonzero(unknown)
+        for unit, row in {int(u): r for u, r in zip(self._units_of(refused), refused, strict=True)}.items():
+            try:
+                require_partition(topic.known, topic.name, int(given[row]))
+            except UnknownPartitionError as e:
+                self._fail_unit(unit, e)
+
+    def _unknown_partitions(self, given: I32, topic: Topic) -> Bools | None:
+        """Which rows without an outcome name a partition that the topic does not have, as far as is known."""
+        unknown: Bools = (given != NO_PARTITION) & ((given < 0) | (given >= topic.known.partitions))
+        if not unknown.any():
+            return None
+        unknown &= self._open if self._requests.units is None else self._open[self._requests.units]
+        return unknown if unknown.any() else None
+
+    def _checked(self, topic: Topic, now_ms: int) -> tuple[pa.Table, I64 | None]:
+        """The records of the units that pass the topic's rules, and which rows those are; None for all."""
+        config, units = topic.config(), self._requests.units
+        while not self.is_done:
+            rows = self._open_rows()
+            table = self._requests.table if rows is None else self._requests.table.take(pa.array(rows))
+            own = units if units is None or rows is None else units[rows]
+            records, refused = refused_units(table, own, lambda part: to_records(part, topic.name, config, now_ms))
+            if not refused:
+                return records, rows
+            for unit, error in refused.items():
+                self._fail_unit(unit, error)
+        return self._requests.table.slice(0, 0), None
+
+    def _choose(self, partitions: int, rows: I64 | None) -> I32:
+        requests, ahead = self._requests, self._requests.chosen_ahead
+        if rows is None:
+            return ahead[1].result() if ahead and ahead[0] == partitions else requests.choose(partitions)
+        given = None if requests.partitions is None else requests.partitions[rows]
+        return choose(requests.table.take(pa.array(rows)), given, partitions, requests.partitioner, requests.turn)
+
+    def _judge_sequences(
+        self, topic: Topic, records: pa.Table, rows: I64 | None, chosen: I32
+    ) -> tuple[pa.Table, I64 | None, I32]:
+        """Leave out what the producers' sequences refuse, and what is there already."""
+        requests, self._batches = self._requests, []
+        if requests.numbering is None and not requests.batches:
+            return records, rows, chosen
+        counts = rows_by_partition(chosen)
+        sequences = Sequences(topic.known, topic.name)
+        if requests.numbering is not None:
+            self._is_numbered, self._numbered = True, counts
+            given = {0: requests.numbering.batch(counts)}
+        else:
+            given = {unit: batch for unit, batch in requests.batches.items() if self._open[unit]}
+            self._is_numbered = len(given) == self._open.sum()
+        left_out = np.zeros(len(chosen), np.bool_)
+        for unit, batch in given.items():
+            own = slice(None) if requests.numbering is not None else self._rows_of(unit, rows)
+            try:
+                repeated = sequences.take(batch)
+            except TidelogError as e:
+                if requests.numbering is not None:
+                    raise
+                self._fail_unit(unit, e)
+                left_out[own] = True
+                continue
+            if repeated:
+                left_out[own] |= np.isin(chosen[own], list(repeated))
+            new = {p: s for p, s in batch.sequences.items() if p not in repeated}
+            self._batches += [ProducerBatch(batch.producer_id, batch.epoch, new)] if new else []
+        if not left_out.any():
+            return records, rows, chosen
+        kept = np.flatnonzero(~left_out)
+        return records.take(pa.array(kept)), kept if rows is None else rows[kept], chosen[kept]
+
+    def _stage_elsewhere(self, stage_in: Callable[[pa.Table, I32], None], records: pa.Table, chosen: I32) -> None:
+        try:
+            stage_in(records, chosen)
+        except TidelogError as e:
+            self._fail(self._open, e)
+
+    # --- outcomes ------------------------------------------------------------------------------------------
+
+    def _open_rows(self) -> I64 | None:
+        """The rows of the units that have no outcome; None for all."""
+        units = self._requests.units
+        return None if units is None or self._open.all() else np.flatnonzero(self._open[units])
+
+    def _rows_of(self, unit: int, rows: I64 | None) -> slice:
+        """Where the unit's rows are among `rows`."""
+        units = self._requests.units
+        if units is None:
+            return slice(None)
+        own = units if rows is None else units[rows]
+        return slice(int(np.searchsorted(own, unit)), int(np.searchsorted(own, unit, side="right")))
+
+    def _units_of(self, rows: I64) -> list[int]:
+        units = self._requests.units
+        return [0] * len(rows) if units is None else units[rows].tolist()
+
+    def _first_deadline_s(self) -> float:
+        return float(self._requests.deadlines_s[self._open].min())
+
+    def _answer_cancelled(self) -> None:
+        if self._cancelled is not None:
+            self._fail(self._open, self._cancelled)
+
+    def _answer_late(self) -> None:
+        """Fail the units whose time is up."""
+        self._answer_cancelled()
+        late = self._open & (self._requests.deadlines_s <= self._engine.clock.elapsed_s())
+        if not late.any():
+            return
+        if self.in_doubt:
+            text = (
+                "Whether these records were committed is not known: the store gave no answer in their time. They may be"
+                " there. Read the topic to see."
+            )
+        else:
+            text = "These records could not be committed in their time, and are not there. Send them again."
+        self._fail(late, DeliveryTimeoutError(text, maybe_persisted=self.in_doubt))
+
+    def _fail_unit(self, unit: int, error: BaseException) -> None:
+        self.outcomes.errors[unit] = error
+        self._open[unit] = False
+
+    def _fail(self, units: Bools, error: BaseException) -> None:
+        failed = np.flatnonzero(units).tolist()
+        self._given_up_in_doubt |= self.in_doubt and bool(failed)
+        self.outcomes.errors.update(dict.fromkeys(failed, error))
+        self._open[failed] = False
+
+    def _retry_later(self, error: TidelogError) -> None:
+        """Try again after a pause, or give up."""
+        engine, policy = self._engine, self._engine.policy
+        self._attempts += 1
+        if not (error.retriable and self._attempts <= policy.most):
+            if self._requests.numbering is not None and isinstance(
+                error, OutOfOrderSequenceError | ProducerFencedError
+            ):
+                self._requests.numbering.reset_producer_id()
+                self._numbered = {}
+            self._fail(self._open, error)
+            return
+        pause_s = min(policy.backoff_s * 2 ** min(self._attempts - 1, 30), policy.most_backoff_s)
+        engine.retried += 1
+        # Not past the time when a unit must be answered.
+        again_s = engine.clock.elapsed_s() + pause_s * (0.8 + 0.4 * engine.ids.fraction())
+        self._not_before_s = min(again_s, self._first_deadline_s()) if not self.is_done else 0.0
+
+    def _count_sequences(self) -> None:
+        """Move the producer's sequences past the records that landed, or to a new epoch where that is unknown."""
+        numbering = self._requests.numbering
+        if numbering is None:
+            return
+        if self._given_up_in_doubt:
+            numbering.bump_epoch()
+        elif len(self.outcomes.errors) < len(self._open):
+            numbering.landed(self._numbered)
 
 
-def _fail(group: Group, error: BaseException) -> None:
-    for member in group.open:
-        member.fail(error)
-
-
-def _timeout(member: Waiting, group: Group) -> DeliveryTimeoutError:
-    seconds = member.submission.timeout_s
-    if group.in_doubt:
-        return DeliveryTimeoutError(
-            f"Whether these records were committed is not known: the store gave no answer in {seconds:g} s. They may be"
-            " there. Read the topic to see.",
-            maybe_persisted=True,
+def _check(requests: Requests) -> None:
+    """Refuse requests that contradict themselves."""
+    rows, units = requests.table.num_rows, requests.units
+    fit = rows and (requests.partitions is None or len(requests.partitions) == rows)
+    if units is None:
+        fit = fit and len(requests.deadlines_s) == 1
+    else:
+        fit = fit and len(units) == rows and units[0] == 0 and units[-1] == len(requests.deadlines_s) - 1
+    if not fit:
+        raise InvalidRecordError(
+            f"{rows} records were given with {'no' if requests.partitions is None else len(requests.partitions)}"
+            f" partitions and {len(requests.deadlines_s)} units: each record has one, and there is at least one record."
         )
-    return DeliveryTimeoutError(
-        f"These records could not be committed within {seconds:g} s, and are not there. Send them again.",
-        maybe_persisted=False,
-    )
+    for unit, batch in requests.batches.items():
+        own = requests.partitions
+        if own is not None and units is not None:
+            own = own[np.searchsorted(units, unit) : np.searchsorted(units, unit, side="right")]
+        counts = {} if own is None else dict(Counter(own.tolist()))
+        if {p: n for p, (_, n) in batch.sequences.items()} != counts:
+            raise InvalidRecordError(
+                f"Producer {batch.producer_id} gives sequences {dict(batch.sequences)} for {counts} records of unit"
+                f" {unit}: every partition's records have theirs."
+            )

@@ -240,9 +240,9 @@ def test_a_producer_stages_its_records_again() -> None:
     lake, storage, clock = lake_with()
     storage.hook = takes_files(storage, 3)
     group = engine(lake, clock)
-    future = group.submit(sent(7, 0, "a"))
-    drive(group, clock, future)
-    assert (future.result(0).ranges, read(lake, "t")) == ({0: (0, 1)}, ["a"])
+    entry = group.begin(sent(7, 0, "a"))
+    drive(entry, clock)
+    assert (entry.outcomes.ranges, read(lake, "t")) == ({0: (0, 1)}, ["a"])
 
 
 def test_a_producer_in_doubt_stages_again_once_it_is_sure() -> None:
@@ -250,7 +250,7 @@ def test_a_producer_in_doubt_stages_again_once_it_is_sure() -> None:
     lake, storage, clock = lake_with(1)
     group = engine(lake, clock)
     lake.topic("t").append(values("before"))
-    future = group.submit(sent(7, 0, "a"))
+    entry = group.begin(sent(7, 0, "a"))
     puts: list[str] = []
 
     def hook(method: str, path: str, phase: str) -> None:
@@ -260,11 +260,11 @@ def test_a_producer_in_doubt_stages_again_once_it_is_sure() -> None:
             raise StorageUnavailableError("no answer")
 
     storage.hook = hook
-    group.run_once()
+    entry.advance()
     storage.hook = quiet
     storage.delete(puts[0])
     open_lake(storage, clock).topic("t").append(values("somebody else's"))  # at the place of the put
-    drive(group, clock, future)
+    drive(entry, clock)
     assert read(lake, "t") == ["before", "somebody else's", "a"]
 
 

@@ -1,4 +1,4 @@
-"""Who an idempotent producer is in one topic, and the sequences that its next records get."""
+"""An idempotent producer's identity in one topic, and the sequences that its next records get."""
 
 from collections.abc import Mapping
 
@@ -23,12 +23,12 @@ class Numbering:
         return int(self._ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
 
     def batch(self, counts: Mapping[int, int]) -> ProducerBatch:
-        """What is said of the next {partition: records}."""
+        """The sequences of the next {partition: records}."""
         return ProducerBatch(
             self._producer_id, self._epoch, {p: (self._next.get(p, 0), count) for p, count in counts.items()}
         )
 
-    def told(self) -> tuple[int, int, Mapping[int, int]]:
+    def snapshot(self) -> tuple[int, int, Mapping[int, int]]:
         """The producer id, its epoch, and the next sequence of each partition."""
         return self._producer_id, self._epoch, dict(self._next)
 
@@ -37,14 +37,14 @@ class Numbering:
         for partition, count in counts.items():
             self._next[partition] = step(self._next.get(partition, 0), count)
 
-    def begin_anew(self) -> None:
-        """Nobody knows whether the last records are in the log: what comes next must not depend on it."""
+    def bump_epoch(self) -> None:
+        """Begin a new epoch: the last records may be in the log or not, and the next ones must not depend on it."""
         if self._epoch == MAX_EPOCH:
-            self._producer_id, self._epoch = self._new_id(), 0
+            self.reset_producer_id()
         else:
             self._epoch += 1
-        self._next = {}
+            self._next = {}
 
-    def replace(self) -> None:
-        """The log has seen something of this producer that it did not send: be another one."""
+    def reset_producer_id(self) -> None:
+        """Begin anew with another id: the log has seen something of this one that it did not send."""
         self._producer_id, self._epoch, self._next = self._new_id(), 0, {}

@@ -1,0 +1,158 @@
+"""What group commit is given and what it answers: records of many producers as one table, and an outcome for each."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError, TidelogError
+from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.records.partitioners import Partitioner, assign
+from tidelog.log.rules.appends import Ranges
+from tidelog.log.rules.sequences import ProducerBatch
+
+Bools = npt.NDArray[np.bool_]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+F64 = npt.NDArray[np.float64]
+
+# The partition of a row that is left to the partitioner.
+NO_PARTITION: Final = -1
+
+# What records are refused for by themselves, while others of the same entry are taken.
+_REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Records for one topic, of one request or of many.
+
+    `table`: columns as `Topic.append` takes them, without `partition`; at least one row. `partitions`: one for each
+    row, `NO_PARTITION` where `partitioner` chooses it by `turn`; None where it chooses all.
+    `deadlines_s`: until when each unit may be tried, seconds on the elapsed clock. A unit is what is taken or refused
+    as a whole: a request's rows of one partition, a row, or a whole table. `units`: the unit of each row, from 0 on and
+    never falling; None where there is one.
+    `batches`: {unit: what its idempotent producer says of its rows}. `numbering` instead, for the rows of one producer:
+    what is taken of them is numbered when it is staged. `acks`: 1, or -1 for all. `compression` and `compression_level`
+    are the producers' wish. `chosen_ahead`: partitions of all rows, for a topic of this many partitions.
+    """
+
+    table: pa.Table
+    deadlines_s: F64
+    partitions: I32 | None = None
+    units: I64 | None = None
+    batches: Mapping[int, ProducerBatch] = field(default_factory=dict)
+    numbering: Numbering | None = None
+    partitioner: str | Partitioner = "murmur2"
+    turn: int = 0
+    acks: int = -1
+    compression: str | None = None
+    compression_level: int | None = None
+    chosen_ahead: tuple[int, Future[I32]] | None = None
+
+    def choose(self, partitions: int) -> I32:
+        """The partition of each row in a topic of this many. Raises as `assign` does."""
+        return choose(self.table, self.partitions, partitions, self.partitioner, self.turn)
+
+
+def choose(
+    table: pa.Table, given: I32 | None, partitions: int, partitioner: str | Partitioner = "murmur2", turn: int = 0
+) -> I32:
+    """The partition of each row of a table among `partitions`: `given`, or the partitioner's."""
+    if given is not None and (given != NO_PARTITION).all():
+        return given
+    names = table.schema.names
+    keys = table.column("key") if "key" in names else pa.chunked_array([pa.nulls(table.num_rows, pa.binary())])
+    explicit = None if given is None else pa.array(given, mask=given == NO_PARTITION)
+    return assign(keys, explicit, partitions, partitioner=partitioner, sticky=turn)
+
+
+def together(requests: Sequence[Requests]) -> Requests:
+    """Requests of many producers as one table, whose units are numbered on from one to the next.
+
+    Every row has its partition, and all ask for the same compression. The strongest `acks` counts for all.
+    """
+    if len(requests) == 1:
+        return requests[0]
+    first = requests[0]
+    codec = (first.compression, first.compression_level)
+    if any((one.compression, one.compression_level) != codec for one in requests):
+        raise ValueError("requests of one entry share their compression: begin an entry for each")
+    starts = np.cumsum([0, *(len(one.deadlines_s) for one in requests)]).tolist()
+    if any(one.units is not None for one in requests):
+        units = np.concatenate(
+            [
+                np.full(one.table.num_rows, start) if one.units is None else one.units + start
+                for one, start in zip(requests, starts, strict=False)
+            ]
+        )
+    else:
+        units = np.repeat(np.arange(len(requests)), [one.table.num_rows for one in requests])
+    return Requests(
+        pa.concat_tables([one.table for one in requests], promote_options="default").combine_chunks(),
+        np.concatenate([one.deadlines_s for one in requests]),
+        np.concatenate([one.partitions for one in requests]),
+        units,
+        {unit + start: b for one, start in zip(requests, starts, strict=False) for unit, b in one.batches.items()},
+        acks=min(one.acks for one in requests),
+        compression=codec[0],
+        compression_level=codec[1],
+    )
+
+
+@dataclass(slots=True)
+class Outcomes:
+    """What became of requests: `errors` by unit; the offsets of all other rows, unless they were there already.
+
+    `ranges`: {partition: (first offset, end offset)} of the entry. `append_ms`: the records' timestamp where the topic
+    has LogAppendTime (ms since the epoch), else None. `rows` (None: all) are those that were staged, `chosen` their
+    partitions.
+    """
+
+    errors: dict[int, BaseException] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
+    append_ms: int | None = None
+    rows: I64 | None = None
+    chosen: I32 | None = None
+
+    def partitions(self, count: int, given: I32 | None) -> I32:
+        """The partition of each of the requests' `count` rows: where it was staged, else the `given` one."""
+        partitions = np.full(count, NO_PARTITION, np.int32) if given is None else given.copy()
+        if self.chosen is not None:
+            partitions[slice(None) if self.rows is None else self.rows] = self.chosen
+        return partitions
+
+    def offsets(self, count: int) -> I64:
+        """The offset of each of the requests' `count` rows: -1 for one that was refused, or was there already."""
+        offsets = np.full(count, -1, np.int64)
+        if self.chosen is not None and self.ranges:
+            own = np.empty(len(self.chosen), np.int64)
+            for partition, (first, end) in self.ranges.items():
+                own[slice(None) if len(self.ranges) == 1 else self.chosen == partition] = np.arange(first, end)
+            offsets[slice(None) if self.rows is None else self.rows] = own
+        return offsets
+
+
+def rows_by_partition(partitions: I32) -> dict[int, int]:
+    """{partition: rows} of partitions from 0 on."""
+    return {p: rows for p, rows in enumerate(np.bincount(partitions).tolist()) if rows}
+
+
+def refused_units(
+    table: pa.Table, units: I64 | None, check: Callable[[pa.Table], pa.Table]
+) -> tuple[pa.Table, dict[int, TidelogError]]:
+    """The table as `check` gives it, and nothing refused; or which of its `units` are refused, each by itself."""
+    try:
+        return check(table), {}
+    except _REFUSALS as e:
+        if units is None or units[0] == units[-1]:
+            return table, {0 if units is None else int(units[0]): e}
+        middle = int(np.searchsorted(units, units[len(units) // 2]))
+        if middle == 0:
+            middle = int(np.searchsorted(units, units[0], side="right"))
+        first = refused_units(table.slice(0, middle), units[:middle], check)[1]
+        return table, first | refused_units(table.slice(middle), units[middle:], check)[1]
