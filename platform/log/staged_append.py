@@ -59,6 +59,11 @@ class StagedAppend:
         if self.stager is not None:
             self.segments = self.stager.finish()
 
+    @property
+    def is_small(self) -> bool:
+        """Whether what waits is put sooner than helpers wake up: then `finish` needs none."""
+        return self.stager is not None and self.stager.is_small
+
     def is_current(self, state: TopicState) -> bool:
         """Whether the topic's configuration is still the one that the records were checked against."""
         return self.metadata is None or self.metadata == state.metadata

@@ -10,29 +10,27 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.base.errors import TopicChangedError
-from tidelog.log.delta.actions import Metadata
 from tidelog.log.door.presence import make_durable, require_stored
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.segments.restage import restage
-from tidelog.log.segments.staging import Stager
 from tidelog.log.segments.writer import Staged
+from tidelog.log.staged_append import StagedAppend
 from tidelog.log.topic import Topic
 from tidelog.transactions.model import Part
 
 
 @dataclass(slots=True)
 class _Staging:
-    """One topic's part: `stager` holds what is being written, `ready` what is, or others have written for it.
+    """One topic's part: `own` are the records staged here, `ready` segments that are written, by others too.
 
-    `unseen`: what others have written and nobody has looked up. `lasting`: all that is ready survives a power loss.
+    `unseen`: segments of others that were not looked up yet. `lasting`: all that is ready survives a power loss.
     """
 
     topic: Topic
     topic_id: str
-    metadata: Metadata | None = None
-    stager: Stager | None = None
+    own: StagedAppend | None = None
     ready: list[Staged] = field(default_factory=list)
     unseen: list[Staged] = field(default_factory=list)
     finished: bool = False
@@ -78,9 +76,10 @@ class StagedTopics:
             require_partition(state, topic, partition)
         self._require_unchanged(staging)
         records = to_records(table, topic, staging.topic.config(), staging.topic.now_ms())
-        if staging.stager is None:
-            staging.stager = staging.topic.stager(compression, compression_level, self._helpers)
-        staging.stager.add(records, partitions)
+        if staging.own is None:
+            stager = staging.topic.stager(compression, compression_level, self._helpers)
+            staging.own = StagedAppend(state.metadata, stager)
+        staging.own.add(records, partitions)
 
     def add_staged(self, topic: str, staged: Iterable[Staged]) -> None:
         """Take segments that others (Spark's tasks) have written for the topic. Raises `TopicChangedError`."""
@@ -106,14 +105,13 @@ class StagedTopics:
     def _require_unchanged(self, staging: _Staging) -> None:
         """Refuse to go on when the configuration changed that records staged here were checked against.
 
-        Others' were checked where they were written, as late as that was.
+        They are not at hand to be staged again. Others' were checked where they were written, as late as that was.
         """
-        if staging.topic.known.metadata != staging.metadata and staging.stager is not None:
+        if staging.own is not None and not staging.own.is_current(staging.topic.known):
             raise TopicChangedError(
                 f"Topic '{staging.topic.name}' was altered since the transaction's first records were staged, which"
                 " were checked against its configuration of then. Abort the transaction, and begin it again."
             )
-        staging.metadata = staging.topic.known.metadata
 
     def parts(self) -> tuple[Part, ...]:
         """All that is staged, durable: it survives a power loss from here on.
@@ -139,7 +137,7 @@ class StagedTopics:
         begun: list[Future[None]] = []
         for staging in self._topics.values():
             # A large one asks helpers for help: helpers that wait for helpers might all be waiting.
-            alone = staging.stager is None or not staging.stager.is_small
+            alone = staging.own is None or not staging.own.is_small
             if self._helpers is None or not mine or alone:
                 mine.append(staging)
             else:
@@ -154,8 +152,9 @@ class StagedTopics:
 
     def _finish(self, staging: _Staging) -> None:
         """Write what waits of one topic's part, and have it survive a power loss."""
-        if staging.stager is not None and not staging.finished:
-            staging.ready.extend(staging.stager.finish())
+        if staging.own is not None and not staging.finished:
+            staging.own.finish()
+            staging.ready.extend(staging.own.segments)
             staging.finished = True
         storage, folder = self._lake.storage, staging.topic.folder
         if staging.unseen:
@@ -182,6 +181,6 @@ class StagedTopics:
     def drop(self) -> None:
         """Delete what was staged here: nobody has committed it. What others staged is theirs to delete."""
         for staging in self._topics.values():
-            if staging.stager is not None:
-                staging.stager.abort()
+            if staging.own is not None:
+                staging.own.discard()
         self._topics = {}
