@@ -21,7 +21,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
 from tidelog.log.group_commit.numbering import Numbering
-from tidelog.log.group_commit.requests import Requests
+from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.topic import Topic
 
@@ -78,13 +78,13 @@ def choose(app: App, own: Sender) -> None:
     own.acks = rng.choice([-1, -1, 1])
 
 
-def request(app: App, own: Sender, timeout_s: float) -> Requests:
+def request(app: App, own: Sender, timeout_s: float) -> ProduceRequests:
     """The batch in hand."""
     rows = [(p, value) for p, values in own.values.items() for value in values]
     table = pa.table({"value": [value for _, value in rows]})
     chosen = np.array([p for p, _ in rows], np.int32)
     batches = {} if own.batch is None else {0: own.batch}
-    return Requests(table, np.array([app.clock.elapsed_s() + timeout_s]), chosen, batches=batches, acks=own.acks)
+    return ProduceRequests(table, np.array([app.clock.elapsed_s() + timeout_s]), chosen, batches=batches, acks=own.acks)
 
 
 def landed(app: App, own: Sender, attempt: Attempt, entry: PendingEntry, topic_id: str) -> None:

@@ -9,7 +9,7 @@ from support.logs import CountingIds, FakeClock, memory_lake, quiet, values
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry, Retries
-from tidelog.log.group_commit.requests import Requests
+from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
 from tidelog.log.rules.sequences import ProducerBatch
 
@@ -39,15 +39,15 @@ def engine(lake: Lake, clock: FakeClock, helpers: Any = None, **retries: Any) ->
 
 def records(
     *texts: str, partition: int | Sequence[int] = 0, timeout_s: float = LONG_S, now_s: float = 1000.0, **more: Any
-) -> Requests:
+) -> ProduceRequests:
     """A request of records without a producer, taken or refused as a whole."""
     chosen = [partition] * len(texts) if isinstance(partition, int) else partition
-    return Requests(values(*texts), np.array([now_s + timeout_s]), np.array(chosen, np.int32), **more)
+    return ProduceRequests(values(*texts), np.array([now_s + timeout_s]), np.array(chosen, np.int32), **more)
 
 
 def sent(
     producer: int, first: int, *texts: str, epoch: int = 0, partition: int | Sequence[int] = 0, **more: Any
-) -> Requests:
+) -> ProduceRequests:
     """A request of a producer, each partition's records from sequence `first`."""
     one = records(*texts, partition=partition)
     assert one.partitions is not None
@@ -83,7 +83,7 @@ def drive(entry: PendingEntry, clock: FakeClock, until_unit: int | None = None, 
     raise AssertionError("it goes on for ever")
 
 
-def committed(group: GroupCommit, *requests: Requests) -> PendingEntry:
+def committed(group: GroupCommit, *requests: ProduceRequests) -> PendingEntry:
     """An entry after one step that answers all its units."""
     entry = group.begin(*requests)
     entry.advance()
@@ -91,7 +91,7 @@ def committed(group: GroupCommit, *requests: Requests) -> PendingEntry:
     return entry
 
 
-def answers(entry: PendingEntry, *requests: Requests) -> list[Any]:
+def answers(entry: PendingEntry, *requests: ProduceRequests) -> list[Any]:
     """Of each request its error's class, or the offsets of its rows, -1 for one that was there already."""
     starts = np.cumsum([0, *(one.table.num_rows for one in requests)])
     offsets = entry.outcomes.offsets(int(starts[-1])).tolist()

@@ -20,7 +20,7 @@ from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry, Retries
 from tidelog.log.group_commit.numbering import Numbering
-from tidelog.log.group_commit.requests import Outcomes, Requests, rows_by_partition
+from tidelog.log.group_commit.requests import Outcomes, ProduceRequests, rows_by_partition
 from tidelog.log.lake import Lake
 from tidelog.log.topic import Topic
 
@@ -73,7 +73,7 @@ class TopicCommitter:
             None if transactions is None else partial(transactions.stage, topic),
         )
         self._entry: PendingEntry | None = None
-        self._ahead: tuple[Part, Requests] | None = None
+        self._ahead: tuple[Part, ProduceRequests] | None = None
         self._thread = threading.Thread(target=self._run, name=f"tidelog-produce-{topic}", daemon=True)
 
     def start(self) -> None:
@@ -175,8 +175,10 @@ class TopicCommitter:
         if traffic is None:
             self._drive(entry)
         else:
-            with traffic.asking("Produce", chunk.count):
-                self._drive(entry)
+            began_s = traffic.ask("Produce", chunk.count)
+            self._drive(entry)
+            errors = entry.outcomes.errors
+            traffic.answer(began_s, chunk.count, errors[0] if len(errors) == chunk.units else None)
             self._count_traffic(traffic, requests, entry.outcomes)
         self._entry = None
         if not unasked:
@@ -189,10 +191,10 @@ class TopicCommitter:
                 next(iter(entry.outcomes.errors.values())),
             )
 
-    def _requests(self, chunk: Chunk) -> Requests:
+    def _requests(self, chunk: Chunk) -> ProduceRequests:
         settings = self._shared.settings
         self._turn += 1
-        return Requests(
+        return ProduceRequests(
             chunk.columns(self._clock.now_ms(), self._clock.elapsed_s()),
             chunk.stamps + self._timeout_s,
             chunk.explicit(),
@@ -204,7 +206,7 @@ class TopicCommitter:
             compression=settings.compression_type,
         )
 
-    def _choose_ahead(self) -> tuple[Part, Requests] | None:
+    def _choose_ahead(self) -> tuple[Part, ProduceRequests] | None:
         """Have the next part's partitions chosen by a helper, while this one is written."""
         with self._shared.in_flight.lock:
             part = self.queue.items[0] if self.queue.items else None
@@ -228,7 +230,7 @@ class TopicCommitter:
             except Exception:
                 logger.exception("Producing to topic '%s' failed by a fault in the program.", self.topic)
 
-    def _count_traffic(self, traffic: Traffic, requests: Requests, outcomes: Outcomes) -> None:
+    def _count_traffic(self, traffic: Traffic, requests: ProduceRequests, outcomes: Outcomes) -> None:
         if outcomes.chosen is None:
             return
         table = requests.table if outcomes.rows is None else requests.table.take(outcomes.rows)

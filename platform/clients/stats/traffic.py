@@ -136,7 +136,7 @@ class Traffic:
             self.sent_s = self.clock.elapsed_s()
             return self.sent_s
 
-    def answer(self, began_s: float, records: int = 0, error: TidelogError | None = None) -> None:
+    def answer(self, began_s: float, records: int = 0, error: BaseException | None = None) -> None:
         """A request is over."""
         now_s = self.clock.elapsed_s()
         self.round_trips_us.add(int((now_s - began_s) * 1e6))

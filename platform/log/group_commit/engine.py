@@ -31,7 +31,7 @@ from tidelog.log.group_commit.requests import (
     NO_PARTITION,
     Bools,
     Outcomes,
-    Requests,
+    ProduceRequests,
     choose,
     refused_units,
     rows_by_partition,
@@ -81,7 +81,7 @@ class GroupCommit:
         self.retried = 0
         self._open_topic = open_topic
 
-    def begin(self, *requests: Requests) -> "PendingEntry":
+    def begin(self, *requests: ProduceRequests) -> "PendingEntry":
         """Begin an entry of these requests, whose units are numbered on from one to the next.
 
         Raises `InvalidRecordError` when rows, partitions, units and sequences don't fit together.
@@ -106,7 +106,7 @@ class PendingEntry:
     `cancel` may be called from any thread, all else from one at a time.
     """
 
-    def __init__(self, engine: GroupCommit, requests: Requests) -> None:
+    def __init__(self, engine: GroupCommit, requests: ProduceRequests) -> None:
         _check(requests)
         self.outcomes = Outcomes()
         self._engine = engine
@@ -392,7 +392,7 @@ class PendingEntry:
             numbering.landed(self._numbered)
 
 
-def _check(requests: Requests) -> None:
+def _check(requests: ProduceRequests) -> None:
     """Refuse requests that contradict themselves."""
     rows, units = requests.table.num_rows, requests.units
     fit = rows and (requests.partitions is None or len(requests.partitions) == rows)

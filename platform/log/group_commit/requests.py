@@ -28,7 +28,7 @@ _REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class ProduceRequests:
     """Records for one topic, of one request or of many.
 
     `table`: columns as `Topic.append` takes them, without `partition`; at least one row. `partitions`: one for each
@@ -71,7 +71,7 @@ def choose(
     return assign(keys, explicit, partitions, partitioner=partitioner, sticky=turn)
 
 
-def together(requests: Sequence[Requests]) -> Requests:
+def together(requests: Sequence[ProduceRequests]) -> ProduceRequests:
     """Requests of many producers as one table, whose units are numbered on from one to the next.
 
     Every row has its partition, and all ask for the same compression. The strongest `acks` counts for all.
@@ -92,7 +92,7 @@ def together(requests: Sequence[Requests]) -> Requests:
         )
     else:
         units = np.repeat(np.arange(len(requests)), [one.table.num_rows for one in requests])
-    return Requests(
+    return ProduceRequests(
         pa.concat_tables([one.table for one in requests], promote_options="default").combine_chunks(),
         np.concatenate([one.deadlines_s for one in requests]),
         np.concatenate([one.partitions for one in requests]),

@@ -2,12 +2,12 @@
 
 import sys
 import threading
-import time
 from typing import Any
 
 import pytest
 from support.logs import read
 from support.producers import Delivered, live_lake, producer
+from support.waiting import eventually
 
 from tidelog.clients.producer.producer import Producer
 from tidelog.clients.values.errors import KafkaError
@@ -39,10 +39,7 @@ class Stuck:
     def close(self) -> None:
         """Begin to close; returns once the producer takes no more."""
         self.closing.start()
-        deadline_s = time.monotonic() + PATIENCE_S
-        while not self.producer._in_flight.closing:
-            assert time.monotonic() < deadline_s, "close has not begun"
-            time.sleep(0.001)
+        eventually(lambda: self.producer._in_flight.closing, "the producer closes")
 
     def end(self) -> None:
         """Let the store go on; returns once the producer is closed."""

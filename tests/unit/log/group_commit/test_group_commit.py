@@ -18,7 +18,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.group_commit.numbering import Numbering
-from tidelog.log.group_commit.requests import NO_PARTITION, Requests, together
+from tidelog.log.group_commit.requests import NO_PARTITION, ProduceRequests, together
 from tidelog.log.rules.sequences import ProducerBatch
 
 # --- one entry ---------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def test_requests_become_one_entry_and_each_learns_its_offsets() -> None:
 def test_a_table_of_many_requests_is_the_same() -> None:
     """As a gateway has them: decoded at once, with the request of each row."""
     lake, _, clock = lake_with()
-    table = Requests(
+    table = ProduceRequests(
         values(*"abcdef"), np.full(3, 1e9), np.array([0, 1, 0, 1, 1, 0], np.int32), np.array([0, 0, 0, 1, 2, 2])
     )
     entry = committed(engine(lake, clock), table)
@@ -58,12 +58,12 @@ def test_partitions_that_are_not_given_are_chosen() -> None:
     table = pa.table({"value": ["a", "b", "c"], "key": [b"k", b"k", None]})
     group = engine(lake, clock)
     rows = {"units": np.arange(3), "turn": 2}
-    entry = committed(group, Requests(table, np.full(3, 1e9), **rows))
+    entry = committed(group, ProduceRequests(table, np.full(3, 1e9), **rows))
     partitions = entry.outcomes.partitions(3, None).tolist()
     assert partitions[0] == partitions[1]
     assert partitions[2] == 2  # without a key: by the turn
     given = np.array([NO_PARTITION, 1, NO_PARTITION], np.int32)
-    entry = committed(group, Requests(table, np.full(3, 1e9), given, **rows))
+    entry = committed(group, ProduceRequests(table, np.full(3, 1e9), given, **rows))
     assert entry.outcomes.partitions(3, given).tolist() == [partitions[0], 1, 2]
 
 
@@ -72,7 +72,9 @@ def test_partitions_chosen_ahead_count_for_as_many_partitions_as_the_topic_has(c
     lake, _, clock = lake_with(4)
     ahead: Future[Any] = Future()
     ahead.set_result(np.array([3], np.int32))
-    entry = committed(engine(lake, clock), Requests(values("a"), np.full(1, 1e9), turn=1, chosen_ahead=(count, ahead)))
+    entry = committed(
+        engine(lake, clock), ProduceRequests(values("a"), np.full(1, 1e9), turn=1, chosen_ahead=(count, ahead))
+    )
     assert entry.outcomes.partitions(1, None).tolist() == [3 if used else 1]
 
 
@@ -118,16 +120,16 @@ def test_a_producers_codec() -> None:
 WRONG = {
     "rows and partitions": records("a", "b", partition=[0]),
     "no rows": records(),
-    "units without rows": Requests(values("a"), np.zeros(2), units=np.array([0])),
-    "units that begin late": Requests(values("a"), np.zeros(2), units=np.array([1])),
-    "more units than deadlines": Requests(values("a", "b"), np.zeros(1), units=np.array([0, 1])),
+    "units without rows": ProduceRequests(values("a"), np.zeros(2), units=np.array([0])),
+    "units that begin late": ProduceRequests(values("a"), np.zeros(2), units=np.array([1])),
+    "more units than deadlines": ProduceRequests(values("a", "b"), np.zeros(1), units=np.array([0, 1])),
     "sequences for another partition": records("a", batches={0: ProducerBatch(1, 0, {1: (0, 1)})}),
     "too many sequences": records("a", batches={0: ProducerBatch(1, 0, {0: (0, 2)})}),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_requests_that_contradict_themselves(wrong: Requests) -> None:
+def test_requests_that_contradict_themselves(wrong: ProduceRequests) -> None:
     lake, _, clock = lake_with()
     with pytest.raises(InvalidRecordError):
         engine(lake, clock).begin(wrong)
@@ -139,7 +141,7 @@ def test_requests_that_contradict_themselves(wrong: Requests) -> None:
 def test_a_request_is_refused_alone() -> None:
     lake, _, clock = lake_with(max_message_bytes="50")
     lake.topic("t").append(values("before", partition=[0]))
-    cases: list[tuple[Requests, Any]] = [
+    cases: list[tuple[ProduceRequests, Any]] = [
         (records("a"), [1]),
         (records("b" * 51), RecordTooLargeError),
         (records("c", partition=2), UnknownPartitionError),
@@ -203,10 +205,10 @@ def test_records_are_numbered_when_they_are_taken() -> None:
     lake, _, clock = lake_with(2, max_message_bytes="5")
     group, numbering = engine(lake, clock), Numbering(CountingIds())
 
-    def rows(*texts: str) -> Requests:
+    def rows(*texts: str) -> ProduceRequests:
         chosen = np.arange(len(texts), dtype=np.int32) % 2
         deadlines_s = np.full(len(texts), 1e9)
-        return Requests(values(*texts), deadlines_s, chosen, np.arange(len(texts)), numbering=numbering)
+        return ProduceRequests(values(*texts), deadlines_s, chosen, np.arange(len(texts)), numbering=numbering)
 
     first = committed(group, rows("a", "b", "x" * 6, "c"))
     assert (list(first.outcomes.errors), numbering.snapshot()[1:]) == ([2], (0, {0: 1, 1: 2}))

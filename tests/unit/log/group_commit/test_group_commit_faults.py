@@ -11,7 +11,7 @@ from support.logs import CountingIds, memory_lake, open_lake, quiet, read, value
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.group_commit.engine import GroupCommit
-from tidelog.log.group_commit.requests import Requests
+from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.rules.sequences import ProducerBatch
 
 PRODUCERS, PARTITIONS = 3, 2
@@ -42,7 +42,7 @@ def test_acknowledged_records_are_there_once_and_in_order(seed: int, rate: float
         following[producer, partition] += count
         texts = [f"{producer}-{partition}-{first + i}" for i in range(count)]
         chosen, batch = np.full(count, partition, np.int32), ProducerBatch(producer, 0, {partition: (first, count)})
-        request = Requests(values(*texts), np.array([1e9]), chosen, batches={0: batch}, acks=rng.choice([1, -1]))
+        request = ProduceRequests(values(*texts), np.array([1e9]), chosen, batches={0: batch}, acks=rng.choice([1, -1]))
         waiting.append((request, partition, texts))
     at = 0
     while at < len(waiting):

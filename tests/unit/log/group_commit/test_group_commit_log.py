@@ -12,7 +12,7 @@ from tidelog.log.base.errors import (
     RecordTooLargeError,
     UnknownPartitionError,
 )
-from tidelog.log.group_commit.requests import Requests
+from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
 
 
@@ -27,7 +27,9 @@ def at_commit(storage: FaultyStorage, act: Callable[[], None]) -> None:
     storage.hook = hook
 
 
-def raced(act: Callable[[Lake, FakeClock], None], *requests: Requests, **config: str) -> tuple[Lake, list[Any], Any]:
+def raced(
+    act: Callable[[Lake, FakeClock], None], *requests: ProduceRequests, **config: str
+) -> tuple[Lake, list[Any], Any]:
     """The outcomes of requests when another process acts between their staging and their commit, and LogAppendTime."""
     lake, storage, clock = lake_with(**config)
     other = open_lake(storage, clock)
