@@ -59,9 +59,8 @@ from tidelog.admin.topics import (
     TopicPartitionInfo,
 )
 from tidelog.clients.cluster import BrokerMetadata, ClusterMetadata, Node, PartitionMetadata, TopicMetadata, Uuid
-from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 
 __all__ = [
     "CONFIG_SOURCE_DEFAULT_CONFIG",

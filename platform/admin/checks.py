@@ -5,8 +5,7 @@ from typing import Any, TypeVar
 
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions
 from tidelog.admin.topics import OffsetSpec
-from tidelog.clients.values.constants import OFFSET_END, OFFSET_INVALID
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, TopicPartition
 
 T = TypeVar("T")
 

@@ -7,29 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidelog.admin.client import AdminClient
-    from tidelog.clients.consumer.consumer import Consumer
-    from tidelog.clients.consumer.deserializing import DeserializingConsumer
-    from tidelog.clients.producer.producer import Producer
-    from tidelog.clients.producer.serializing import SerializingProducer
-    from tidelog.clients.values.errors import KafkaError, KafkaException
-    from tidelog.clients.values.message import Message
-    from tidelog.clients.values.partitions import TopicPartition
-
-__all__ = [
-    "AdminClient",
-    "Consumer",
-    "DeserializingConsumer",
-    "KafkaError",
-    "KafkaException",
-    "Message",
-    "Producer",
-    "SerializingProducer",
-    "TopicPartition",
-]
+    from tidelog.clients.consumer.consumer import Consumer as Consumer
+    from tidelog.clients.consumer.deserializing import DeserializingConsumer as DeserializingConsumer
+    from tidelog.clients.producer.producer import Producer as Producer
+    from tidelog.clients.producer.serializing import SerializingProducer as SerializingProducer
+    from tidelog.clients.values.errors import KafkaError as KafkaError
+    from tidelog.clients.values.errors import KafkaException as KafkaException
+    from tidelog.clients.values.message import Message as Message
+    from tidelog.clients.values.partitions import TopicPartition as TopicPartition
 
 _HOMES = {
-    "AdminClient": "tidelog.admin.client",
     "Consumer": "tidelog.clients.consumer.consumer",
     "DeserializingConsumer": "tidelog.clients.consumer.deserializing",
     "KafkaError": "tidelog.clients.values.errors",
@@ -39,6 +26,8 @@ _HOMES = {
     "SerializingProducer": "tidelog.clients.producer.serializing",
     "TopicPartition": "tidelog.clients.values.partitions",
 }
+
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,99 +9,56 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidelog import (
-        admin,
-        aio,
-        clients,
-        deserializing_consumer,
-        error,
-        groups,
-        serialization,
-        serializing_producer,
-        spark,
+        admin as admin,
+        aio as aio,
+        clients as clients,
+        deserializing_consumer as deserializing_consumer,
+        error as error,
+        groups as groups,
+        serialization as serialization,
+        serializing_producer as serializing_producer,
+        spark as spark,
     )
     from tidelog.admin import (
-        AdminClient,
-        ConsumerGroupState,
-        ConsumerGroupTopicPartitions,
-        ConsumerGroupType,
-        ElectionType,
-        IsolationLevel,
-        NewPartitions,
-        NewTopic,
-        TopicCollection,
-        TopicPartitionInfo,
+        AdminClient as AdminClient,
+        ConsumerGroupState as ConsumerGroupState,
+        ConsumerGroupTopicPartitions as ConsumerGroupTopicPartitions,
+        ConsumerGroupType as ConsumerGroupType,
+        ElectionType as ElectionType,
+        IsolationLevel as IsolationLevel,
+        NewPartitions as NewPartitions,
+        NewTopic as NewTopic,
+        TopicCollection as TopicCollection,
+        TopicPartitionInfo as TopicPartitionInfo,
     )
-    from tidelog.clients.cluster import Node, Uuid
-    from tidelog.clients.consumer.consumer import Consumer
-    from tidelog.clients.consumer.deserializing import DeserializingConsumer
-    from tidelog.clients.producer.key_partitions import consistent, fnv1a, murmur2
-    from tidelog.clients.producer.producer import Producer
-    from tidelog.clients.producer.serializing import SerializingProducer
-    from tidelog.clients.values.constants import (
-        OFFSET_BEGINNING,
-        OFFSET_END,
-        OFFSET_INVALID,
-        OFFSET_STORED,
-        TIMESTAMP_CREATE_TIME,
-        TIMESTAMP_LOG_APPEND_TIME,
-        TIMESTAMP_NOT_AVAILABLE,
+    from tidelog.clients.cluster import Node as Node, Uuid as Uuid
+    from tidelog.clients.consumer.consumer import Consumer as Consumer
+    from tidelog.clients.consumer.deserializing import DeserializingConsumer as DeserializingConsumer
+    from tidelog.clients.producer.key_partitions import consistent as consistent, fnv1a as fnv1a, murmur2 as murmur2
+    from tidelog.clients.producer.producer import Producer as Producer
+    from tidelog.clients.producer.serializing import SerializingProducer as SerializingProducer
+    from tidelog.clients.values.partitions import OFFSET_BEGINNING as OFFSET_BEGINNING, OFFSET_END as OFFSET_END, OFFSET_INVALID as OFFSET_INVALID, OFFSET_STORED as OFFSET_STORED
+    from tidelog.clients.values.message import TIMESTAMP_CREATE_TIME as TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME as TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAILABLE as TIMESTAMP_NOT_AVAILABLE
+    from tidelog.clients.values.errors import KafkaError as KafkaError, KafkaException as KafkaException
+    from tidelog.clients.values.message import (
+        TIMESTAMP_CREATE_TIME as TIMESTAMP_CREATE_TIME,
+        TIMESTAMP_LOG_APPEND_TIME as TIMESTAMP_LOG_APPEND_TIME,
+        TIMESTAMP_NOT_AVAILABLE as TIMESTAMP_NOT_AVAILABLE,
+        Message as Message,
     )
-    from tidelog.clients.values.errors import KafkaError, KafkaException
-    from tidelog.clients.values.message import Message
-    from tidelog.clients.values.partitions import TopicPartition
-    from tidelog.clients.versions import libversion, version
-    from tidelog.log.base import errors
-    from tidelog.log.lake import Lake
-    from tidelog.log.records import partitioners
-    from tidelog.log.topic import Topic
+    from tidelog.clients.values.partitions import (
+        OFFSET_BEGINNING as OFFSET_BEGINNING,
+        OFFSET_END as OFFSET_END,
+        OFFSET_INVALID as OFFSET_INVALID,
+        OFFSET_STORED as OFFSET_STORED,
+        TopicPartition as TopicPartition,
+    )
+    from tidelog.clients.versions import libversion as libversion, version as version
+    from tidelog.log.base import errors as errors
+    from tidelog.log.lake import Lake as Lake
+    from tidelog.log.records import partitioners as partitioners
+    from tidelog.log.topic import Topic as Topic
 
-__all__ = [
-    "OFFSET_BEGINNING",
-    "OFFSET_END",
-    "OFFSET_INVALID",
-    "OFFSET_STORED",
-    "TIMESTAMP_CREATE_TIME",
-    "TIMESTAMP_LOG_APPEND_TIME",
-    "TIMESTAMP_NOT_AVAILABLE",
-    "AdminClient",
-    "Consumer",
-    "ConsumerGroupState",
-    "ConsumerGroupTopicPartitions",
-    "ConsumerGroupType",
-    "DeserializingConsumer",
-    "ElectionType",
-    "IsolationLevel",
-    "KafkaError",
-    "KafkaException",
-    "Lake",
-    "Message",
-    "NewPartitions",
-    "NewTopic",
-    "Node",
-    "Producer",
-    "SerializingProducer",
-    "Topic",
-    "TopicCollection",
-    "TopicPartition",
-    "TopicPartitionInfo",
-    "Uuid",
-    "admin",
-    "aio",
-    "clients",
-    "consistent",
-    "deserializing_consumer",
-    "error",
-    "errors",
-    "fnv1a",
-    "groups",
-    "libversion",
-    "murmur2",
-    "partitioners",
-    "serialization",
-    "serializing_producer",
-    "spark",
-    "version",
-]
 
 # The modules that are names here themselves.
 _MODULES = {
@@ -133,27 +90,31 @@ _HOMES = {
         "TopicPartitionInfo",
     ),
     "tidelog.clients.cluster": ("Node", "Uuid"),
-    "tidelog.clients.values.constants": (
-        "OFFSET_BEGINNING",
-        "OFFSET_END",
-        "OFFSET_INVALID",
-        "OFFSET_STORED",
-        "TIMESTAMP_CREATE_TIME",
-        "TIMESTAMP_LOG_APPEND_TIME",
-        "TIMESTAMP_NOT_AVAILABLE",
-    ),
     "tidelog.clients.consumer.consumer": ("Consumer",),
     "tidelog.clients.consumer.deserializing": ("DeserializingConsumer",),
     "tidelog.clients.values.errors": ("KafkaError", "KafkaException"),
     "tidelog.clients.producer.key_partitions": ("consistent", "fnv1a", "murmur2"),
-    "tidelog.clients.values.message": ("Message",),
+    "tidelog.clients.values.message": (
+        "Message",
+        "TIMESTAMP_CREATE_TIME",
+        "TIMESTAMP_LOG_APPEND_TIME",
+        "TIMESTAMP_NOT_AVAILABLE",
+    ),
     "tidelog.clients.producer.producer": ("Producer",),
     "tidelog.clients.producer.serializing": ("SerializingProducer",),
-    "tidelog.clients.values.partitions": ("TopicPartition",),
+    "tidelog.clients.values.partitions": (
+        "OFFSET_BEGINNING",
+        "OFFSET_END",
+        "OFFSET_INVALID",
+        "OFFSET_STORED",
+        "TopicPartition",
+    ),
     "tidelog.clients.versions": ("libversion", "version"),
     "tidelog.log.lake": ("Lake",),
     "tidelog.log.topic": ("Topic",),
 }
+
+__all__ = sorted([*_MODULES, *(name for names in _HOMES.values() for name in names)])
 
 
 def __getattr__(name: str) -> Any:

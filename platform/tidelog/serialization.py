@@ -1,35 +1,8 @@
 """`confluent_kafka.serialization` under tidelog's name."""
 
+from tidelog.clients.values import serialization
 from tidelog.clients.values.errors import KafkaException
-from tidelog.clients.values.serialization import (
-    Deserializer,
-    DeserializerBuilder,
-    DoubleDeserializer,
-    DoubleSerializer,
-    IntegerDeserializer,
-    IntegerSerializer,
-    MessageField,
-    SerializationContext,
-    SerializationError,
-    Serializer,
-    SerializerBuilder,
-    StringDeserializer,
-    StringSerializer,
-)
+from tidelog.clients.values.serialization import *  # noqa: F403 - its `__all__` is the list of names
 
-__all__ = [
-    "Deserializer",
-    "DeserializerBuilder",
-    "DoubleDeserializer",
-    "DoubleSerializer",
-    "IntegerDeserializer",
-    "IntegerSerializer",
-    "KafkaException",
-    "MessageField",
-    "SerializationContext",
-    "SerializationError",
-    "Serializer",
-    "SerializerBuilder",
-    "StringDeserializer",
-    "StringSerializer",
-]
+__all__ = ["KafkaException"]
+__all__ += serialization.__all__

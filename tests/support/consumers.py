@@ -10,10 +10,9 @@ from support.logs import values
 from support.waiting import PATIENCE_S, eventually
 
 from tidelog.clients.consumer.consumer import Consumer
-from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.log.lake import Lake
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidelog.clients.values.constants import OFFSET_INVALID, OFFSET_STORED
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_INVALID, OFFSET_STORED, TopicPartition
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.follow.cursor import Cursor
 

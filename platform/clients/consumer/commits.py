@@ -6,10 +6,9 @@ from contextlib import nullcontext
 
 from tidelog.clients.consumer.assignment import Assignment, Place
 from tidelog.clients.stats.traffic import Traffic
-from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.groups.member.events import Identity
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog

@@ -22,14 +22,12 @@ from tidelog.clients.consumer.commits import (
 )
 from tidelog.clients.consumer.core import ConsumerCore
 from tidelog.clients.consumer.group import CommitDone
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.consumer.rebalance import RebalanceCallback
 from tidelog.clients.consumer.subscription import Subscription
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
-from tidelog.clients.values.constants import OFFSET_END, OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.rules.topics import require_partition
 

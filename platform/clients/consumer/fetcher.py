@@ -9,8 +9,8 @@ from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed, once
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.traffic import Traffic
-from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, kafka_error
+from tidelog.clients.values.partitions import OFFSET_INVALID
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import FIRST_LOOK_AGAIN_S, LAST_LOOK_AGAIN_S
 from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, TopicChangedError, UnstableOffsetError

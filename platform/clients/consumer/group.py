@@ -11,12 +11,11 @@ from typing import TypeAlias
 from tidelog.clients.consumer.assignment import Place
 from tidelog.clients.consumer.commits import Committer, Offsets, as_partitions, commit_failed
 from tidelog.clients.consumer.group_wakeup import Bell
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.consumer.subscription import Subscription, Topics
 from tidelog.clients.open_lake import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
 from tidelog.groups.member.events import Assigned, Failed, Identity, Lost, MemberConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership

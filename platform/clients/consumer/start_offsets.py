@@ -6,8 +6,8 @@ from functools import partial
 from typing import Final, NoReturn, TypeVar
 
 from tidelog.clients.consumer.assignment import Place
-from tidelog.clients.values.constants import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
 from tidelog.clients.values.errors import KafkaError
+from tidelog.clients.values.partitions import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.state.topic_state import TopicState

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer.commits import partitions_of
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.finalizer import Ending
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.producer.committer import Shared, TopicCommitter
@@ -33,7 +32,7 @@ from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
 from tidelog.clients.stats.documents import Ticker, traffic_of
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
 from tidelog.log.base.errors import InvalidRecordError, InvalidTopicError, TidelogError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.group_commit.requests import NO_PARTITION

@@ -7,10 +7,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import (

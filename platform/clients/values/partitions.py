@@ -1,9 +1,22 @@
-"""TopicPartition: a partition, and what a call says about it."""
+"""TopicPartition: a partition, with an offset and what a call says about it; and whose offsets they are in a group."""
 
+from dataclasses import dataclass
 from functools import total_ordering
+from typing import Final
 
-from tidelog.clients.values.constants import OFFSET_INVALID, PARTITION_UA
 from tidelog.clients.values.errors import KafkaError
+
+OFFSET_BEGINNING: Final = -2
+"""The log start offset."""
+OFFSET_END: Final = -1
+"""The log end offset."""
+OFFSET_STORED: Final = -1000
+"""The group's committed offset."""
+OFFSET_INVALID: Final = -1001
+"""No offset: not set, or not known."""
+
+PARTITION_UA: Final = -1
+"""No partition named: the partitioner decides, or all of the topic's are meant."""
 
 
 @total_ordering
@@ -56,3 +69,13 @@ class TopicPartition:
             f"TopicPartition{{topic={self.topic},partition={self.partition},offset={self.offset},"
             f"leader_epoch={self.leader_epoch},error={self.error}}}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMetadata:
+    """A group's member (KIP-447), for `send_offsets_to_transaction`; generation -1 and member "" outside a group."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None

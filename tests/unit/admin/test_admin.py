@@ -23,9 +23,8 @@ from tidelog.admin import (
     Uuid,
 )
 from tidelog.admin.answers import Answer
-from tidelog.clients.values.constants import OFFSET_END
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_END, TopicPartition
 from tidelog.log.lake import Lake
 
 

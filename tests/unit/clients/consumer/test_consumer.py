@@ -25,15 +25,9 @@ from support.waiting import eventually
 
 from tidelog.clients.consumer.assignment import Owned
 from tidelog.clients.consumer.buffer import Buffer
-from tidelog.clients.values.constants import (
-    OFFSET_BEGINNING,
-    OFFSET_END,
-    OFFSET_INVALID,
-    OFFSET_STORED,
-    TIMESTAMP_CREATE_TIME,
-    TIMESTAMP_LOG_APPEND_TIME,
-)
 from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.message import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
+from tidelog.clients.values.partitions import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
 from tidelog.log.delta.schema import RECORDS, RECORDS_WITH_HEADERS
 from tidelog.log.follow import tailing
 from tidelog.log.follow.cursor import Cursor, FollowedLog

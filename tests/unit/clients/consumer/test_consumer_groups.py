@@ -28,9 +28,8 @@ from support.waiting import eventually
 from tidelog.admin import AdminClient
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.consumer.subscription import Subscription, Topics
-from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.log.lake import Lake
 
 ALL = [("t", p) for p in range(4)]

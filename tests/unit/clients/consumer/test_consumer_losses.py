@@ -10,9 +10,8 @@ from support.producers import producer
 from support.waiting import eventually
 
 from tidelog.clients.consumer.consumer import Consumer
-from tidelog.clients.values.constants import OFFSET_INVALID
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.groups.rules.members import leave
 from tidelog.log.lake import Lake
 

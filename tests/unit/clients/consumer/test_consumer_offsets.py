@@ -11,13 +11,8 @@ from support.logs import START_MS, Calls, memory_lake, values
 from support.waiting import eventually
 
 from tidelog.clients.consumer.consumer import Consumer
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
-from tidelog.clients.values.constants import (
-    OFFSET_END,
-    OFFSET_INVALID,
-)
 from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from tidelog.log.lake import Lake
 
 

@@ -17,10 +17,15 @@ from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.commits import to_offsets
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.consumer.start_offsets import RESET, Start, find_start
-from tidelog.clients.values.constants import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.partitions import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    OFFSET_INVALID,
+    OFFSET_STORED,
+    TopicPartition,
+)
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState

@@ -4,8 +4,8 @@ from support.consumers import PATIENCE_S, at, consumer, poll_until
 from support.logs import Calls, values
 from support.producers import live_lake, producer
 
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.producer.producer import Producer
+from tidelog.clients.values.partitions import ConsumerGroupMetadata
 from tidelog.log.lake import Lake
 
 PARTITIONS = 40

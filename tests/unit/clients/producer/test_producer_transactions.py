@@ -10,9 +10,9 @@ from support.consumers import at, consumer, raised
 from support.logs import read, values
 from support.producers import Delivered, live_lake, producer
 
-from tidelog.clients.consumer.metadata import ConsumerGroupMetadata
 from tidelog.clients.producer.producer import Producer
 from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.partitions import ConsumerGroupMetadata
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import StorageFullError
 from tidelog.log.lake import Lake
