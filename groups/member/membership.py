@@ -16,20 +16,20 @@ from tidelog.groups.member.transitions import (
     AT_REST,
     Evicted,
     GenerationMissed,
-    GivenUp,
     Happening,
     InstanceFenced,
     JoinAccepted,
     JoinRefused,
     Left,
+    MemberStage,
     MemberState,
     Partitions,
     Polled,
     PollOverdue,
     RejoinDue,
     Request,
+    Revoked,
     ShareGiven,
-    Stage,
     Subscribed,
     advance,
 )
@@ -147,7 +147,7 @@ class Membership:
 
     def revoked(self) -> None:
         """The application has given up what the last `Revoke` named."""
-        self._happens(GivenUp())
+        self._happens(Revoked())
 
     def leave(self) -> None:
         """Be no member any more, unless static: then only fall silent, so that it may come back within its session.
@@ -198,9 +198,9 @@ class Membership:
         now_s = self._clock.elapsed_s()
         if self._state.stage is not before:
             self._look_s = 0.0
-            if before is Stage.IDLE:
+            if before is MemberStage.IDLE:
                 self._polled_s = now_s
-            if self._state.stage is Stage.JOINS_AGAIN:
+            if self._state.stage is MemberStage.JOINS_AGAIN:
                 self._again_s = now_s + SECOND_ROUND_S
         for effect in effects:
             if isinstance(effect, Request):
@@ -251,7 +251,7 @@ class Membership:
             if self._session.known:
                 group = self._session.look()
                 self._follow(group)
-            if self._state.stage in (Stage.JOINING, Stage.REFUSED):
+            if self._state.stage in (MemberStage.JOINING, MemberStage.REFUSED):
                 self._join()
         except UnknownMemberError as e:
             self._happens(Evicted(e))
@@ -266,20 +266,20 @@ class Membership:
 
     def _pause_s(self, now_s: float) -> float:
         stage = self._state.stage
-        busy = now_s < self._busy_s or stage in (Stage.WAITING, Stage.JOINING)
+        busy = now_s < self._busy_s or stage in (MemberStage.WAITING, MemberStage.JOINING)
         if not self.watched:
             return BUSY_LOOK_S if busy else CALM_LOOK_S
-        if stage is Stage.JOINS_AGAIN:
+        if stage is MemberStage.JOINS_AGAIN:
             return max(BUSY_LOOK_S, self._again_s - now_s)
-        if stage is Stage.READY and self._state.resubscribed:
+        if stage is MemberStage.READY and self._state.resubscribed:
             return BUSY_LOOK_S
         return WATCHED_BUSY_LOOK_S if busy else WATCHED_CALM_LOOK_S
 
     def _follow(self, group: Group) -> None:
         match self._state.stage:
-            case Stage.WAITING:
+            case MemberStage.WAITING:
                 self._follow_round(group)
-            case Stage.READY | Stage.JOINS_AGAIN | Stage.YIELDING | Stage.REVOKING:
+            case MemberStage.READY | MemberStage.JOINS_AGAIN | MemberStage.YIELDING | MemberStage.REVOKING:
                 if group.generation != self._session.generation:
                     self._miss(group)
                 elif self._must_rejoin(group):
@@ -287,11 +287,11 @@ class Membership:
 
     def _must_rejoin(self, group: Group) -> bool:
         stage = self._state.stage
-        if stage not in (Stage.READY, Stage.JOINS_AGAIN):  # it joins when the application has given up
+        if stage not in (MemberStage.READY, MemberStage.JOINS_AGAIN):  # it joins when the application has given up
             return False
         if group.phase is Phase.PREPARING or self._state.resubscribed:
             return True
-        if stage is Stage.JOINS_AGAIN:
+        if stage is MemberStage.JOINS_AGAIN:
             return self._clock.elapsed_s() >= self._again_s
         return self._session.partitions_changed(group)
 

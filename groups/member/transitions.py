@@ -15,7 +15,7 @@ from tidelog.log.base.errors import FencedInstanceError, TidelogError
 Partitions: TypeAlias = frozenset[TopicPartition]
 
 
-class Stage(Enum):
+class MemberStage(Enum):
     """Where a member is between its subscription and its share of the partitions."""
 
     IDLE = auto()  # has no subscription
@@ -30,7 +30,7 @@ class Stage(Enum):
     FENCED = auto()  # another consumer has its static id, for good
 
 
-AT_REST = frozenset({Stage.IDLE, Stage.PAUSED, Stage.FENCED})
+AT_REST = frozenset({MemberStage.IDLE, MemberStage.PAUSED, MemberStage.FENCED})
 
 
 # --- what happens ----------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class InstanceFenced:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class Revoked:
     """The application has answered a `Revoke`: perhaps one that a loss has made void."""
 
 
@@ -114,7 +114,7 @@ class Left:
 
 Happening: TypeAlias = (
     Subscribed | Polled | PollOverdue | JoinAccepted | JoinRefused | RejoinDue | ShareGiven | GenerationMissed
-    | Evicted | InstanceFenced | GivenUp | Left
+    | Evicted | InstanceFenced | Revoked | Left
 )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ class MemberState:
     """
 
     cooperative: bool
-    stage: Stage = Stage.IDLE
+    stage: MemberStage = MemberStage.IDLE
     topics: frozenset[str] = frozenset()
     joined_topics: frozenset[str] = frozenset()
     owned: Partitions = frozenset()
@@ -179,21 +179,21 @@ def _stay(state: MemberState, _: Happening) -> Outcome:
     return state, []
 
 
-def _to(stage: Stage) -> Rule:
+def _to(stage: MemberStage) -> Rule:
     return lambda state, _: (replace(state, stage=stage), [])
 
 
 def _resubscribe(state: MemberState, happened: Subscribed) -> Outcome:
-    stage = Stage.JOINING if state.stage is Stage.IDLE else state.stage
+    stage = MemberStage.JOINING if state.stage is MemberStage.IDLE else state.stage
     return replace(state, topics=happened.topics, stage=stage), []
 
 
 def _await_share(state: MemberState, happened: JoinAccepted) -> Outcome:
-    return replace(state, stage=Stage.WAITING, joined_topics=happened.topics), []
+    return replace(state, stage=MemberStage.WAITING, joined_topics=happened.topics), []
 
 
 def _report_refusal(state: MemberState, happened: JoinRefused) -> Outcome:
-    return replace(state, stage=Stage.REFUSED), [Failed(happened.error, fatal=False)]
+    return replace(state, stage=MemberStage.REFUSED), [Failed(happened.error, fatal=False)]
 
 
 def _give_up_and_join(state: MemberState, _: Happening) -> Outcome:
@@ -201,8 +201,8 @@ def _give_up_and_join(state: MemberState, _: Happening) -> Outcome:
     kept = state.topics if state.cooperative else frozenset()
     gone = frozenset(partition for partition in state.owned if partition[0] not in kept)
     if gone:
-        return replace(state, stage=Stage.REVOKING, revoking=gone), [Revoke(gone)]
-    return replace(state, stage=Stage.JOINING), []
+        return replace(state, stage=MemberStage.REVOKING, revoking=gone), [Revoke(gone)]
+    return replace(state, stage=MemberStage.JOINING), []
 
 
 def _take_share(state: MemberState, happened: ShareGiven) -> Outcome:
@@ -210,24 +210,24 @@ def _take_share(state: MemberState, happened: ShareGiven) -> Outcome:
     share = happened.partitions
     gone = state.owned - share
     if gone:
-        return replace(state, stage=Stage.YIELDING, revoking=gone, share=share), [Revoke(gone)]
-    return _with_share(state, Stage.READY, share)
+        return replace(state, stage=MemberStage.YIELDING, revoking=gone, share=share), [Revoke(gone)]
+    return _with_share(state, MemberStage.READY, share)
 
 
-def _with_share(state: MemberState, stage: Stage, share: Partitions) -> Outcome:
+def _with_share(state: MemberState, stage: MemberStage, share: Partitions) -> Outcome:
     taken = replace(state, stage=stage, owned=share, revoking=frozenset(), share=frozenset())
     return taken, [Assigned(share - state.owned, share)]
 
 
 def _join_without(state: MemberState, _: Happening) -> Outcome:
-    return replace(state, stage=Stage.JOINING, owned=state.owned - state.revoking, revoking=frozenset()), []
+    return replace(state, stage=MemberStage.JOINING, owned=state.owned - state.revoking, revoking=frozenset()), []
 
 
 def _take_rest(state: MemberState, _: Happening) -> Outcome:
-    return _with_share(replace(state, owned=state.owned - state.revoking), Stage.JOINS_AGAIN, state.share)
+    return _with_share(replace(state, owned=state.owned - state.revoking), MemberStage.JOINS_AGAIN, state.share)
 
 
-def _without_partitions(state: MemberState, stage: Stage) -> MemberState:
+def _without_partitions(state: MemberState, stage: MemberStage) -> MemberState:
     return replace(state, stage=stage, owned=frozenset(), revoking=frozenset(), share=frozenset())
 
 
@@ -237,48 +237,48 @@ def _losses(state: MemberState, error: TidelogError) -> list[Effect]:
 
 def _lose_generation(state: MemberState, happened: GenerationMissed) -> Outcome:
     effects = [*_losses(state, happened.error), Request.LEAVE_GENERATION]
-    return _without_partitions(state, Stage.JOINING), effects
+    return _without_partitions(state, MemberStage.JOINING), effects
 
 
 def _lose_place(state: MemberState, happened: Evicted) -> Outcome:
-    return _without_partitions(state, Stage.JOINING), [*_losses(state, happened.error), Request.FORGET]
+    return _without_partitions(state, MemberStage.JOINING), [*_losses(state, happened.error), Request.FORGET]
 
 
 def _end(state: MemberState, happened: InstanceFenced) -> Outcome:
     effects = [*_losses(state, happened.error), Failed(happened.error, fatal=True), Request.FORGET]
-    return replace(_without_partitions(state, Stage.FENCED), fenced=happened.error), effects
+    return replace(_without_partitions(state, MemberStage.FENCED), fenced=happened.error), effects
 
 
 def _pause(state: MemberState, happened: PollOverdue) -> Outcome:
-    return _without_partitions(state, Stage.PAUSED), [Lost(state.owned, happened.error), Request.LEAVE]
+    return _without_partitions(state, MemberStage.PAUSED), [Lost(state.owned, happened.error), Request.LEAVE]
 
 
 def _leave(state: MemberState, _: Happening) -> Outcome:
-    return _without_partitions(state, Stage.IDLE), [Request.LEAVE]
+    return _without_partitions(state, MemberStage.IDLE), [Request.LEAVE]
 
 
-_IN_GROUP = tuple(stage for stage in Stage if stage not in AT_REST)
-_HAS_JOINED = tuple(stage for stage in _IN_GROUP if stage not in (Stage.JOINING, Stage.REFUSED))
+_IN_GROUP = tuple(stage for stage in MemberStage if stage not in AT_REST)
+_HAS_JOINED = tuple(stage for stage in _IN_GROUP if stage not in (MemberStage.JOINING, MemberStage.REFUSED))
 
-TRANSITIONS: dict[tuple[Stage, type], Rule] = {
-    **{(stage, Subscribed): _resubscribe for stage in Stage},
-    **{(stage, Polled): _stay for stage in Stage},
-    (Stage.PAUSED, Polled): _to(Stage.JOINING),
-    (Stage.JOINING, JoinAccepted): _await_share,
-    (Stage.REFUSED, JoinAccepted): _await_share,
-    (Stage.JOINING, JoinRefused): _report_refusal,
-    (Stage.REFUSED, JoinRefused): _stay,
-    (Stage.WAITING, RejoinDue): _give_up_and_join,
-    (Stage.READY, RejoinDue): _give_up_and_join,
-    (Stage.JOINS_AGAIN, RejoinDue): _give_up_and_join,
-    (Stage.WAITING, ShareGiven): _take_share,
-    **{(stage, GivenUp): _stay for stage in Stage},
-    (Stage.REVOKING, GivenUp): _join_without,
-    (Stage.YIELDING, GivenUp): _take_rest,
+TRANSITIONS: dict[tuple[MemberStage, type], Rule] = {
+    **{(stage, Subscribed): _resubscribe for stage in MemberStage},
+    **{(stage, Polled): _stay for stage in MemberStage},
+    (MemberStage.PAUSED, Polled): _to(MemberStage.JOINING),
+    (MemberStage.JOINING, JoinAccepted): _await_share,
+    (MemberStage.REFUSED, JoinAccepted): _await_share,
+    (MemberStage.JOINING, JoinRefused): _report_refusal,
+    (MemberStage.REFUSED, JoinRefused): _stay,
+    (MemberStage.WAITING, RejoinDue): _give_up_and_join,
+    (MemberStage.READY, RejoinDue): _give_up_and_join,
+    (MemberStage.JOINS_AGAIN, RejoinDue): _give_up_and_join,
+    (MemberStage.WAITING, ShareGiven): _take_share,
+    **{(stage, Revoked): _stay for stage in MemberStage},
+    (MemberStage.REVOKING, Revoked): _join_without,
+    (MemberStage.YIELDING, Revoked): _take_rest,
     **{(stage, GenerationMissed): _lose_generation for stage in _HAS_JOINED},
     **{(stage, Evicted): _lose_place for stage in _IN_GROUP},
     **{(stage, InstanceFenced): _end for stage in _IN_GROUP},
     **{(stage, PollOverdue): _pause for stage in _IN_GROUP},
-    **{(stage, Left): _leave for stage in Stage},
-    (Stage.FENCED, Left): _stay,
+    **{(stage, Left): _leave for stage in MemberStage},
+    (MemberStage.FENCED, Left): _stay,
 }

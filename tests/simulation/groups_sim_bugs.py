@@ -15,12 +15,12 @@ from tidelog.groups.member.transitions import (
     TRANSITIONS,
     Evicted,
     InstanceFenced,
+    MemberStage,
     MemberState,
     Outcome,
     RejoinDue,
     Request,
     Rule,
-    Stage,
 )
 from tidelog.groups.rules import members, offsets, rounds
 
@@ -52,7 +52,9 @@ def counts_the_time_that_the_observer_slept() -> Iterator[None]:
 @contextmanager
 def reads_on_while_others_join() -> Iterator[None]:
     """An eager member joins without giving up what it owns."""
-    with _rules({(stage, RejoinDue): lambda state, _: (replace(state, stage=Stage.JOINING), []) for stage in Stage}):
+    with _rules(
+        {(stage, RejoinDue): lambda state, _: (replace(state, stage=MemberStage.JOINING), []) for stage in MemberStage}
+    ):
         yield
 
 
@@ -103,7 +105,7 @@ def watches_nobody_but_followers() -> Iterator[None]:
 @contextmanager
 def lets_a_fenced_static_member_come_back() -> Iterator[None]:
     """Two consumers with one static id throw each other out for ever."""
-    with _rules({(stage, InstanceFenced): TRANSITIONS[Stage.READY, Evicted] for stage in Stage}):
+    with _rules({(stage, InstanceFenced): TRANSITIONS[MemberStage.READY, Evicted] for stage in MemberStage}):
         yield
 
 
@@ -112,9 +114,9 @@ def keeps_what_it_owned_after_an_eviction() -> Iterator[None]:
     """A member that finds itself evicted joins again as if nothing had happened."""
 
     def join_again(state: MemberState, _: Any) -> Outcome:
-        return replace(state, stage=Stage.JOINING), [Request.FORGET]
+        return replace(state, stage=MemberStage.JOINING), [Request.FORGET]
 
-    with _rules({(stage, happening): join_again for stage in Stage for happening in (Evicted, InstanceFenced)}):
+    with _rules({(stage, happening): join_again for stage in MemberStage for happening in (Evicted, InstanceFenced)}):
         yield
 
 

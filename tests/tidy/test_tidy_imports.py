@@ -84,7 +84,13 @@ def test_folders_that_import_each_other_are_found():
     three = parse("", "tidelog.a.three", "a/three.py")
     door = parse("from tidelog.a.one import x", "tidelog.b", "b/__init__.py")
     assert mutual_folders([one, two, three]) == [("a", "b")]
-    assert mutual_folders([one, three, door, parse("", "tidelog.b.two", "b/two.py")]) == []
+    assert mutual_folders([one, three, door, parse("", "tidelog.b.two", "b/two.py")]) == [("a", "b")]
+
+
+def test_a_folder_may_give_names_of_its_own_folders():
+    inner = parse("from tidelog.b.base import x", "tidelog.b.deep.one", "b/deep/one.py")
+    door = parse("from tidelog.b.deep.one import y", "tidelog.b", "b/__init__.py")
+    assert mutual_folders([inner, door, parse("", "tidelog.b.base", "b/base.py")]) == []
 
 
 def test_nobody_imports_a_folder_by_its_name():

@@ -70,14 +70,14 @@ def climbing_imports(source: Source, packages: Collection[str]) -> Iterator[tupl
 
 
 def mutual_folders(sources: Iterable[Source]) -> list[tuple[str, str]]:
-    """Pairs of folders whose modules import each other. Re-exports of an `__init__.py` don't count."""
+    """Pairs of folders whose modules import each other; an `__init__.py` may give names of its own folder."""
     by_module = {source.module: source for source in sources}
     known = {
         (source.folder, by_module[module].folder)
         for source in by_module.values()
-        if not source.is_package
         for module in modules_of(source, by_module)
         if not by_module[module].is_package
+        if not source.is_package or not by_module[module].folder.startswith(f"{source.folder}/")
     }
     return sorted((a, b) for a, b in known if a < b and (b, a) in known)
 

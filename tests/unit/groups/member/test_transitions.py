@@ -9,20 +9,20 @@ from tidelog.groups.member.transitions import (
     TRANSITIONS,
     Evicted,
     GenerationMissed,
-    GivenUp,
     Happening,
     IllegalTransitionError,
     InstanceFenced,
     JoinAccepted,
     JoinRefused,
     Left,
+    MemberStage,
     MemberState,
     Polled,
     PollOverdue,
     RejoinDue,
     Request,
+    Revoked,
     ShareGiven,
-    Stage,
     Subscribed,
     advance,
 )
@@ -41,7 +41,7 @@ HAPPENINGS: dict[str, Happening] = {
     "missed": GenerationMissed(ERROR),
     "evicted": Evicted(ERROR),
     "fenced": InstanceFenced(FENCED),
-    "given up": GivenUp(),
+    "given up": Revoked(),
     "left": Left(),
 }
 
@@ -61,58 +61,60 @@ FENCED      | .          .       -       -        -       -       -     -       
 """
 
 
-def rows() -> list[tuple[Stage, str, str]]:
+def rows() -> list[tuple[MemberStage, str, str]]:
     head, *lines = NEXT_STAGES.strip().splitlines()
     names = [name.replace("-", " ") for name in head.split("|")[1].split()]
     assert names == list(HAPPENINGS)
     cells = {line.split("|")[0].strip(): line.split("|")[1].split() for line in lines}
-    assert list(cells) == [stage.name for stage in Stage]
-    return [(Stage[stage], name, cell) for stage, row in cells.items() for name, cell in zip(names, row, strict=True)]
+    assert list(cells) == [stage.name for stage in MemberStage]
+    return [
+        (MemberStage[stage], name, cell) for stage, row in cells.items() for name, cell in zip(names, row, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("stage", "name", "cell"), rows())
-def test_the_next_stage(stage: Stage, name: str, cell: str) -> None:
+def test_the_next_stage(stage: MemberStage, name: str, cell: str) -> None:
     state = MemberState(cooperative=False, stage=stage, topics=frozenset({"t"}))
     if cell == "-":
         with pytest.raises(IllegalTransitionError, match=stage.name):
             advance(state, HAPPENINGS[name])
         return
     after, _ = advance(state, HAPPENINGS[name])
-    assert after.stage is (stage if cell == "." else Stage[cell])
+    assert after.stage is (stage if cell == "." else MemberStage[cell])
 
 
-OWNER = MemberState(False, Stage.READY, frozenset({"t"}), frozenset({"t"}), owned=frozenset({T0, T1}))
+OWNER = MemberState(False, MemberStage.READY, frozenset({"t"}), frozenset({"t"}), owned=frozenset({T0, T1}))
 COOPERATIVE = replace(OWNER, cooperative=True)
-WAITING = replace(COOPERATIVE, stage=Stage.WAITING)
-YIELDING = replace(COOPERATIVE, stage=Stage.YIELDING, revoking=frozenset({T1}), share=frozenset({T0}))
+WAITING = replace(COOPERATIVE, stage=MemberStage.WAITING)
+YIELDING = replace(COOPERATIVE, stage=MemberStage.YIELDING, revoking=frozenset({T1}), share=frozenset({T0}))
 
 
 @pytest.mark.parametrize(
     ("state", "name", "stage", "owned", "effects"),
     [
         # an eager member gives all up before it joins, a cooperative one what it no longer wants
-        (OWNER, "rejoin", Stage.REVOKING, {T0, T1}, [Revoke(OWNER.owned)]),
-        (COOPERATIVE, "rejoin", Stage.JOINING, {T0, T1}, []),
-        (replace(COOPERATIVE, topics=frozenset("u")), "rejoin", Stage.REVOKING, {T0, T1}, [Revoke(OWNER.owned)]),
-        (replace(OWNER, stage=Stage.REVOKING, revoking=OWNER.owned), "given up", Stage.JOINING, set(), []),
+        (OWNER, "rejoin", MemberStage.REVOKING, {T0, T1}, [Revoke(OWNER.owned)]),
+        (COOPERATIVE, "rejoin", MemberStage.JOINING, {T0, T1}, []),
+        (replace(COOPERATIVE, topics=frozenset("u")), "rejoin", MemberStage.REVOKING, {T0, T1}, [Revoke(OWNER.owned)]),
+        (replace(OWNER, stage=MemberStage.REVOKING, revoking=OWNER.owned), "given up", MemberStage.JOINING, set(), []),
         # a share is taken when what is not in it is given up
-        (WAITING, "share", Stage.YIELDING, {T0, T1}, [Revoke(frozenset({T1}))]),
-        (YIELDING, "given up", Stage.JOINS_AGAIN, {T0}, [Assigned(frozenset(), frozenset({T0}))]),
-        (replace(WAITING, owned=frozenset()), "share", Stage.READY, {T0}, [Assigned(*2 * [frozenset({T0})])]),
+        (WAITING, "share", MemberStage.YIELDING, {T0, T1}, [Revoke(frozenset({T1}))]),
+        (YIELDING, "given up", MemberStage.JOINS_AGAIN, {T0}, [Assigned(frozenset(), frozenset({T0}))]),
+        (replace(WAITING, owned=frozenset()), "share", MemberStage.READY, {T0}, [Assigned(*2 * [frozenset({T0})])]),
         # what is lost is reported once, with what is asked of the group
-        (YIELDING, "missed", Stage.JOINING, set(), [Lost(OWNER.owned, ERROR), Request.LEAVE_GENERATION]),
-        (OWNER, "evicted", Stage.JOINING, set(), [Lost(OWNER.owned, ERROR), Request.FORGET]),
-        (replace(OWNER, owned=frozenset()), "evicted", Stage.JOINING, set(), [Request.FORGET]),
-        (OWNER, "overdue", Stage.PAUSED, set(), [Lost(OWNER.owned, ERROR), Request.LEAVE]),
-        (OWNER, "fenced", Stage.FENCED, set(), [Lost(OWNER.owned, FENCED), Failed(FENCED, True), Request.FORGET]),
-        (OWNER, "left", Stage.IDLE, set(), [Request.LEAVE]),
+        (YIELDING, "missed", MemberStage.JOINING, set(), [Lost(OWNER.owned, ERROR), Request.LEAVE_GENERATION]),
+        (OWNER, "evicted", MemberStage.JOINING, set(), [Lost(OWNER.owned, ERROR), Request.FORGET]),
+        (replace(OWNER, owned=frozenset()), "evicted", MemberStage.JOINING, set(), [Request.FORGET]),
+        (OWNER, "overdue", MemberStage.PAUSED, set(), [Lost(OWNER.owned, ERROR), Request.LEAVE]),
+        (OWNER, "fenced", MemberStage.FENCED, set(), [Lost(OWNER.owned, FENCED), Failed(FENCED, True), Request.FORGET]),
+        (OWNER, "left", MemberStage.IDLE, set(), [Request.LEAVE]),
         # a refusal is reported once
-        (replace(WAITING, stage=Stage.JOINING), "refused", Stage.REFUSED, {T0, T1}, [Failed(ERROR, False)]),
-        (replace(WAITING, stage=Stage.REFUSED), "refused", Stage.REFUSED, {T0, T1}, []),
+        (replace(WAITING, stage=MemberStage.JOINING), "refused", MemberStage.REFUSED, {T0, T1}, [Failed(ERROR, False)]),
+        (replace(WAITING, stage=MemberStage.REFUSED), "refused", MemberStage.REFUSED, {T0, T1}, []),
     ],
 )
 def test_what_a_change_does(
-    state: MemberState, name: str, stage: Stage, owned: set[object], effects: list[object]
+    state: MemberState, name: str, stage: MemberStage, owned: set[object], effects: list[object]
 ) -> None:
     after, found = advance(state, HAPPENINGS[name])
     assert (after.stage, after.owned, found) == (stage, owned, effects)
@@ -120,12 +122,12 @@ def test_what_a_change_does(
 
 @pytest.mark.parametrize("cooperative", [False, True])
 @pytest.mark.parametrize("key", TRANSITIONS, ids=lambda key: f"{key[0].name} {key[1].__name__}")
-def test_no_partition_goes_without_a_word(key: tuple[Stage, type], cooperative: bool) -> None:
+def test_no_partition_goes_without_a_word(key: tuple[MemberStage, type], cooperative: bool) -> None:
     """What a member owned before and not after was in a `Revoke` or a `Lost`, or its application left."""
     stage, kind = key
     happening = next(one for one in HAPPENINGS.values() if type(one) is kind)
     owned = frozenset({T0, T1, U0})
-    revoking = frozenset({T1}) if stage in (Stage.REVOKING, Stage.YIELDING) else frozenset()
+    revoking = frozenset({T1}) if stage in (MemberStage.REVOKING, MemberStage.YIELDING) else frozenset()
     topics = frozenset({"t"}), frozenset({"t", "u"})
     after, effects = advance(MemberState(cooperative, stage, *topics, owned, revoking, owned - revoking), happening)
     lost = {place for one in effects if isinstance(one, Lost) for place in one.partitions}
