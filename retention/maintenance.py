@@ -23,7 +23,7 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.group_ports import GroupUpkeep
 from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
-from tidelog.log.rules.topics import Outcome
+from tidelog.log.rules.topics import Outcome, require_topic
 from tidelog.log.state.topic_state import ROWS, Segment, TopicState
 from tidelog.log.upkeep.holds import Holder, Onlooker
 from tidelog.retention.compaction.run import CompactionReport, Compactor, LocalCompactor, compact
@@ -157,10 +157,10 @@ class _Run:
         """Whether the topic can be looked after: it is one, and neither its policy nor the clock is wrong."""
         lake, name = self.lake, report.topic
         known = lake.peek(name)
-        if known is None and not (PURGE in self.only and lake.log(name).door.state.version >= 0):
-            lake.topic_config(name)  # says what is wrong
         if known is not None:
             self._config(name, known)
+        elif PURGE not in self.only or lake.log(name).door.state.version < 0:
+            require_topic(lake.log(name).door.state, name)  # only a purge looks after a deleted topic
         self.purger.look(name)
         newest_ms = 0 if known is None else known.last_modification_ms
         problem = clock_problem(lake.clock.now_ms(), self.holder.store_ms(name), newest_ms)

@@ -1,11 +1,10 @@
 """What all tasks of a batch staged: put together by topic, or taken away again."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 
-from tidelog.log.base.errors import StorageError
 from tidelog.log.segments.writer import Staged
 from tidelog.log.storage import Storage
+from tidelog.log.storage.orphans import discard
 from tidelog.sinks.tasks import StagedTopics
 
 # {topic: segments in their order}
@@ -22,11 +21,5 @@ def merged(staged: Iterable[StagedTopics]) -> Segments:
 
 
 def delete(storage: Storage, segments: Segments) -> None:
-    """Delete segments that nothing names, and nothing will.
-
-    What can't be deleted now is purged later; what became of the batch is what the caller must learn.
-    """
-    with suppress(StorageError):
-        for topic, staged in segments.items():
-            for segment in staged:
-                storage.delete(f"{topic}/{segment.path}")
+    """Discard segments that no log entry names, and none will name."""
+    discard(storage, (f"{topic}/{segment.path}" for topic, staged in segments.items() for segment in staged))

@@ -21,7 +21,6 @@ from tidelog.log.base.clock import SystemIds
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.door.presence import require_stored
 from tidelog.log.storage import Storage, open_storage
-from tidelog.retention.rewrites.execute import carry_out
 from tidelog.retention.rewrites.executors import Task
 from tidelog.retention.rewrites.units import Rewritten
 
@@ -36,7 +35,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a lake is, for whoever opens its storage again. Picklable."""
+    """Where a lake is, for a process that opens its storage again. Picklable."""
 
     uri: str
     options: Mapping[str, str] | None = None
@@ -47,7 +46,7 @@ class Address:
 
 
 class SparkExecutor:
-    """Carries tasks out on a Spark cluster. What a segment is to blame for fails its unit, not the job."""
+    """Runs tasks on a Spark cluster. An error of a segment fails its unit, not the job."""
 
     def __init__(self, spark: SparkSession, lake: str, options: Mapping[str, str] | None = None) -> None:
         self._spark = spark
@@ -59,7 +58,7 @@ class SparkExecutor:
         waiting = iter(tasks)
         at_once = _WAVES_A_JOB * parallelism(self._spark)
         while wave := list(islice(waiting, at_once)):
-            frame = numbered(self._spark, wave).mapInArrow(partial(_carry_out, self._address), "done binary")
+            frame = numbered(self._spark, wave).mapInArrow(partial(_run, self._address), "done binary")
             try:
                 yield from (looked_up(storage, done) for done in collected(frame))
             except SPARK_ERRORS as e:
@@ -67,10 +66,10 @@ class SparkExecutor:
 
 
 def job_failure(error: Exception) -> str:
-    """Why units were not carried out, when it was Spark that failed."""
+    """Why units were not executed, when it was Spark that failed."""
     return (
-        f"Spark gave the job up: {first_line(str(error))} What it had written is nobody's and is purged later; run the"
-        " job again, with more memory for the executors if they died of it."
+        f"Spark gave the job up: {first_line(str(error))} What it had written is in no entry and is purged later; run"
+        " the job again, with more memory for the executors if they died of it."
     )
 
 
@@ -111,7 +110,7 @@ def looked_up(storage: Storage, rewritten: Rewritten) -> Rewritten:
     return rewritten
 
 
-def _carry_out(address: Address, batches: Batches) -> Batches:
+def _run(address: Address, batches: Batches) -> Batches:
     storage = address.open()
     for task in unpickled(batches):
-        yield pickled(carry_out(storage, task.unit, SystemIds(), task.keep))
+        yield pickled(task.run(storage, SystemIds()))

@@ -12,7 +12,7 @@ from tidelog.commands.terminal import console, number, print_json, say, size, ta
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.delta.timestamps import format_utc_ms
-from tidelog.retention.forgetting import Forgotten, forget
+from tidelog.retention.key_erasure import KeyErasure, erase_keys
 from tidelog.transactions.upkeep import TransactionUpkeep
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[La
         run_id = lake.ids.new()
         transactions = TransactionUpkeep(lake, LoggedOffsets(GroupLog(lake)))
         reports = [
-            forget(
+            erase_keys(
                 lake,
                 topic,
                 keys,
@@ -58,7 +58,7 @@ def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[La
         raise typer.Exit(STILL_WAITING)
 
 
-def _to_json(lake: "Lake", run_id: str, reports: Sequence[Forgotten]) -> dict[str, Any]:
+def _to_json(lake: "Lake", run_id: str, reports: Sequence[KeyErasure]) -> dict[str, Any]:
     return {
         "lake": lake.uri,
         "run": run_id,
@@ -67,7 +67,7 @@ def _to_json(lake: "Lake", run_id: str, reports: Sequence[Forgotten]) -> dict[st
     }
 
 
-def _print(report: Forgotten) -> None:
+def _print(report: KeyErasure) -> None:
     would = "would leave" if report.dry_run else "left"
     told = f"{report.topic}: {_many(report.records, 'record')} {would}, of {_many(len(report.rewritten), 'file')}"
     if not report.dry_run:

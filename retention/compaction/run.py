@@ -1,15 +1,14 @@
-"""Carrying a compaction out: in this process, or by another `Compactor`; one entry takes what came of it."""
+"""Compaction of a topic: a `Compactor`, here or on Spark, executes the units, and one entry commits them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from tidelog.log.base.clock import Ids
-from tidelog.log.base.errors import OutcomeUnknownError, StorageError, TidelogError
+from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import Outcome, require_topic
 from tidelog.log.state.topic_state import Segment, TopicState
@@ -26,12 +25,11 @@ from tidelog.retention.compaction.units import (
     even_share,
     work_of,
 )
+from tidelog.retention.rewrites.commit import discard_outputs
+from tidelog.retention.rewrites.executors import THREADS, run_bounded
 from tidelog.retention.rewrites.units import Landing, Rewritten, Unit
 
 __all__ = ["CompactionReport", "Compactor", "LocalCompactor", "compact"]
-
-# Units that are carried out at once: each keeps a core busy.
-THREADS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class CompactionReport:
     """What a compaction of a topic did, or would do.
 
     `partitions` were due, in `units` runs of segments. `landed` units were written again, `lost` ones had been changed
-    by somebody else, the rest had nothing to lose. Records, bytes and files in and out are of those that landed.
+    by another writer, the rest had nothing to lose. Records, bytes and files in and out are of those that landed.
     """
 
     topic: str
@@ -83,7 +81,7 @@ def compact(
     """
     config = lake.topic_config(topic)
     door = lake.log(topic).door
-    with door.lock:  # nobody changes the state while it is planned on
+    with door.lock:  # the state stays as it is while the plan is made
         state = door.refresh()
         require_topic(state, topic)
         plan = plan_compaction(state, config, now_ms)
@@ -95,7 +93,7 @@ def compact(
     compacted = list(compactor.run(work))
     failures = {done.partition: failure for done in compacted if (failure := done.failure) is not None}
     sound = [done for done in compacted if done.partition not in failures]
-    _discard(lake.storage, (done.rewritten for done in compacted if done.partition in failures))
+    discard_outputs(lake.storage, _rewritten(done for done in compacted if done.partition in failures))
 
     committed_ms = lake.clock.now_ms()
 
@@ -116,10 +114,10 @@ def compact(
     except OutcomeUnknownError:
         raise  # the entry may be there, and then it needs its segments
     except TidelogError:
-        _discard(lake.storage, (done.rewritten for done in sound))
+        discard_outputs(lake.storage, _rewritten(sound))
         raise
     landing = committed.response
-    _discard(lake.storage, landing.lost)
+    discard_outputs(lake.storage, landing.lost)
     return _told(report, landing, failures, committed.version if committed.written else None)
 
 
@@ -142,13 +140,8 @@ def _told(
     )
 
 
-def _discard(storage: Storage, rewritten: Iterable[Rewritten | None]) -> None:
-    """Delete what was staged and is nobody's; what can't be deleted now is purged later."""
-    with suppress(StorageError):
-        for done in rewritten:
-            if done is not None:
-                for output in done.outputs:
-                    storage.delete(f"{done.unit.topic}/{output.path}")
+def _rewritten(compacted: Iterable[Compacted]) -> Iterator[Rewritten]:
+    return (done.rewritten for done in compacted if done.rewritten is not None)
 
 
 class LocalCompactor:
@@ -166,21 +159,15 @@ class LocalCompactor:
 
     def run(self, work: Sequence[PartitionWork]) -> Iterator[Compacted]:
         """What became of each unit, as it ends."""
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="tidelog-compact") as pool:
-            for one in work:
-                yield from self._partition(pool, one)
+        return run_bounded(self._threads, (call for one in work for call in self._calls(one)))
 
-    def _partition(self, pool: ThreadPoolExecutor, work: PartitionWork) -> Iterator[Compacted]:
-        running: set[Future[Compacted]] = set()
+    def _calls(self, work: PartitionWork) -> Iterator[Callable[[], Compacted]]:
+        """A call for each unit of a partition; one that fails it when its keys can't be read."""
         try:
             for unit, kept in self._survivors(work):
-                if len(running) >= self._threads:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in done)
-                running.add(pool.submit(compact_unit, self._storage, self._ids, work.plan, unit, kept))
+                yield partial(compact_unit, self._storage, self._ids, work.plan, unit, kept)
         except TidelogError as e:
-            yield Compacted(work.plan.partition, Rewritten(work.units[0], failure=str(e)), 0)
-        yield from (future.result() for future in running)
+            yield partial(Compacted, work.plan.partition, Rewritten(work.units[0], failure=str(e)), 0)
 
     def _survivors(self, work: PartitionWork) -> Iterator[tuple[Unit, Offsets | None]]:
         """Each unit with the offsets that stay of it."""

@@ -21,7 +21,7 @@ from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.retention.compaction.newest_keys import Offsets
 from tidelog.retention.compaction.plan import CompactionPlan, PartitionCompaction, completed, tombstone_mark
-from tidelog.retention.rewrites.execute import KeepOffsets, Mask, carry_out
+from tidelog.retention.rewrites.execute import KeepOffsets, Mask, execute_unit
 from tidelog.retention.rewrites.units import Landing, Rewritten, Unit, decide_rewrite
 
 _LEAST_UNIT_BYTES: Final = 32 * 1024 * 1024
@@ -178,7 +178,7 @@ def compact_unit(storage: Storage, ids: Ids, plan: PartitionCompaction, unit: Un
         if not expired:
             return Compacted(plan.partition, None, waiting)
     keep = _Keep(kept, plan.tombstones_below, plan.dirty)
-    rewritten = carry_out(storage, unit, ids, keep)
+    rewritten = execute_unit(storage, unit, ids, keep)
     return Compacted(plan.partition, rewritten, keep.tombstones)
 
 

@@ -1,27 +1,27 @@
-"""Rewriting: an executor carries units out, and what it staged is committed through the door as it comes."""
+"""Commit of rewritten units: an executor executes them, and what it staged is committed as it comes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tidelog.log.base.errors import StorageError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.errors import TopicChangedError, UnknownTopicError
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState
+from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage
 from tidelog.retention.rewrites.executors import Executor, Task
 from tidelog.retention.rewrites.units import Landing, Rewritten, decide_rewrite
 
-# So many bytes of inputs go into one entry: what a crash makes somebody write again at most. And so many segments: an
-# entry that takes long to make loses every race against producers who append all the time.
+# Bytes of inputs of one entry: at most that much is written again after a crash. And segments of one entry: an entry
+# that takes long to make loses every race against producers that append all the time.
 ENTRY_BYTES = 1 << 30
 ENTRY_SEGMENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """What became of the units: `landed`; `lost`, because somebody else had changed their segments; `left` as they
+    """What became of the units: `landed`; `lost`, because another writer had changed their segments; `left` as they
     were, for nothing was to be done; `failures`, by partition, with the first reason of each.
     """
 
@@ -41,10 +41,10 @@ def rewrite(
     parameters: Mapping[str, str],
     entry_bytes: int = ENTRY_BYTES,
 ) -> Rewriting:
-    """Carry the tasks out and commit what comes of them, about `entry_bytes` of inputs an entry.
+    """Execute the tasks and commit what they staged, about `entry_bytes` of inputs an entry.
 
     A partition of which a unit fails is left as it is from then on. Safe to kill anywhere: what was staged and not
-    committed is an orphan, which a purge takes. When the topic is deleted meanwhile, its units are lost.
+    committed is an orphan, which a purge deletes. When the topic is deleted meanwhile, its units are lost.
     Raises `StorageError`, `OutcomeUnknownError`, `ContendedLogError`.
     """
     landed: list[Rewritten] = []
@@ -57,9 +57,9 @@ def rewrite(
         stopped = [done for done in waiting if done.unit.partition in failures]
         ready = [done for done in waiting if done.unit.partition not in failures]
         waiting.clear()
-        discard(lake.storage, topic, stopped)
+        discard_outputs(lake.storage, stopped)
         landing = _land(lake, topic, ready, operation, parameters)
-        discard(lake.storage, topic, landing.lost)
+        discard_outputs(lake.storage, landing.lost)
         landed.extend(landing.landed)
         lost.extend(landing.lost)
 
@@ -123,8 +123,6 @@ class _Decision:
         return self._outcome
 
 
-def discard(storage: Storage, topic: str, rewritten: Iterable[Rewritten]) -> None:
-    """Delete what units staged that never landed; what the store keeps is an orphan, which a purge takes."""
-    for path in [output.path for done in rewritten for output in done.outputs]:
-        with suppress(StorageError):
-            storage.delete(f"{topic}/{path}")
+def discard_outputs(storage: Storage, rewritten: Iterable[Rewritten]) -> None:
+    """Discard what units staged and no entry names."""
+    discard(storage, (f"{done.unit.topic}/{output.path}" for done in rewritten for output in done.outputs))

@@ -1,9 +1,10 @@
-"""Carrying a unit out: reading its segments and writing what stays as new ones, in memory bounded by row groups.
+"""Execution of a rewrite unit: its segments are read, and what stays is written as new ones.
 
-It runs the same in this process and in a Spark task; nobody sees the outputs until the door commits them.
+Memory is bounded by row groups. It is the same in this process and in a Spark task; readers see the outputs once an
+entry names them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -22,13 +23,14 @@ from tidelog.log.door.presence import make_durable
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.writer import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter
 from tidelog.log.state.topic_state import Segment
+from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage
 from tidelog.retention.rewrites.units import Output, Rewritten, Unit
 
 Mask = npt.NDArray[np.bool_]
 Offsets = npt.NDArray[np.int64]
 
-# Small segments are read so many at once, and up to so many bytes: on an object store each costs a round trip.
+# Small segments are read together, by count and by bytes: on an object store each costs a round trip.
 _AT_ONCE = 64
 _AT_ONCE_BYTES = 4 * 1024 * 1024
 _READERS = 8
@@ -61,14 +63,9 @@ class KeepOffsets:
 
 @dataclass(frozen=True)
 class DropKeys:
-    """Keeps all records but those of these keys; a record without a key stays.
-
-    A unit without such a record is left alone, unless it is `always` written again. `dry`: no unit is written at all.
-    """
+    """Keeps all records but those of these keys; a record without a key stays. It reads column `key` only."""
 
     keys: frozenset[bytes]
-    always: bool = False
-    dry: bool = False
 
     @cached_property
     def _sought(self) -> pa.Array:
@@ -90,18 +87,18 @@ class KeepNothing:
         return np.zeros(batch.num_rows, np.bool_)
 
 
-def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) -> Rewritten:
+# What a task does with its unit and the records that stay of it.
+Operation = Callable[[Storage, Unit, Ids, Keep | None], Rewritten]
+
+
+def execute_unit(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) -> Rewritten:
     """Write the unit's records again, those that `keep` lets stay; they keep their offsets and their order.
 
-    The outputs lie end to end over the unit's range; a range whose records are all gone belongs to the output
+    The outputs cover the unit's range end to end; a range whose records are all gone belongs to the output
     before it, and when nothing stays at all one empty segment covers it. They survive a power loss. A segment that
     can't be read, or any other failure of storage, is named in the answer, and then nothing is staged. Only
     `Exception`s that are no `TidelogError` are raised.
     """
-    if isinstance(keep, DropKeys) and not keep.always:
-        found = _probe(storage, unit, keep)
-        if found.failure is not None or keep.dry or found.records_in == found.records_out:
-            return found
     outputs = _Outputs(storage, unit, ids)
     counted = 0
     try:
@@ -123,13 +120,21 @@ def carry_out(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None = None) 
     return Rewritten(unit, staged, counted, sum(o.records for o in staged))
 
 
-def _probe(storage: Storage, unit: Unit, keep: DropKeys) -> Rewritten:
-    """How many of the unit's records would stay, from their keys alone; nothing is staged."""
+def execute_if_found(storage: Storage, unit: Unit, ids: Ids, keep: Keep | None) -> Rewritten:
+    """`execute_unit` for a unit of which `probe_unit` finds records that go; any other is left as it is."""
+    found = probe_unit(storage, unit, ids, keep)
+    if found.failure is not None or found.records_in == found.records_out:
+        return found
+    return execute_unit(storage, unit, ids, keep)
+
+
+def probe_unit(storage: Storage, unit: Unit, _: Ids, keep: Keep | None) -> Rewritten:
+    """How many of the unit's records would stay, by a `keep` that reads column `key` only; nothing is staged."""
     counted = kept = 0
     try:
         for segment in unit.inputs:
             for batch in read_segment(storage, unit.topic, segment, unit.start, segment.end, ("key",)):
-                mask = keep(segment.base_offset, batch)
+                mask = None if keep is None else keep(segment.base_offset, batch)
                 counted += batch.num_rows
                 kept += batch.num_rows if mask is None else int(mask.sum())
     except TidelogError as e:
@@ -142,7 +147,7 @@ def _probe(storage: Storage, unit: Unit, keep: DropKeys) -> Rewritten:
 
 def _batches(storage: Storage, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch]]:
     """(base offset, batch) of the unit's records from its start on, in offset order."""
-    with ThreadPoolExecutor(_READERS, thread_name_prefix="tidelog-carry") as pool:
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="tidelog-read-unit") as pool:
         for group in _groups(unit.inputs):
             if len(group) == 1:
                 yield from _read(storage, unit, group[0])
@@ -223,13 +228,11 @@ class _Outputs:
         return tuple(self._output(opened, end) for opened, end in self._done)
 
     def abort(self) -> None:
-        """Leave nothing behind, as far as storage lets us; the purge takes the rest."""
+        """Discard what was written."""
         opened, self._open = self._open, None
         if opened is not None:
             _give_up(opened, _AbortedError())
-        for done, _ in self._done:
-            with suppress(StorageError):
-                self._storage.delete(f"{self._unit.topic}/{done.path}")
+        discard(self._storage, [f"{self._unit.topic}/{done.path}" for done, _ in self._done])
         self._done.clear()
 
     def _write(self) -> None:

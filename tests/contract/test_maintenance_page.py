@@ -10,7 +10,7 @@ from support.logs import memory_lake, values
 
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
-from tidelog.retention.forgetting import forget
+from tidelog.retention.key_erasure import erase_keys
 from tidelog.retention.maintenance import maintain
 
 PAGE = (Path(__file__).parents[2] / "docs/maintenance.md").read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def told() -> set[str]:
     storage.delete(f"broken/{lake.topic('broken').state().live(0)[1].path}")
     clock.pass_s(1)
     merged = maintain(lake, groups=groups)
-    forgotten = forget(lake, "t", [b"k"])
+    forgotten = erase_keys(lake, "t", [b"k"])
     expired = maintain(lake, groups=groups, now_ms=clock.now_ms() + 30 * DAY_MS)
     return {key for one in (merged, forgotten, expired) for key in keys(json.loads(json.dumps(one.to_json())))}
 

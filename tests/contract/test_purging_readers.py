@@ -13,7 +13,7 @@ from support.rewrites import merge
 from tidelog.check.lake import Severity, check_lake
 from tidelog.log.base.clock import SystemClock
 from tidelog.log.lake import Lake
-from tidelog.retention.forgetting import forget
+from tidelog.retention.key_erasure import erase_keys
 
 HOUR_S = 3600.0
 
@@ -71,11 +71,11 @@ def test_time_travel_reads_every_version_that_is_left(lake: Lake, tmp_path: Path
 
 def test_forgetting_leaves_holes_that_deltalake_reads_around(lake: Lake, tmp_path: Path) -> None:
     lake.topic("t").append(values("0", "1", "2", key=[b"a", b"secret", b"c"]))
-    done = forget(lake, "t", [b"secret"])
+    done = erase_keys(lake, "t", [b"secret"])
     assert rows(lake, 2) == ["0", "2"]
     assert rows(lake, 1) == ["0", "1", "2"]  # as long as time travel reaches
     age(tmp_path / "t", HOUR_S, 2)
-    again = forget(lake, "t", [b"secret"])
+    again = erase_keys(lake, "t", [b"secret"])
     assert [d.path for d in again.deleted] == [s.path for s in done.rewritten]
     assert rows(lake, lake.topic("t").state().version) == ["0", "2"]
     assert not any(b"secret" in file.read_bytes() for file in (tmp_path / "t").rglob("*") if file.is_file())

@@ -45,7 +45,7 @@ REPEATED_CLASSES: Mapping[str, str] = {
     "TopicPartition": UNDECIDED,
     **dict.fromkeys(
         (
-            "Address", "Answer", "Assignment", "Batch", "Codec", "CompactionPlan", "Group", "Key",
+            "Address", "Answer", "Assignment", "Batch", "Codec", "Group", "Key",
             "Moved", "Part", "Patience", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
             "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
             "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",

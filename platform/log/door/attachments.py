@@ -1,9 +1,8 @@
 """Files that a decision brings along: stored before its entry, deleted when the entry came to nothing."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 
-from tidelog.log.base.errors import StorageError
+from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage
 
 
@@ -16,13 +15,8 @@ class Attachments:
         self._stored: frozenset[str] = frozenset()
 
     def store(self, files: Mapping[str, bytes]) -> None:
-        """Store the files of the next attempt, by path below the log's folder; those of a lost one go.
-
-        What can't be deleted now is nobody's, and is purged later.
-        """
+        """Store the files of the next attempt, by path below the log's folder; those of a lost one go."""
         for path in files.keys() - self._stored:
             self._storage.put(f"{self._folder}/{path}", files[path])
         left, self._stored = self._stored - files.keys(), frozenset(files)
-        for path in left:
-            with suppress(StorageError):
-                self._storage.delete(f"{self._folder}/{path}")
+        discard(self._storage, (f"{self._folder}/{path}" for path in left))

@@ -22,14 +22,16 @@ FEWEST_REPLACED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class RowCompactionPlan:
     """The files to make one of: the newest ones, in log order. `whole`: they are all there are."""
 
     files: tuple[Segment, ...]
     whole: bool
 
 
-def plan_compaction(files: Sequence[Segment], live_rows: int, fewest: int = FEWEST_FILES) -> CompactionPlan | None:
+def plan_row_compaction(
+    files: Sequence[Segment], live_rows: int, fewest: int = FEWEST_FILES
+) -> RowCompactionPlan | None:
     """Which files to compact, None when it isn't worth it. `live_rows`: so many rows say all that there is to say.
 
     Fewer than `fewest` files are not worth it.
@@ -39,7 +41,7 @@ def plan_compaction(files: Sequence[Segment], live_rows: int, fewest: int = FEWE
     """
     sizes = [_rows(file) for file in files]
     if sum(sizes) > 2 * live_rows + FEWEST_REPLACED and len(files) > 1:
-        return CompactionPlan(tuple(files), True)
+        return RowCompactionPlan(tuple(files), True)
     if len(files) < fewest:
         return None
     first, rows = len(files) - 1, sizes[-1]
@@ -48,14 +50,14 @@ def plan_compaction(files: Sequence[Segment], live_rows: int, fewest: int = FEWE
         rows += sizes[first]
     if len(files) - first < fewest:
         return None
-    return CompactionPlan(tuple(files[first:]), first == 0)
+    return RowCompactionPlan(tuple(files[first:]), first == 0)
 
 
 def _rows(file: Segment) -> int:
     return file.end - file.base_offset if file.stats.records is None else file.stats.records
 
 
-def compact(kind: RowKind[F], plan: CompactionPlan, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
+def compact_rows(kind: RowKind[F], plan: RowCompactionPlan, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
     """What is left of the plan's (place in the log, row)s.
 
     A tombstone goes when no older row is left for it to hide. The newest row stays whatever it is: it covers what
@@ -71,9 +73,9 @@ def compact(kind: RowKind[F], plan: CompactionPlan, rows: Sequence[tuple[int, Ro
     )
 
 
-def decide_compaction(
+def decide_row_compaction(
     state: RowState[F],
-    plan: CompactionPlan,
+    plan: RowCompactionPlan,
     kept: Sequence[tuple[int, Row]],
     path: str,
     data: bytes,

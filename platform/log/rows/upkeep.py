@@ -7,7 +7,13 @@ from urllib.parse import unquote
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.delta import layout
 from tidelog.log.door.door import Door
-from tidelog.log.rows.compaction import FEWEST_FILES, CompactionPlan, compact, decide_compaction, plan_compaction
+from tidelog.log.rows.compaction import (
+    FEWEST_FILES,
+    RowCompactionPlan,
+    compact_rows,
+    decide_row_compaction,
+    plan_row_compaction,
+)
 from tidelog.log.rows.state import Fold, RowKind, RowState
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.upkeep.replaced_files import over, read_gone
@@ -36,11 +42,11 @@ class RowUpkeep(Generic[F]):
         self._delete_delay_ms = delete_delay_ms
         self._purged = -1
 
-    def plan(self, fewest: int = FEWEST_FILES) -> CompactionPlan | None:
+    def plan(self, fewest: int = FEWEST_FILES) -> RowCompactionPlan | None:
         """What `compact` would compact, as of the last look at the log; None when it isn't worth it."""
         with self._door.lock:
             state = self._door.state
-            return plan_compaction(state.files, len(state.fold), fewest)
+            return plan_row_compaction(state.files, len(state.fold), fewest)
 
     def compact(self, fewest: int = FEWEST_FILES, parameters: Mapping[str, str] | None = None) -> bool:
         """Compact the table if it is worth it, `fewest` files or more at once; whether it was done.
@@ -53,7 +59,7 @@ class RowUpkeep(Generic[F]):
         if plan is None:
             return False
         rows = [row for file in plan.files for row in state.rows(file)]
-        kept = compact(self._kind, plan, rows)
+        kept = compact_rows(self._kind, plan, rows)
         base = plan.files[0].base_offset
         data = self._kind.schema.to_file([(order - base, row) for order, row in kept])
         path = layout.rows_path(version, self._ids.new())
@@ -62,7 +68,7 @@ class RowUpkeep(Generic[F]):
         def decide(state: RowState[F]) -> Outcome[bool]:
             if version < (state.txn(layout.PURGE_TXN) or 0):  # a repeat finds the file taken for an orphan
                 return Outcome((), False)
-            return decide_compaction(state, plan, kept, path, data, now_ms, parameters)
+            return decide_row_compaction(state, plan, kept, path, data, now_ms, parameters)
 
         return self._door.commit(decide).response
 

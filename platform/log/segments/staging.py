@@ -5,7 +5,7 @@ segments go to storage as they are written.
 """
 
 from concurrent.futures import Executor, wait
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.base.clock import Ids
-from tidelog.log.base.errors import StorageError
 from tidelog.log.config.topics_and_lakes import Codec, TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.records import partitioners
@@ -27,6 +26,7 @@ from tidelog.log.segments.writer import (
     row_group_records,
     write_small_segment,
 )
+from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Distant, Storage
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
@@ -200,17 +200,12 @@ class Stager:
         return self._staged
 
     def abort(self) -> None:
-        """Delete what was staged; segments half written vanish.
-
-        What can't be deleted now is nobody's, and is purged later: the caller has a worse error to tell of.
-        """
+        """Discard what was staged; segments half written vanish."""
         for opened in self._open.values():
             opened.writer.abandon()
             opened.context.__exit__(_Aborted, _Aborted(), None)
         self._open.clear()
-        with suppress(StorageError):
-            for staged in self._staged:
-                self._storage.delete(f"{self._target.folder}/{staged.path}")
+        discard(self._storage, (f"{self._target.folder}/{staged.path}" for staged in self._staged))
         self._staged.clear()
 
     def _take(self, partition: int) -> _Waiting:

@@ -23,7 +23,7 @@ from tidelog.log.segments.writer import Staged
 from tidelog.log.storage import MemoryStorage, ObjectStorage
 from tidelog.log.storage.requests import RequestKind, Requests
 from tidelog.log.topic import Marker, Topic
-from tidelog.retention.rewrites.execute import carry_out
+from tidelog.retention.rewrites.execute import execute_unit
 from tidelog.retention.rewrites.executors import Task
 from tidelog.retention.rewrites.units import unit_of
 from tidelog.sinks.options import parse_batch
@@ -182,7 +182,7 @@ def test_a_unit_of_maintenance_whose_output_is_gone_fails_and_stages_nothing() -
     state = lake.topic("t").state()
     unit = unit_of(state, "t", list(state.live(0)), TopicConfig.parse({}), Codec("none", None))
     storage.hook = takes_files(storage)
-    done = carry_out(storage, unit, lake.ids)
+    done = execute_unit(storage, unit, lake.ids)
     assert (done.outputs, "not in storage" in (done.failure or "")) == ((), True)
 
 

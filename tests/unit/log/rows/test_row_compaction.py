@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.row_tables import WORDS, WordsFold, says
 
-from tidelog.log.rows.compaction import CompactionPlan, compact, plan_compaction
+from tidelog.log.rows.compaction import RowCompactionPlan, compact_rows, plan_row_compaction
 from tidelog.log.rows.rules import row_stats_json
 from tidelog.log.state.topic_state import Segment
 
@@ -35,11 +35,11 @@ def files(*sizes: int) -> list[Segment]:
     ],
 )
 def test_the_plan(sizes: list[int], live: int, chosen: int | None) -> None:
-    plan = plan_compaction(files(*sizes), live)
+    plan = plan_row_compaction(files(*sizes), live)
     if chosen is None:
         assert plan is None
     else:
-        assert plan == CompactionPlan(tuple(files(*sizes)[-chosen:]), chosen == len(sizes))
+        assert plan == RowCompactionPlan(tuple(files(*sizes)[-chosen:]), chosen == len(sizes))
 
 
 def test_a_table_that_grows_is_rewritten_seldom() -> None:
@@ -48,7 +48,7 @@ def test_a_table_that_grows_is_rewritten_seldom() -> None:
     written = 0
     for _ in range(200):
         sizes += [1] * 500
-        plan = plan_compaction(files(*sizes), sum(sizes))
+        plan = plan_row_compaction(files(*sizes), sum(sizes))
         assert plan is not None
         merged = sum(sizes[-len(plan.files) :])
         sizes[-len(plan.files) :] = [merged]
@@ -65,8 +65,8 @@ def test_compaction_changes_nothing_that_the_log_says(rows: list[tuple[str, int 
     log = [(order, says(key, value)) for order, (key, value) in enumerate(rows)]
     first = data.draw(st.integers(0, len(log) - 2))
     last = data.draw(st.integers(first + 2, len(log)))
-    plan = CompactionPlan((), whole=first == 0)
-    kept = compact(WORDS, plan, log[first:last])
+    plan = RowCompactionPlan((), whole=first == 0)
+    kept = compact_rows(WORDS, plan, log[first:last])
     assert [order for order, _ in kept] == sorted({order for order, _ in kept})
     assert kept[-1][0] == last - 1  # the end of what the file covers
     assert set(map(str, kept)) <= set(map(str, log))
@@ -81,5 +81,5 @@ def test_compaction_changes_nothing_that_the_log_says(rows: list[tuple[str, int 
 
 def test_tombstones_go_only_when_nothing_older_is_left() -> None:
     log = [(0, says("a", 1)), (1, says("a", None)), (2, says("b", 2))]
-    assert compact(WORDS, CompactionPlan((), whole=True), log) == [log[2]]
-    assert compact(WORDS, CompactionPlan((), whole=False), log) == [log[1], log[2]]
+    assert compact_rows(WORDS, RowCompactionPlan((), whole=True), log) == [log[2]]
+    assert compact_rows(WORDS, RowCompactionPlan((), whole=False), log) == [log[1], log[2]]

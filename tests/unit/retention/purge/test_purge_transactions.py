@@ -8,7 +8,7 @@ from support.transactions import SharedLake, dies_before
 
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.log.upkeep.holds import Holder
-from tidelog.retention.forgetting import forget
+from tidelog.retention.key_erasure import erase_keys
 from tidelog.retention.purge.run import Purger
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -52,7 +52,7 @@ def test_forgetting_reaches_what_is_committed_and_not_in_the_topic_yet(dry_run: 
     shared, _ = left_undone()
     process = shared.process()
     transactions = TransactionUpkeep(process.lake, LoggedOffsets(process.groups))
-    done = forget(
+    done = erase_keys(
         process.lake,
         "a",
         [b"customer-17"],

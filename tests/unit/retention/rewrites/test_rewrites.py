@@ -1,6 +1,9 @@
 """Rewrites: what a unit's outputs cover, how they land in the log, and what is left out when somebody was faster."""
 
 import pickle
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -28,8 +31,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.state.verify import verify_entry
 from tidelog.retention.rewrites import execute
-from tidelog.retention.rewrites.execute import DropKeys, Keep, KeepOffsets, carry_out
-from tidelog.retention.rewrites.executors import LocalExecutor, Task
+from tidelog.retention.rewrites.execute import DropKeys, Keep, KeepOffsets, execute_if_found, execute_unit, probe_unit
+from tidelog.retention.rewrites.executors import LocalExecutor, Task, run_bounded
 from tidelog.retention.rewrites.units import (
     Output,
     Rewritten,
@@ -256,11 +259,55 @@ def carry(lake: Lake, keep: Keep | None = None, segment_bytes: int = 1 << 30) ->
     state = lake.topic("t").state()
     planned = unit_of(state, "t", state.live(0), lake.topic_config("t"), Codec("zstd", 9))
     planned = Unit(**{**planned.__dict__, "segment_bytes": segment_bytes})
-    found = carry_out(lake.storage, planned, CountingIds(500_000), keep)
+    found = execute_unit(lake.storage, planned, CountingIds(500_000), keep)
     if found.failure is None:
         outcome = lake.commit("t", lambda s: decide_rewrite(s, "t", [found], now_ms=NOW_MS, operation="OPTIMIZE"))
         assert outcome.response.lost == ()
     return found
+
+
+@pytest.mark.parametrize(("key", "left"), [(b"a", 3), (b"x", 6)])
+def test_a_unit_is_probed_before_it_is_written_again(key: bytes, left: int) -> None:
+    lake = topic_with(("a1", "b1"), ("c1",), ("a2", "a3", "b2"))
+    state = lake.topic("t").state()
+    unit = unit_of(state, "t", state.live(0), lake.topic_config("t"), Codec("zstd", 9))
+    keep = pickle.loads(pickle.dumps(DropKeys(frozenset([key]))))
+    before = len(list(lake.storage.list_after("t/partition=0", "")))
+    probed = probe_unit(lake.storage, unit, CountingIds(500_000), keep)
+    assert (probed.records_in, probed.records_out, probed.outputs) == (6, left, ())
+    assert len(list(lake.storage.list_after("t/partition=0", ""))) == before
+    found = execute_if_found(lake.storage, unit, CountingIds(500_000), keep)
+    assert (found.records_in, found.records_out, len(found.outputs)) == (6, left, int(left < 6))
+
+
+def test_of_calls_so_many_run_at_once_and_each_is_taken_when_a_thread_is_free() -> None:
+    taken: list[int] = []
+    running: set[int] = set()
+    both = threading.Barrier(2)
+
+    def call(number: int) -> int:
+        running.add(number)
+        assert len(running) <= 2
+        both.wait(timeout=60)
+        running.discard(number)
+        both.wait(timeout=60)
+        return number
+
+    def calls() -> Iterator[Callable[[], int]]:
+        for number in range(6):
+            taken.append(number)
+            yield partial(call, number)
+
+    answers = run_bounded(2, calls())
+    assert taken == []
+    first = next(answers)
+    assert taken == [0, 1]
+    assert sorted([first, *answers]) == list(range(6))
+
+
+def test_an_error_of_a_call_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(run_bounded(2, [lambda: 1 // 0, lambda: 1]))
 
 
 def test_a_merge_changes_no_record_and_no_offset() -> None:
@@ -296,7 +343,7 @@ def test_an_output_is_as_old_as_the_oldest_segment_of_which_it_holds_records(
     ("keep", "left"),
     [
         (DropKeys(frozenset([b"a"])), [(1, "b1"), (2, "c1"), (5, "b2")]),
-        (DropKeys(frozenset([b"x"]), always=True), [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")]),
+        (DropKeys(frozenset([b"x"])), [(0, "a1"), (1, "b1"), (2, "c1"), (3, "a2"), (4, "a3"), (5, "b2")]),
         (KeepOffsets(np.array([2, 4])), [(2, "c1"), (4, "a3")]),
         (KeepOffsets(np.array([], np.int64)), []),
     ],
@@ -352,7 +399,7 @@ def test_outputs_end_at_segment_bytes_and_lie_end_to_end() -> None:
     before = read_offsets(lake, "t")
     state = lake.topic("t").state()
     planned = Unit(**{**unit_of(state, "t", state.live(0), CONFIG, Codec("none", None)).__dict__, "segment_bytes": 1})
-    found = carry_out(lake.storage, planned, CountingIds(500_000))
+    found = execute_unit(lake.storage, planned, CountingIds(500_000))
     assert len(found.outputs) > 1
     lake.commit("t", lambda s: decide_rewrite(s, "t", [found], now_ms=NOW_MS, operation="OPTIMIZE"))
     assert read_offsets(lake, "t") == before
@@ -375,7 +422,7 @@ def test_any_history_rewritten_reads_the_same_but_for_what_was_dropped(appends: 
     last = data.draw(st.integers(first + 1, len(live)))
     kept = sorted(data.draw(st.sets(st.integers(0, end))))
     planned = unit_of(lake.topic("t").state(), "t", live[first:last], CONFIG, Codec("zstd", 9))
-    found = carry_out(lake.storage, planned, lake.ids, KeepOffsets(np.array(kept, np.int64)))
+    found = execute_unit(lake.storage, planned, lake.ids, KeepOffsets(np.array(kept, np.int64)))
     lake.commit("t", lambda s: decide_rewrite(s, "t", [found], now_ms=NOW_MS, operation="COMPACT"))
     assert read_offsets(lake, "t") == [
         (o, v) for o, v in before if o in kept or not planned.base_offset <= o < planned.end

@@ -16,7 +16,7 @@ from tidelog.check.lake import Severity, check_lake
 from tidelog.log.base.errors import InvalidRecordError, NotATopicError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder, read_holds
-from tidelog.retention.forgetting import forget
+from tidelog.retention.key_erasure import erase_keys
 from tidelog.retention.rewrites.executors import LocalExecutor
 
 SECRET = b"customer-17"
@@ -39,7 +39,7 @@ def bytes_with(storage: FaultyStorage, key: bytes) -> list[str]:
 
 def test_the_records_leave_and_other_offsets_stay() -> None:
     lake, storage, clock = topic_of(b"a", SECRET, None, SECRET, b"b")
-    done = forget(lake, "t", [SECRET])
+    done = erase_keys(lake, "t", [SECRET])
     assert (done.records, len(done.rewritten), done.failures) == (2, 2, {})
     assert read_offsets(open_lake(storage, clock), "t") == [(0, "0"), (2, "2"), (4, "4")]
     assert lake.offsets("t") == {0: (0, 5)}
@@ -51,7 +51,7 @@ def test_every_partition_and_the_newest_segment() -> None:
     lake.create_topic("t", 3)
     rows = {"key": pa.array([SECRET, b"b", SECRET, b"d", SECRET]), "partition": pa.array([0, 0, 1, 2, 2], pa.int32())}
     lake.topic("t").append(values(*"01234", **rows))
-    assert forget(lake, "t", [SECRET]).records == 3
+    assert erase_keys(lake, "t", [SECRET]).records == 3
     reader = open_lake(storage, clock)
     assert {p: read_offsets(reader, "t", p) for p in range(3)} == {0: [(1, "1")], 1: [], 2: [(0, "3")]}
     lake.topic("t").append(values("new", key=[SECRET], partition=pa.array([1], pa.int32())))
@@ -61,21 +61,21 @@ def test_every_partition_and_the_newest_segment() -> None:
 def test_what_is_not_there_changes_nothing() -> None:
     lake, _, _ = topic_of(b"a", None, b"")
     version = lake.topic("t").state().version
-    done = forget(lake, "t", [SECRET])
+    done = erase_keys(lake, "t", [SECRET])
     assert (done.records, done.rewritten, done.done) == (0, (), True)
     assert lake.topic("t").state().version == version
-    assert forget(lake, "t", [b""]).records == 1  # an empty key is one
+    assert erase_keys(lake, "t", [b""]).records == 1  # an empty key is one
 
 
 def test_the_bytes_wait_for_time_travel_and_then_go() -> None:
     lake, storage, clock = topic_of(b"a", SECRET)
-    first = forget(lake, "t", [SECRET])
+    first = erase_keys(lake, "t", [SECRET])
     assert not first.done
     assert [(w.path, w.why) for w in first.waiting] == [(first.rewritten[0].path, "time travel (log.min.age.ms)")]
     assert bytes_with(storage, SECRET) == [f"t/{first.rewritten[0].path}"]
     assert missing_files(storage) == set()
     clock.pass_s(11)
-    again = forget(open_lake(storage, clock), "t", [SECRET])
+    again = erase_keys(open_lake(storage, clock), "t", [SECRET])
     assert [d.path for d in again.deleted] == [first.rewritten[0].path]
     assert again.done
     assert bytes_with(storage, SECRET) == []
@@ -85,7 +85,7 @@ def test_the_bytes_wait_for_time_travel_and_then_go() -> None:
 def test_waiting_until_the_bytes_are_gone() -> None:
     lake, storage, clock = topic_of(b"a", SECRET)
     began_s = clock.elapsed_s()
-    done = forget(lake, "t", [SECRET], wait=True)
+    done = erase_keys(lake, "t", [SECRET], wait=True)
     assert done.done
     assert [d.path for d in done.deleted] == [s.path for s in done.rewritten]
     assert bytes_with(storage, SECRET) == []
@@ -97,16 +97,16 @@ def test_a_running_job_is_waited_for() -> None:
     job = Holder(storage, clock, lake.ids, "export")
     job.hold("t", lambda: 2)
     clock.pass_s(20)
-    assert [w.why for w in forget(lake, "t", [SECRET]).waiting] == ["a running job (export)"]
+    assert [w.why for w in erase_keys(lake, "t", [SECRET]).waiting] == ["a running job (export)"]
     job.release()
-    assert forget(lake, "t", [SECRET], wait=True).done
+    assert erase_keys(lake, "t", [SECRET], wait=True).done
 
 
 def test_files_that_others_had_rewritten_before_are_told_too() -> None:
     """A merge has copied the record; the file that it replaced still holds it, too."""
     lake, storage, _ = topic_of(b"a", SECRET)
     merge(lake, "t")
-    done = forget(lake, "t", [SECRET], wait=True)
+    done = erase_keys(lake, "t", [SECRET], wait=True)
     assert len(done.deleted) == 3
     assert bytes_with(storage, SECRET) == []
 
@@ -116,16 +116,16 @@ def test_records_below_the_log_start_are_taken_out_of_the_file_that_it_cuts() ->
     lake.create_topic("t", 1)
     lake.topic("t").append(values("0", "1", key=[SECRET, b"b"]))
     lake.delete_records("t", {0: 1})
-    done = forget(lake, "t", [SECRET], wait=True)
+    done = erase_keys(lake, "t", [SECRET], wait=True)
     assert (done.records, len(done.rewritten)) == (0, 1)
     assert bytes_with(storage, SECRET) == []
-    assert forget(lake, "t", [SECRET]).rewritten == ()
+    assert erase_keys(lake, "t", [SECRET]).rewritten == ()
 
 
 def test_a_dry_run_counts_and_changes_nothing() -> None:
     lake, storage, _ = topic_of(b"a", SECRET, SECRET)
     before = everything_in(storage.inner)
-    done = forget(lake, "t", [SECRET], dry_run=True)
+    done = erase_keys(lake, "t", [SECRET], dry_run=True)
     assert (done.records, len(done.rewritten), done.done) == (2, 2, False)
     assert everything_in(storage.inner) == before
 
@@ -141,7 +141,7 @@ def test_a_dry_run_counts_and_changes_nothing() -> None:
 def test_refused(topic: str, keys: list[bytes], error: type[Exception]) -> None:
     lake, storage, _ = topic_of(SECRET)
     with pytest.raises(error):
-        forget(lake, topic, keys)
+        erase_keys(lake, topic, keys)
     assert storage.list_folders("") == ["t"]
 
 
@@ -151,7 +151,7 @@ def test_a_table_of_rows_is_no_topic() -> None:
     lake, _, _ = memory_lake()
     put(lake.row_log(NAME, WORDS), a=1)
     with pytest.raises(NotATopicError):
-        forget(lake, NAME, [b"a"])
+        erase_keys(lake, NAME, [b"a"])
 
 
 def test_a_segment_that_cant_be_read_is_named_and_the_other_partitions_go_on() -> None:
@@ -161,7 +161,7 @@ def test_a_segment_that_cant_be_read_is_named_and_the_other_partitions_go_on() -
     lake.topic("t").append(values("a", "b", **both))
     broken = lake.topic("t").state().live(0)[0].path
     storage.put(f"t/{broken}", b"PAR1 not")
-    done = forget(lake, "t", [SECRET], wait=True)
+    done = erase_keys(lake, "t", [SECRET], wait=True)
     assert list(done.failures) == [0]
     assert broken in done.failures[0]
     assert not done.done
@@ -193,7 +193,7 @@ def test_producers_and_merges_go_on_meanwhile() -> None:
         other.topic("t").append(values("later", key=[SECRET]))
 
     executor = Meanwhile(lake, lambda: merge(other, "t"), append)
-    done = forget(lake, "t", [SECRET], executor=executor)  # type: ignore[arg-type]
+    done = erase_keys(lake, "t", [SECRET], executor=executor)  # type: ignore[arg-type]
     assert (done.records, done.passes) == (2, 2)
     assert read_offsets(open_lake(storage, clock), "t") == [(0, "0"), (2, "2"), (4, "later")]
 
@@ -202,8 +202,8 @@ def test_while_it_runs_it_holds_what_it_reads() -> None:
     lake, storage, _ = topic_of(b"a", SECRET)
     seen = []
     executor = Meanwhile(lake, lambda: seen.extend(read_holds(storage, "t")))
-    done = forget(lake, "t", [SECRET], executor=executor)  # type: ignore[arg-type]
-    assert [(h.version, h.by) for h in seen] == [(2, f"forgetting {done.run_id}")]
+    done = erase_keys(lake, "t", [SECRET], executor=executor)  # type: ignore[arg-type]
+    assert [(h.version, h.by) for h in seen] == [(2, f"key erasure {done.run_id}")]
     assert read_holds(storage, "t") == []
 
 
@@ -220,13 +220,13 @@ def test_killed_anywhere_it_is_run_again(killed_at: int) -> None:
 
     storage.hook = hook
     with suppress(KeyboardInterrupt):
-        forget(lake, "t", [SECRET], wait=True)
+        erase_keys(lake, "t", [SECRET], wait=True)
     storage.hook = quiet
     offsets = [offset for offset, _ in read_offsets(open_lake(storage, clock), "t")]
     assert set(offsets) >= {0, 3}
     assert missing_files(storage) == set()
     clock.pass_s(2 * HOUR_S)  # what it had staged is an orphan by then
-    again = forget(open_lake(storage, clock), "t", [SECRET], wait=True)
+    again = erase_keys(open_lake(storage, clock), "t", [SECRET], wait=True)
     assert again.done
     assert read_offsets(open_lake(storage, clock), "t") == [(0, "0"), (3, "3")]
     assert bytes_with(storage, SECRET) == []
@@ -251,7 +251,7 @@ def test_exactly_the_keys_records_leave(appends: list[list[bytes | None]], start
         merge(lake, "t")
     start = min(start, lake.offsets("t")[0][1])
     lake.delete_records("t", {0: start})
-    forget(lake, "t", [SECRET])
+    erase_keys(lake, "t", [SECRET])
     assert read_offsets(open_lake(storage, clock), "t") == [(o, t) for o, t in expected if o >= start]
     clock.pass_s(600)
     purge_once(open_lake(storage, clock))

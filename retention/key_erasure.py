@@ -1,7 +1,7 @@
-"""Forgetting: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
+"""Key erasure: the records of given keys leave a topic, and their bytes leave storage. Offsets stay as holes.
 
-Beyond what brokers offer: compaction drops a key's older records some day and retention all of them some day; this
-says which files held them, and when each of these is gone.
+Brokers offer less: their compaction and retention drop a key's records at an unknown time. Here a report names the
+files that held the records, and when each is deleted.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,27 +16,27 @@ from tidelog.log.upkeep.holds import Holder
 from tidelog.retention.purge.plan import Leaving, Waiting
 from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents
 from tidelog.retention.rewrites.commit import Rewriting, rewrite
-from tidelog.retention.rewrites.execute import DropKeys
+from tidelog.retention.rewrites.execute import DropKeys, execute_if_found, execute_unit, probe_unit
 from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
 from tidelog.retention.rewrites.units import rewrite_codec, unit_of
 
-# So many passes at most, when others rewrite each time what was about to be rewritten.
+# The most passes, when other maintenance rewrites the same segments first each time.
 MOST_PASSES = 100
-# Between two looks at files that wait.
+# Pauses between two checks of files that wait.
 LEAST_PAUSE_S = 1.0
 MOST_PAUSE_S = 60.0
 
-# Brings into a topic what was decided elsewhere, and is still to come into it.
+# Applies to a topic the transactions that are committed and not yet applied to it.
 Settle = Callable[[str], None]
 
 
 def nothing_decided(topic: str) -> None:
-    """Nothing is decided anywhere but in the topics' own logs."""
+    """There are no transactions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What forgetting keys in a topic did, or, dry, would do.
+class KeyErasure:
+    """What erasing keys from a topic did, or, dry, would do.
 
     `records`: how many left. `rewritten`: the segments that held them, or may have. `deleted`: files that are gone from
     storage. `waiting`: removed files that may hold such records, and are still needed. `failures`: {partition: why}.
@@ -74,7 +74,7 @@ class Forgotten:
         }
 
 
-def forget(
+def erase_keys(
     lake: Lake,
     topic: str,
     keys: Iterable[bytes],
@@ -85,11 +85,10 @@ def forget(
     wait: bool = False,
     needed: Needed = no_intents,
     settle: Settle = nothing_decided,
-) -> Forgotten:
+) -> KeyErasure:
     """Remove every record with one of these keys, up to the topic's end as of now, and purge the bytes.
 
-    What a transaction had committed before counts, though its producer died and nobody has read it yet: `settle` brings
-    it into the topic.
+    Records of a transaction that is committed and not yet applied count: `settle` applies it to the topic.
     Producers, readers and other maintenance may go on meanwhile. Files that held the bytes stay while time travel
     reaches back to them and a running job needs them; with `wait` this returns when they are gone, else any later
     purge deletes them, and repeating the call tells what still waits. Safe to kill anywhere and to run again.
@@ -98,14 +97,14 @@ def forget(
     """
     sought = frozenset(keys)
     if not sought:
-        raise InvalidRecordError("There is no key to forget, and records without one are nobody's. Give keys.")
+        raise InvalidRecordError("There is no key to erase, and records without a key can't be told apart. Give keys.")
     state = lake.topic(topic).state()
     run = _Run(
         lake, topic, sought, executor or LocalExecutor(lake.storage, lake.ids), run_id or lake.ids.new(), dry_run
     )
     if not dry_run:
         settle(topic)
-    with Holder(lake.storage, lake.clock, lake.ids, f"forgetting {run.run_id}") as holder:
+    with Holder(lake.storage, lake.clock, lake.ids, f"key erasure {run.run_id}") as holder:
         holder.hold(topic, lambda: lake.log(topic).door.refresh().version)
         done = run.passes(state.topic_id)
     purged = run.purge(needed, frozenset(done.failures))
@@ -114,7 +113,7 @@ def forget(
         lake.clock.sleep(_pause_s(lake, purged.waiting))
         purged = run.purge(needed, frozenset(done.failures))
         deleted.extend(purged.deleted)
-    return Forgotten(
+    return KeyErasure(
         topic,
         run.run_id,
         dry_run,
@@ -137,7 +136,7 @@ def _pause_s(lake: Lake, waiting: Sequence[Waiting]) -> float:
 
 @dataclass
 class _Passes:
-    """What the passes over a topic came to so far. `clean`: files that are known to hold no such record."""
+    """The result of the passes so far. `clean`: files that are known to hold no such record."""
 
     records: int = 0
     rewritten: list[Segment] = field(default_factory=list)
@@ -146,7 +145,7 @@ class _Passes:
     count: int = 0
 
     def take(self, rewriting: Rewriting, dry_run: bool) -> None:
-        """Go on by a pass."""
+        """Add the result of a pass."""
         self.count += 1
         self.failures.update(rewriting.failures)
         for done in rewriting.left:
@@ -192,7 +191,7 @@ class _Run:
             found.take(rewriting, self.dry_run)
         raise ContendedLogError(
             f"Topic '{self.topic}': others rewrote its segments each of {MOST_PASSES} times before the records could be"
-            " taken out. Stop the other maintenance of this topic, and forget the keys again."
+            " erased. Stop the other maintenance of this topic, and erase the keys again."
         )
 
     def _tasks(self, state: TopicState, ends: Mapping[int, int], found: _Passes) -> list[Task]:
@@ -203,18 +202,19 @@ class _Run:
                 continue
             start = state.start(partition)
             below = [s for s in state.live(partition) if s.base_offset < end]
-            # One segment at a time: what merging keeps apart stays so.
+            # One segment a unit, so that segments that merging keeps apart stay apart.
             for segment in below:
                 if segment.path in found.clean:
                     continue
-                # Below the log start lie records that nobody reads, and they may be such ones.
+                # Records below the log start can't be read, and may be such ones: their bytes go in any case.
                 cut = segment.base_offset < start
                 unit = unit_of(state, self.topic, [segment], config, rewrite_codec(config))
-                tasks.append(Task(unit, DropKeys(self.keys, always=cut and not self.dry_run, dry=self.dry_run)))
+                operation = probe_unit if self.dry_run else execute_unit if cut else execute_if_found
+                tasks.append(Task(unit, DropKeys(self.keys), operation))
         return tasks
 
     def purge(self, needed: Needed, spare: frozenset[int]) -> Purged:
         """Purge the topic as of now; what this run itself held is given back."""
         lake = self.lake
-        with Holder(lake.storage, lake.clock, lake.ids, f"forgetting {self.run_id}") as holder:
+        with Holder(lake.storage, lake.clock, lake.ids, f"key erasure {self.run_id}") as holder:
             return Purger(lake, holder, self.run_id, needed).purge(self.topic, dry_run=self.dry_run, spare=spare)
