@@ -4,107 +4,56 @@
 names here.
 """
 
+# ruff: noqa: I001 - one import for each module, with the aliases that name what is public
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidelog import (
         admin as admin,
-    )
-    from tidelog import (
         aio as aio,
-    )
-    from tidelog import (
         clients as clients,
-    )
-    from tidelog import (
         deserializing_consumer as deserializing_consumer,
-    )
-    from tidelog import (
         error as error,
-    )
-    from tidelog import (
         groups as groups,
-    )
-    from tidelog import (
         serialization as serialization,
-    )
-    from tidelog import (
         serializing_producer as serializing_producer,
-    )
-    from tidelog import (
         spark as spark,
     )
     from tidelog.admin import (
         AdminClient as AdminClient,
-    )
-    from tidelog.admin import (
         ConsumerGroupState as ConsumerGroupState,
-    )
-    from tidelog.admin import (
         ConsumerGroupTopicPartitions as ConsumerGroupTopicPartitions,
-    )
-    from tidelog.admin import (
         ConsumerGroupType as ConsumerGroupType,
-    )
-    from tidelog.admin import (
         ElectionType as ElectionType,
-    )
-    from tidelog.admin import (
         IsolationLevel as IsolationLevel,
-    )
-    from tidelog.admin import (
         NewPartitions as NewPartitions,
-    )
-    from tidelog.admin import (
         NewTopic as NewTopic,
-    )
-    from tidelog.admin import (
         TopicCollection as TopicCollection,
-    )
-    from tidelog.admin import (
         TopicPartitionInfo as TopicPartitionInfo,
     )
-    from tidelog.clients.cluster import Node as Node
-    from tidelog.clients.cluster import Uuid as Uuid
+    from tidelog.clients.cluster import Node as Node, Uuid as Uuid
     from tidelog.clients.consumer.consumer import Consumer as Consumer
     from tidelog.clients.consumer.deserializing import DeserializingConsumer as DeserializingConsumer
-    from tidelog.clients.producer.key_partitions import consistent as consistent
-    from tidelog.clients.producer.key_partitions import fnv1a as fnv1a
-    from tidelog.clients.producer.key_partitions import murmur2 as murmur2
+    from tidelog.clients.producer.key_partitions import consistent as consistent, fnv1a as fnv1a, murmur2 as murmur2
     from tidelog.clients.producer.producer import Producer as Producer
     from tidelog.clients.producer.serializing import SerializingProducer as SerializingProducer
-    from tidelog.clients.values.errors import KafkaError as KafkaError
-    from tidelog.clients.values.errors import KafkaException as KafkaException
+    from tidelog.clients.values.errors import KafkaError as KafkaError, KafkaException as KafkaException
     from tidelog.clients.values.message import (
         TIMESTAMP_CREATE_TIME as TIMESTAMP_CREATE_TIME,
-    )
-    from tidelog.clients.values.message import (
         TIMESTAMP_LOG_APPEND_TIME as TIMESTAMP_LOG_APPEND_TIME,
-    )
-    from tidelog.clients.values.message import (
         TIMESTAMP_NOT_AVAILABLE as TIMESTAMP_NOT_AVAILABLE,
-    )
-    from tidelog.clients.values.message import (
         Message as Message,
     )
     from tidelog.clients.values.partitions import (
         OFFSET_BEGINNING as OFFSET_BEGINNING,
-    )
-    from tidelog.clients.values.partitions import (
         OFFSET_END as OFFSET_END,
-    )
-    from tidelog.clients.values.partitions import (
         OFFSET_INVALID as OFFSET_INVALID,
-    )
-    from tidelog.clients.values.partitions import (
         OFFSET_STORED as OFFSET_STORED,
-    )
-    from tidelog.clients.values.partitions import (
         TopicPartition as TopicPartition,
     )
-    from tidelog.clients.versions import libversion as libversion
-    from tidelog.clients.versions import version as version
+    from tidelog.clients.versions import libversion as libversion, version as version
     from tidelog.log.base import errors as errors
     from tidelog.log.lake import Lake as Lake
     from tidelog.log.records import partitioners as partitioners
