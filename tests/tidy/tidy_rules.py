@@ -14,7 +14,7 @@ CLOCK_MODULE = "tidelog.log.base.clock"
 PROFILE_FILE = "tests/conftest.py"
 # Where tests may let time pass, and why.
 SLEEPING_TESTS = {
-    "tests/contract/test_producer_processes.py": "a frozen process must be frozen for some time",
+    "tests/contract/processes/test_producer_processes.py": "a frozen process must be frozen for some time",
     "tests/reliability/chaos_processes.py": "a run lasts as long as it is asked to",
     "tests/reliability/chaos_life.py": "workers pause for as long as the seed says",
     "tests/support/fault_proxy.py": "a store that is slow",

@@ -13,7 +13,7 @@ import pytest
 
 from tidelog.log.lake import Lake
 
-PROGRAMS = Path(__file__).with_name("confluent")
+PROGRAMS = Path(__file__).parent
 
 Run = Callable[..., list[str]]
 

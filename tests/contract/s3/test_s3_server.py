@@ -14,7 +14,7 @@ from support.waiting import eventually
 
 from tidelog.log.storage import ObjectStorage
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 
 
 def test_a_place_is_empty_and_takes_conditional_puts(s3: S3Place):
