@@ -7,7 +7,7 @@ import pytest
 from support.logs import values
 from support.transactions import GROUP, SharedLake, copy, dies_before, offsets_to, stage
 
-from tidelog.groups.store.pending_offsets import LoggedOffsets
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.log.base.errors import (
     InvalidTransactionStateError,
     InvalidTransactionTimeoutError,
