@@ -1,4 +1,4 @@
-"""All of maintenance: retention, compaction, merging, purging of files nobody needs, and groups' offsets.
+"""All of maintenance: retention, compaction, merging, purging of unneeded files, and groups' offsets.
 
 `spark-submit jobs/maintain.py --lake s3://bucket/lake [--topic NAME | --pattern REGEX] [--every 5m] [--dry-run]`
 """

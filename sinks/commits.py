@@ -107,7 +107,7 @@ def abort(options: SinkOptions, messages: Sequence[StagedTopics | None]) -> None
     """Delete what the tasks of a failed job staged; `messages` has None for a task that failed.
 
     Spark aborts as well when a commit failed, and then every task has its message: the entry or intent may be there,
-    so its segments stay. The commit has deleted those that were refused; others are nobody's and are purged later.
+    so its segments stay. The commit has deleted those that were refused; others are in no entry and are purged later.
     Never raises `StorageError`: Spark would show that instead of what went wrong.
     """
     if all(message is not None for message in messages):

@@ -1,7 +1,8 @@
 """Batches over topics as intents of the log of transactions: in all their topics or in none, and once.
 
 Spark calls a sink's commit in whichever of its Python processes is idle. So what a process keeps of a transactional id
-only saves work: who finds itself fenced begins anew, and by its number the log tells whether a batch is there.
+only saves work: a process that finds itself fenced begins a new epoch, and by its number the log tells whether a batch
+is there.
 """
 
 import os
@@ -48,7 +49,7 @@ class Producers:
         return producer or _new(lake, transactional_id)
 
     def give_back(self, lake: Lake, producer: TransactionManager) -> None:
-        """Let the next one have it. One that failed is not given back: whoever comes next finishes what it decided."""
+        """Let the next one have it. One that failed is not given back: the next one completes what it decided."""
         with self._lock:
             self._at_rest[id(lake), producer.transactional_id] = producer
             if len(self._at_rest) > _MOST_AT_REST:
@@ -162,5 +163,5 @@ def _is_undecided(producer: TransactionManager) -> bool:
 
 
 def _new(lake: Lake, transactional_id: str) -> TransactionManager:
-    # Nobody waits for a batch: it is open only while it is committed.
+    # No caller waits for a batch: it is open only while it is committed.
     return TransactionManager(lake, transactional_id, timeout_ms=lake.config().transaction_max_timeout_ms)

@@ -41,9 +41,9 @@ def goes_by_intents(lake: Lake, state: TopicState, query_id: str) -> bool:
 
 
 def newest_by_markers(lake: Lake, query_id: str, batch: int) -> int:
-    """The newest batch that markers tell of a query, -1 for none. Below `batch`, they tell no batch from then on.
+    """The newest batch that markers name of a query, -1 for none. Below `batch`, they tell no batch from then on.
 
-    It looks at every topic, as a pattern subscription does: which one the query wrote to before, nobody says.
+    It looks at every topic, as a pattern subscription does: which one the query wrote to before is unknown.
     """
     markers = {topic: _marker(lake, topic, query_id) for topic in lake.topics()}
     holders = {topic: marker for topic, marker in markers.items() if marker is not None and marker != MOVED}

@@ -92,7 +92,7 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     def __init__(self, schema: StructType, options: SinkOptions) -> None:
         super().__init__(schema, options)
         # Spark makes a writer to abort a batch as well, and an error then would hide the one that matters. A topic
-        # that can't be opened is told by the tasks.
+        # that can't be opened is reported by the tasks.
         with suppress(TidelogError):
             self._find()
 

@@ -24,7 +24,7 @@ class _PushFilters:
     """`pushFilters` of a reader that works with Spark's push-down on and off.
 
     While `spark.sql.python.filterPushdown.enabled` is off (its default) Spark refuses a reader that overrides the
-    method, and tells so by `__func__`. Without push-down nobody calls this.
+    method, and tells so by `__func__`. Without push-down Spark does not call this.
     """
 
     __func__ = staticmethod(DataSourceReader.pushFilters)

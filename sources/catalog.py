@@ -70,7 +70,7 @@ class Catalog:
             state = self.lake.peek(name)
         except NotATopicError:
             if isinstance(self._strategy, SubscribePattern):
-                return None  # somebody's table, which the pattern happens to match
+                return None  # another table, which the pattern happens to match
             raise
         if state is None:
             return None

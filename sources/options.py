@@ -1,7 +1,7 @@
 """The source's options, those of Spark 4.2's Kafka source: read, checked and given their defaults.
 
 Pure: warnings are values, the environment's lake address comes in as an argument. What is refused, in which order
-and with which words is the connector's (`KafkaSourceProvider`), with three differences: `lake` may stand in for
+and with which words is the connector's (`KafkaSourceProvider`), with three differences: `lake` may replace
 `kafka.bootstrap.servers`, `endingTimestamp` is refused in streaming queries instead of having no effect, and
 a `maxOffsetsPerTrigger` below 1, by which a stream would stop or turn back, is refused.
 """

@@ -90,7 +90,7 @@ def split_by_bytes(
     """Tasks of about equal bytes that together read exactly `ranges`, in their order.
 
     `segments` are each partition's, in offset order. About `cores` tasks, fewer when they would fall below
-    `min_bytes`, more when they would pass `max_bytes`. Cuts lie where a segment or one of its row groups begins
+    `min_bytes`, more when they would pass `max_bytes`. Cuts are where a segment or one of its row groups begins
     (every `row_group_records` positions), so that no two tasks decode the same rows.
     """
     pieces = [

@@ -36,7 +36,7 @@ _NO_LIMIT = 2**63 - 1
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads topics batch by batch. One object lives as long as the query runs; tasks get a bare copy.
 
-    `positions`: where the offsets of a lake's groups are told; None tells nobody how far the query is.
+    `positions`: where the query publishes its progress as a group's offsets; with None it does not.
     """
 
     def __init__(self, options: SourceOptions, positions: Callable[[Lake], GroupPositions] | None = None) -> None:
@@ -95,7 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # partitions, and a start that was right for them may not say where others begin that came since.
                 self._initial, self._refusal = {}, refusal
             if self._target is not None:
-                # Spark fixes the end first: a start that depends on the time may lie behind that one.
+                # Spark fixes the end first: a start that depends on the time may be past that one.
                 self._target = catalog.ends()
         return to_json_offsets(self._initial)
 
@@ -151,7 +151,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _report_gone(self, begun: Offsets) -> None:
         """All partitions that the query reads are gone. Raises DataLossError where it names them and minds a loss.
 
-        A pattern waits for topics; what it read and is gone is told when it matches again.
+        A pattern waits for topics; what it read and is gone is reported when it matches again.
         """
         if isinstance(self._options.strategy, SubscribePattern) or not begun or begun == self._said_gone:
             return

@@ -46,7 +46,7 @@ def plan_tasks(
         cut = split_by_offsets(ranges, options.min_partitions, options.max_records_per_partition)
         groups: list[tuple[Range, ...]] = [(part,) for part in cut]
     else:
-        # Where a query is planned nobody says how many cores the executors have: as many as here, more by bytes.
+        # Where a query is planned the executors' number of cores is unknown: as many as here, more by bytes.
         cores = os.cpu_count() or 1
         groups = split_by_bytes(ranges, segments, cores=cores, row_group_records=ROW_GROUP_RECORDS)
     return [

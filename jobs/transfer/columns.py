@@ -11,7 +11,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.jobs.transfer.options import quoted
 
 FORM = "What keys and values become"
-# Formats that take keys and values as bytes; every other gets text unless it is told otherwise.
+# Formats that take keys and values as bytes; every other gets text unless the options say otherwise.
 BYTE_FORMATS = ("kafka", "tidelog")
 _COORDINATES = ("topic", "partition", "offset", "timestamp")
 

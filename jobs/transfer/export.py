@@ -211,7 +211,7 @@ def write_stream(
     say: Say,
     stop: Stop,
 ) -> Report:
-    """Write batch after batch; `say` is told about each."""
+    """Write batch after batch; `say` is called for each."""
     began = lake.clock.elapsed_s()
     progress = Progress()
     found = shaped(counted(records, MOVED), target, rows)
@@ -282,7 +282,7 @@ def _settings(target: Target, when: When, lake: Lake) -> dict[str, str]:
 
 
 def _default_mode(target: Target) -> SaveMode:
-    """Logs take what comes; elsewhere nobody's data is touched unasked."""
+    """Logs take what comes; elsewhere no existing data is touched unasked."""
     return SaveMode.APPEND if target.format in (*BYTE_FORMATS, "noop", "console") else SaveMode.ERROR
 
 

@@ -23,7 +23,7 @@ _RECORD_FORMATS = ("kafka", "tidelog")
 _STARTS = ("startingTimestamp", "startingOffsetsByTimestamp")
 
 Options = Mapping[str, str]
-# Told of each batch: how many records, and where they are.
+# Called for each batch: how many records, and where they are.
 Say = Callable[[int, Mapping[Place, Moved]], None]
 
 
@@ -128,7 +128,7 @@ def write_batch(records: DataFrame, lake: Lake, topic: str, source: Source, when
 def write_stream(
     records: DataFrame, lake: Lake, topic: str, source: Source, when: When, options: Options, say: Say, stop: Stop
 ) -> Report:
-    """Write batch after batch, each exactly once; `say` is told about each."""
+    """Write batch after batch, each exactly once; `say` is called for each."""
     began = lake.clock.elapsed_s()
     writer = records.writeStream.format("tidelog").options(**_settings(records, lake, topic, options))
     with spark_failures_told(source.options):

@@ -81,7 +81,7 @@ class JdbcSink:
             connection.setAutoCommit(False)
             columns = ", ".join(dialect.quoteIdentifier(name) for name in rows.columns)
             try:
-                # The progress first: whoever else runs this query waits for that row, and then fails.
+                # The progress first: another run of this query waits for that row, and then fails.
                 if not is_repeat(self._table, _progress(connection, query_id), batch_id):
                     _note(connection, query_id, batch_id)
                     copy = f"INSERT INTO {self._table} ({columns}) SELECT {columns} FROM {staging}"  # noqa: S608
@@ -128,7 +128,7 @@ def _progress(connection: Any, query_id: str) -> int | None:
 
 
 def _note(connection: Any, query_id: str, batch_id: int) -> None:
-    """Note a batch; fails on the row's key when somebody else has noted it, or a later one."""
+    """Note a batch; fails on the row's key when another run has noted it, or a later one."""
     newer = f"UPDATE {PROGRESS} SET batch_id = ? WHERE query_id = ? AND batch_id < ?"  # noqa: S608
     if not _run(connection, newer, batch_id, query_id, batch_id):
         _run(connection, f"INSERT INTO {PROGRESS} (batch_id, query_id) VALUES (?, ?)", batch_id, query_id)  # noqa: S608

@@ -15,7 +15,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Moved:
-    """Offsets [start, end) of one partition; `records` and `bytes` are None where nobody counted them."""
+    """Offsets [start, end) of one partition; `records` and `bytes` are None where they were not counted."""
 
     start: int
     end: int

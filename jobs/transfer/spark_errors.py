@@ -1,4 +1,4 @@
-"""What people are told when Spark refuses a job or fails in it: what happened, and what to do."""
+"""What people read when Spark refuses a job or fails in it: what happened, and what to do."""
 
 import logging
 import re
@@ -46,7 +46,7 @@ _SOURCE = re.compile(r"Failed to find (?:the )?data source: (\w[\w.\-]*?)\.(?:\s
 _CLASS = re.compile(r"(?:ClassNotFoundException|NoClassDefFoundError): (?:Class )?([\w$]+(?:[./][\w$]+)+)")
 _TIDELOG = re.compile(r"tidelog\.log\.errors\.\w+: (.+)")
 _DATABASE = re.compile(r"[\w.]*SQL\w*Exception: (.+)")
-# They print an error a first time: with its stack, and before anybody can put it into words.
+# They print an error a first time: with its stack, and before the job can put it into words.
 _NOISY = ("SQLQueryContextLogger", "py4j.clientserver")
 _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)

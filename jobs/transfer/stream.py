@@ -1,4 +1,4 @@
-"""Running a streaming query to its end, or until somebody asks it to stop."""
+"""Running a streaming query to its end, or until a signal asks it to stop."""
 
 import json
 from collections.abc import Callable, Mapping

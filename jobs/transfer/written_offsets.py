@@ -1,4 +1,4 @@
-"""Which offsets a job's records got, by the log entries that hold them: exact, whoever else produces meanwhile."""
+"""Which offsets a job's records got, by the log entries that hold them: exact, also while others produce."""
 
 from collections.abc import Callable
 

@@ -35,7 +35,7 @@ class ResourcePatternType(_Ordered):
 
 
 class ConfigSource(Enum):
-    """Who set a configuration's value: the topic itself, its lake as a default of topics, or nobody."""
+    """Where a configuration's value was set: at the topic itself, at its lake as a default of topics, or nowhere."""
 
     UNKNOWN_CONFIG = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -75,7 +75,7 @@ class ConsumerGroupType(_Ordered):
 
 
 class IsolationLevel(_Ordered):
-    """Which records a reader sees. Nobody sees records of an open transaction, whatever it says."""
+    """Which records a reader sees. No reader sees records of an open transaction, whatever it says."""
 
     READ_UNCOMMITTED = 0
     READ_COMMITTED = 1

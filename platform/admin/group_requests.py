@@ -140,7 +140,7 @@ def delete(lake: Lake, log: GroupLog, group_id: str) -> None:
 def delete_offsets(
     lake: Lake, log: GroupLog, group_id: str, partitions: Iterable[TopicPartition]
 ) -> ConsumerGroupTopicPartitions:
-    """Delete a group's offsets of topics that no member subscribes to; `error` tells of those that stay."""
+    """Delete a group's offsets of topics that no member subscribes to; `error` names those that stay."""
     evict_the_dead(lake, log, group_id)
     found = log.delete_offsets(group_id, [(partition.topic, partition.partition) for partition in partitions])
     answered = []
@@ -154,8 +154,8 @@ def delete_offsets(
 def evict_the_dead(lake: Lake, log: GroupLog, group_id: str) -> None:
     """Wait until a group's members are out because they show no life, or one of them does.
 
-    Members that were killed together leave nobody to notice it. This takes a session timeout when all are dead, and a
-    heartbeat when one lives. Raises StorageError.
+    Members that were killed together leave no member to notice it. This takes a session timeout when all are dead, and
+    a heartbeat when one lives. Raises StorageError.
     """
     group = log.group(group_id)
     if group is None or not group.members:

@@ -61,7 +61,7 @@ class AIOConsumer(AsyncClient):
         def ended(_: object) -> None:
             self._leaving = None
             if not reading.cancelled():
-                found = reading.result()  # or the error: the loop's handler tells of it
+                found = reading.result()  # or the error: the loop's handler reports it
                 give_back(self._client, found if isinstance(found, list) else [found] if found else [])
 
         self._leaving = reading

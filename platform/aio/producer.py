@@ -152,7 +152,7 @@ class AIOProducer(AsyncClient):
         self._news.set()
 
     async def _all_told(self, produced: int) -> None:
-        """Wait until the futures of so many records are resolved: a thread may be about to tell of the last ones."""
+        """Wait until this number of records' futures are resolved: a thread may be about to report the last ones."""
         self._tell()
         while self._told < produced:
             await self._wait_for_news()

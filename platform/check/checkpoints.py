@@ -32,7 +32,7 @@ _HINT_FOLLOWS_MS = 60_000
 
 
 class BadCheckpointError(Exception):
-    """A checkpoint that nobody can start from; `kind` and `why` say what is wrong with it."""
+    """A checkpoint that no reader can start from; `kind` and `why` say what is wrong with it."""
 
     def __init__(self, kind: Kind, why: str) -> None:
         super().__init__(why)

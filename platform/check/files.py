@@ -1,4 +1,4 @@
-"""The files of a topic, for `check`: segments that are missing, files that nobody names, leftovers of crashes."""
+"""The files of a topic, for `check`: segments that are missing, files that no entry names, leftovers of crashes."""
 
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote

@@ -1,4 +1,4 @@
-"""`check`: the invariants of a lake (docs/format.md), read from what lies in storage, and their repair.
+"""`check`: the invariants of a lake (docs/format.md), read from storage, and their repair.
 
     report = check_lake(storage, deep=True)       # Report: findings, summaries, .green, .to_dict()
     plan = repair(storage)                        # Repair: the steps it would take, .to_dict()
@@ -151,7 +151,7 @@ def _has_data(storage: Storage, folder: str) -> bool:
 
 
 def _names(storage: Storage) -> Iterable[Finding]:
-    """Names that nobody could create today."""
+    """Names that could not be created today."""
     tables = _tables(storage)
     for name in tables:
         if why := names.why_invalid(name):

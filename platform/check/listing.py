@@ -1,4 +1,4 @@
-"""What lies in a topic's log folder, sorted by kind, for `check`."""
+"""The objects of a topic's log folder, sorted by kind, for `check`."""
 
 import re
 from collections.abc import Mapping

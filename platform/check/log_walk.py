@@ -33,7 +33,7 @@ from tidelog.log.storage.port import Storage
 class Break:
     """An entry that can't follow the one before: its version, how, and its bytes if there are any.
 
-    `before`: the state that it can't follow. `passed`: a later checkpoint can be read, so that readers who start
+    `before`: the state that it can't follow. `passed`: a later checkpoint can be read, so that readers that start
     there don't meet it.
     """
 
@@ -47,7 +47,7 @@ class Break:
 
 @dataclass(slots=True)
 class LogWalk:
-    """What reading the whole log came to.
+    """The result of reading the whole log.
 
     `state`: as of the last entry that could be taken; None when there was no place to start. `good`, `bad`:
     checkpoints by what became of them, `bad` with the reason. `named`: every file that an entry or a checkpoint
@@ -265,7 +265,7 @@ class _Walker:
         return state
 
     def _check_fall(self, before: TopicState, after: TopicState) -> None:
-        """Within one life of a topic no offset ever falls."""
+        """Within one topic id no offset ever falls."""
         if before.topic_id != after.topic_id:
             return
         for name, old, new in (("start", before.starts, after.starts), ("end", before.ends, after.ends)):

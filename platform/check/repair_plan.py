@@ -81,7 +81,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A topic as it lies in storage. `now_ms` is the wall clock, for ages and for entries that are written."""
+    """A topic as it is in storage. `now_ms` is the wall clock, for ages and for entries that are written."""
 
     storage: Storage
     topic: str

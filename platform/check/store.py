@@ -19,12 +19,12 @@ from tidelog.log.storage.proving import RACERS, RACES, ways_to, winners
 
 OBJECTS: Final = 12
 LARGE_BYTES: Final = 11 * 1024 * 1024
-# Ages are told by the store's clock alone, so one that is off does no harm; but people would wonder.
+# Ages go by the store's clock alone, so one that is off does no harm; but people would wonder.
 CLOCK_OFF_MS: Final = 60_000
 
 
 class Verdict(StrEnum):
-    """What a trial came to. A warning asks for a look and rules nothing out."""
+    """The result of a trial. A warning asks for a look and rules nothing out."""
 
     HOLDS = "holds"
     WARNING = "warning"
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One demand: what it is, what it came to, and what was seen."""
+    """One demand: what it is, its result, and what was seen."""
 
     demand: str
     verdict: Verdict
@@ -102,7 +102,7 @@ class _FailedError(Exception):
 
 
 class _DoubtError(Exception):
-    """A demand is met, and yet somebody should look."""
+    """A demand is met, and yet an operator should look."""
 
 
 class _Bench:

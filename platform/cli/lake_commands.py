@@ -68,11 +68,11 @@ def alter(
 
 
 def maintain(call: Session, asked: MaintainOptions) -> None:
-    """Keep a lake small and fast: drop what has expired, compact, merge small segments, delete files nobody needs.
+    """Keep a lake small and fast: drop what has expired, compact, merge small segments, delete unneeded files.
 
     Safe to run twice at once and to kill anywhere. What fails is named, the rest goes on, and the exit code is 1; that
-    another run was faster is told, and is no failure. It works in this process, for small lakes; large ones take the
-    jobs of the same name on Spark.
+    another run was faster is reported, and is no failure. It works in this process, for small lakes; large ones take
+    the jobs of the same name on Spark.
     """
     _give_way()
     # Arrow, the groups and the scheduler: heavy, and not needed for --help.

@@ -140,7 +140,7 @@ def _debug(ctx: Any) -> bool:
 
 
 def message_of(error: Exception) -> str:
-    """What a person is told about an error."""
+    """What a person reads about an error."""
     if isinstance(error, OSError):
         about = f"{error.filename}: " if error.filename else ""
         return f"{about}{error.strerror or error}. The operating system refused; correct that and try again."
@@ -185,7 +185,7 @@ def asks_for_json(arguments: Sequence[str]) -> bool:
 
 
 def silence_stdout() -> None:
-    """Let what is still buffered go nowhere: nobody reads it any more."""
+    """Let what is still buffered go nowhere: its reader is gone."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):  # a stream without a descriptor, as tests put in place

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 
 class Stop:
-    """Whether somebody asked this process to stop. A second request does not wait: it ends the process.
+    """Whether a signal asked this process to stop. A second request does not wait: it ends the process.
 
-    A log survives a process that ends at any moment; a pipe that nobody empties would hold back anything gentler.
+    A log survives a process that ends at any moment; a pipe that no reader empties would hold back anything gentler.
 
-    `wakeup` is a descriptor that becomes readable with the first request, for whoever waits in `select`.
+    `wakeup` is a descriptor that becomes readable with the first request, for a caller that waits in `select`.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Stop:
 
     def __enter__(self) -> Self:
         self.wakeup, self._write = os.pipe()
-        # Only the main thread may handle signals; elsewhere nobody can ask.
+        # Only the main thread may handle signals; elsewhere no signal arrives.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)

@@ -11,7 +11,7 @@ from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-# Where nobody looks at the width, a row is a line, however long.
+# Where no terminal has a width, a row is a line, however long.
 _NO_TERMINAL_WIDTH = 100_000
 
 # A word that is longer, such as an id or an address, may be cut where a table is too wide.
@@ -36,7 +36,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def interactive() -> bool:
-    """Whether a person sits at stdin, who can be asked."""
+    """Whether stdin is a terminal, so that a person can be asked."""
     return sys.stdin.isatty()
 
 

@@ -77,7 +77,7 @@ def settings(config: Mapping[str, str]) -> RenderableType:
 
 
 def all_settings(rows: Iterable["Row"]) -> RenderableType:
-    """A table of every key in force; what somebody set stands out."""
+    """A table of every key in force; those that were set stand out."""
     return table(
         ["configuration", "value", "", "set by", "meaning"],
         [
@@ -94,7 +94,7 @@ def all_settings(rows: Iterable["Row"]) -> RenderableType:
 
 
 def settings_json(rows: Iterable["Row"]) -> list[dict[str, Any]]:
-    """Every key in force: value, who set it ("topic", "lake" or "default"), meaning."""
+    """Every key in force: value, where it was set ("topic", "lake" or "default"), meaning."""
     return [{"name": r.name, "value": r.value, "source": r.source, "doc": r.doc} for r in rows]
 
 

@@ -94,7 +94,7 @@ class DefaultSource(DataSource):
 
 
 def _positions(lake: Lake) -> LoggedPositions:
-    """Where the offsets of a lake's groups are told."""
+    """Where a query publishes its progress as a group's offsets."""
     return LoggedPositions(GroupLog(lake))
 
 

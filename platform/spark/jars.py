@@ -115,7 +115,7 @@ def _ivy_settings(jvm: Any, settings: Mapping[str, str], printed: Any, *, use_m2
 
 
 def _announce(packages: Sequence[str], folder: Path, settings: Mapping[str, str]) -> None:
-    """Say what takes a while, once for a machine: a warning, since that is what is shown unless told otherwise."""
+    """Say what takes a while, once for a machine: a warning, since that is what is shown by default."""
     absent = [name for name in packages if not (folder / _file_name(name)).exists()]
     if absent:
         source = settings.get("spark.jars.ivySettings", "Maven's repositories")

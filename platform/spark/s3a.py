@@ -29,7 +29,7 @@ _PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
 
 
 def session_settings(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """What a session is told for a lake with these options: `s3a_settings` with Spark's prefix."""
+    """A session's settings for a lake with these options: `s3a_settings` with Spark's prefix."""
     settings = {**SCHEME_SETTINGS, **s3a_settings(options, environment)}
     return {f"spark.hadoop.{key}": value for key, value in settings.items()}
 

@@ -124,7 +124,7 @@ def _with_defaults(
 
 
 def _conf_of(builder: SparkSession.Builder) -> SparkConf:
-    """What a JVM is started with, to which only Spark's own settings can be told."""
+    """What a JVM is started with, which takes only Spark's own settings."""
     conf = SparkConf()
     for key, value in builder._options.items():
         if key.startswith("spark."):
@@ -137,7 +137,7 @@ def _listed(text: str) -> list[str]:
 
 
 def _workers_are_this_python() -> None:
-    """Spark starts its workers with PATH's python3 unless it is told otherwise."""
+    """Spark starts its workers with PATH's python3 unless it is configured otherwise."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 

@@ -7,7 +7,7 @@ from typing import Final
 from tidelog.log.delta import layout
 from tidelog.log.segments.writer import Staged
 
-# Kafka's epochs are SHORTs: a producer id lasts for so many of ours.
+# Kafka's epochs are SHORTs: a producer id lasts for this number of ours.
 EPOCHS_OF_AN_ID: Final = 2**15
 MAX_EPOCH: Final = 2**31 - 1
 
@@ -26,7 +26,7 @@ class Verdict(StrEnum):
     """What the log says of one transaction.
 
     SETTLED: it lies before what the log still tells. Its effects on groups, if it had any, were made before that, so
-    that whoever finds traces of it looks once more: what is still pending then was aborted.
+    that a reader that finds traces of it looks once more: what is still pending then was aborted.
     """
 
     OPEN = "open"
@@ -50,7 +50,7 @@ class TransactionKey:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a transaction appends to one life of a topic: staged segments, in their order."""
+    """What a transaction appends to one incarnation of a topic: staged segments, in their order."""
 
     topic: str
     topic_id: str

@@ -10,7 +10,7 @@ from tidelog.transactions.model import TransactionKey
 
 @dataclass(frozen=True, slots=True)
 class GroupIdentity:
-    """As whom offsets are committed: a member of a group's generation, or nobody (generation -1)."""
+    """The committer of offsets: a member of a group's generation, or none (generation -1)."""
 
     group_id: str
     member_id: str = ""
@@ -45,7 +45,7 @@ class GroupOffsets(Protocol):
 
 
 class NoGroups:
-    """The port of whoever commits no groups' offsets."""
+    """The port of a program that commits no groups' offsets."""
 
     def add_pending(
         self,

@@ -1,4 +1,4 @@
-"""What a transaction has staged in its topics: written segments that nobody sees until it is committed."""
+"""What a transaction has staged in its topics: written segments that no reader sees until it is committed."""
 
 import threading
 from collections.abc import Iterable
@@ -179,7 +179,7 @@ class StagedTopics:
             staging.lasting = False
 
     def drop(self) -> None:
-        """Delete what was staged here: nobody has committed it. What others staged is theirs to delete."""
+        """Delete what was staged here and not committed. What other processes staged is theirs to delete."""
         for staging in self._topics.values():
             if staging.own is not None:
                 staging.own.discard()

@@ -85,7 +85,7 @@ def check(
 def _repaired(
     call: Session, storage: "Storage", topics: list[str] | None, *, deep: bool, execute: bool, giving_up: bool
 ) -> "Report":
-    """What the lake is like after a repair, which is told."""
+    """The state of the lake after a repair, which is reported."""
     # As for the check itself.
     from tidelog.check.lake import check_lake
     from tidelog.check.lake import repair as mend

@@ -1,4 +1,4 @@
-"""What trying a store came to, as people read it."""
+"""The result of trying a store, as people read it."""
 
 from typing import TYPE_CHECKING
 

@@ -117,7 +117,7 @@ class Following:
             self._lake.clock.sleep(next(waits))
 
     def _add_new(self, state: TopicState) -> None:
-        """Follow partitions that were added since the last look, from their beginning: nobody has read them."""
+        """Follow partitions that were added since the last look, from their beginning: they were not read before."""
         if self._may_grow:
             self._cursors += [_Cursor(p, state.start(p), None) for p in range(self._known, state.partitions)]
             self._known = max(self._known, state.partitions)

@@ -24,8 +24,8 @@ class GroupFollowing:
     """One run of `consume --group`; a context manager that leaves the group at the end.
 
     `reset`: `earliest` or `latest`, where to start without a committed offset. `to_end`: end when all assigned
-    partitions are read to their ends. `count`: end after so many records. Records are committed once they are printed:
-    `events` resumes only then, and `commit` does the rest.
+    partitions are read to their ends. `count`: end after this number of records. Records are committed once they are
+    printed: `events` resumes only then, and `commit` does the rest.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class GroupFollowing:
         self._printed.update(zip(numbers, (offset + 1 for offset in offsets), strict=True))
 
     def _tell_ends(self) -> Generator[Reached, None, bool]:
-        """Tell of partitions that are read to their end; return whether all that are assigned are."""
+        """Report partitions that are read to their end; return whether all that are assigned are."""
         if not self._assigned:
             return False
         offsets = self._lake.offsets(self._topic)

@@ -41,7 +41,7 @@ _ALLOWED = (
 def parse_span(texts: Sequence[str]) -> Span:
     """`["s@1700000000000", "e@1700000060000"]` as a span. Raises ValueError.
 
-    Source: kcat's `-o`; its `stored` is what `--group` starts from without being told.
+    Source: kcat's `-o`; its `stored` is what `--group` starts from by default.
     """
     starts, stops = [], []
     for text in texts:

@@ -43,7 +43,7 @@ class Printer:
     def print_all(self, events: Iterable[Event], stop: Stop) -> None:
         """Print what comes until it ends, enough is printed or a stop is asked.
 
-        Raises BrokenPipeError when nobody reads any more.
+        Raises BrokenPipeError when the pipe has lost its reader.
         """
         try:
             for event in events:
@@ -86,7 +86,7 @@ def bytes_to_stdout() -> BinaryIO:
 
 
 def reader_is_gone(out: BinaryIO) -> bool:
-    """Whether nobody reads the pipe any more; else `consume | head` would notice only with the next record."""
+    """Whether the pipe has lost its reader; else `consume | head` would notice only with the next record."""
     try:
         descriptor = out.fileno()
     except (OSError, io.UnsupportedOperation):

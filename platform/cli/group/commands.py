@@ -85,7 +85,7 @@ def describe(
     state: Annotated[bool, typer.Option("--state", help="Show the state, not the offsets.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="With --members: what each reads, too.")] = False,
 ) -> None:
-    """Show groups' offsets, how far each lies behind the log's end (LAG), and who reads what."""
+    """Show groups' offsets, how far each is behind the log's end (LAG), and which member reads which partition."""
     if bool(names) == every:
         raise UsageProblemError("Say which groups to describe: name them, or give --all-groups.")
     if members and state:

@@ -1,4 +1,4 @@
-"""What `tidelog group` finds out: a group's offsets beside the ends of the log, and who reads what."""
+"""What `tidelog group` finds out: a group's offsets beside the ends of the log, and its members' partitions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

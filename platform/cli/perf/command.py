@@ -180,7 +180,7 @@ def _opened(call: Session, topic: str, count: bool, prices: Path | None) -> "Ite
 def _report_produced(
     call: Session, topic: str, done: "Produced", calls: "StorageCalls | None", say: Callable[[str], None]
 ) -> None:
-    """Print what a run came to. Ends the command as failed when records failed."""
+    """Print the result of a run. Ends the command as failed when records failed."""
     if call.as_json:
         parts: dict[str, Any] = {} if done.steady is None else {"steady": _producer_json(done.steady)}
         if calls:

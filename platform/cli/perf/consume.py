@@ -13,7 +13,7 @@ from tidelog.clients.values.partitions import TopicPartition
 from tidelog.commands.stopping import Stop
 from tidelog.log.lake import Lake
 
-# As Kafka's tool polls: so long, and so many records at most (max.poll.records).
+# As Kafka's tool polls: the longest wait, and the most records (max.poll.records).
 _POLL_S = 0.1
 _POLLED = 500
 DATE_FORMAT = "yyyy-MM-dd HH:mm:ss:SSS"
@@ -48,7 +48,7 @@ class Consuming:
         self._date = partial(java_date, run.date_format)
 
     def work(self) -> ConsumerTotal:
-        """Consume it all. Raises what the client raises, and KafkaException for an error that it tells of."""
+        """Consume it all. Raises what the client raises, and KafkaException for an error that it reports."""
         run, clock = self._run, self._clock
         conf = {"client.id": "perf-consumer-client", **run.conf, "group.id": run.group, "lake": self._lake}
         statistics = ConsumerStatistics(clock.now_ms(), run.interval_ms, detailed=run.detailed)

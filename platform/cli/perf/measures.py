@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 WINDOW_MS = 5_000
-# So many latencies are kept at most, of more every n-th.
+# The most latencies that are kept; of more, every n-th.
 _MOST_LATENCIES = 500_000
 _MB = 1024.0 * 1024.0
 PERCENTILES = (0.5, 0.95, 0.99, 0.999)
@@ -36,7 +36,7 @@ def ratio(part: float, whole: float) -> float:
 
 
 def percentiles(latencies: Sequence[int], shares: Sequence[float] = PERCENTILES) -> list[int]:
-    """Of each share the latency that so many are below, as Kafka picks it; 0 where there are none.
+    """Of each share the latency that this part of all is below, as Kafka picks it; 0 where there are none.
 
     >>> percentiles([9, 9, 9, 100])
     [9, 100, 100, 100]
@@ -47,7 +47,7 @@ def percentiles(latencies: Sequence[int], shares: Sequence[float] = PERCENTILES)
 
 @dataclass(frozen=True, slots=True)
 class ProducerTotal:
-    """What a producer's run came to, or the part of it after the warm-up (`steady`). Latencies in ms."""
+    """The result of a producer's run, or of the part of it after the warm-up (`steady`). Latencies in ms."""
 
     records: int
     bytes: int
@@ -86,7 +86,7 @@ class ProducerTotal:
 class ProducerStatistics:
     """The statistics of `expected` records that are acknowledged one after another from `start_ms` on.
 
-    `steady`: only of those after a warm-up, which tells of itself with its first window.
+    `steady`: only of those after a warm-up, which its first window announces.
     """
 
     def __init__(self, expected: int, start_ms: int, *, steady: bool = False, window_ms: int = WINDOW_MS) -> None:
@@ -138,7 +138,7 @@ class ProducerStatistics:
         )
 
     def total(self, now_ms: int) -> ProducerTotal:
-        """What it all came to."""
+        """The result of the whole run."""
         return ProducerTotal(
             self._count,
             self._bytes,
@@ -161,7 +161,7 @@ def consumer_header(*, detailed: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerTotal:
-    """What a consumer's run came to. `rebalance_ms`: how long it had no partitions, to begin with or later."""
+    """The result of a consumer's run. `rebalance_ms`: how long it had no partitions, to begin with or later."""
 
     start_ms: int
     end_ms: int
@@ -276,5 +276,5 @@ class ConsumerStatistics:
         )
 
     def total(self, end_ms: int) -> ConsumerTotal:
-        """What it all came to."""
+        """The result of the whole run."""
         return ConsumerTotal(self._start_ms, end_ms, self.bytes, self.records, self.rebalance_ms)

@@ -15,13 +15,13 @@ from tidelog.log.lake import Lake
 
 _BLOCK_BYTES = 1 << 20
 _LETTERS = bytes(65 + byte % 26 for byte in range(256))
-# How long a full queue is waited for before a look at whether somebody wants the run to end.
+# How long a full queue is waited for before a look at whether the run was asked to end.
 _FULL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceRun:
-    """What to produce. `throughput`: records a second, below 0 for no limit; `warmup`: a second sum leaves out so many.
+    """What to produce. `throughput`: records a second, below 0 for no limit; `warmup`: how many the second sum skips.
 
     `transaction_ms`: in transactions that are open so long.
     """
@@ -37,7 +37,7 @@ class ProduceRun:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """What a run came to, and how many records failed with which error first."""
+    """The result of a run, and how many records failed with which error first."""
 
     total: ProducerTotal
     steady: ProducerTotal | None
@@ -70,7 +70,7 @@ def counting() -> Iterator[bytes]:
 
 
 def _blocks(size: int) -> Iterator[bytes]:
-    """Blocks of bytes that nobody can tell from random ones."""
+    """Blocks of bytes that look random."""
     number = 0
     while True:
         yield hashlib.shake_128(b"%d" % number).digest(size)

@@ -11,7 +11,7 @@ from tidelog.log.storage.requests import RequestCounts, RequestKind, Requests
 
 @dataclass(frozen=True, slots=True)
 class StorageCalls:
-    """The requests of a run over `records` records. `opening`: those before the first record, told apart.
+    """The requests of a run over `records` records. `opening`: those before the first record, counted apart.
 
     `real`: whether they were sent to an object store; else they are those that one would have been sent.
     """

@@ -23,7 +23,7 @@ from tidelog.log.rules.topics import require_partition
 from tidelog.log.topic import Topic
 
 BATCH_BYTES = 16 << 20
-# With acks=0 nobody waits for an append, so this many wait in memory at most.
+# With acks=0 no caller waits for an append, so this many wait in memory at most.
 UNACKNOWLEDGED_BATCHES = 4
 # JSON needs up to 6 bytes for one; what is longer than this many times the largest record holds no record.
 _LONGEST_TEXT = 8

@@ -31,7 +31,7 @@ class Source:
         self._wakeup = wakeup
         try:
             self._descriptor = stream.fileno()
-        except (OSError, io.UnsupportedOperation):  # bytes in memory: they never keep anybody waiting
+        except (OSError, io.UnsupportedOperation):  # bytes in memory: they never keep a reader waiting
             self._descriptor = -1
 
     def read(self, timeout_s: float | None) -> bytes | None:

@@ -84,7 +84,7 @@ def list_topics(
 ) -> None:
     """List topics. A pipe gets their names only, one a line.
 
-    One that can't be opened is marked and told on stderr, and the exit code is 1.
+    One that can't be opened is marked and reported on stderr, and the exit code is 1.
     """
     with call.open_lake() as opened:
         found = each_topic(opened.topics(internal=internal), opened.summarize_topic)

@@ -90,7 +90,7 @@ def list_producers(
 ) -> None:
     """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed.
 
-    Of topics that can't be opened there are none to list; they are told on stderr, and the exit code is 1.
+    Of topics that can't be opened there are none to list; they are reported on stderr, and the exit code is 1.
     """
     from tidelog.cli.transaction import reading as transaction_reading
     from tidelog.cli.transaction import views as transaction_views

@@ -15,7 +15,7 @@ from tidelog.transactions.transaction_log import TransactionLog
 class Shown:
     """A transactional id. `start_ms`: when offsets began to wait for its open transaction, as far as any do.
 
-    A transaction that has only written records so far is nobody's business, and is not seen here.
+    A transaction that has only written records so far has no row, and is not seen here.
     """
 
     one: Transactional
