@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta.schema import LOG_APPEND_TIME
-from tidelog.log.door.presence import make_durable
+from tidelog.log.door.commit_objects import make_durable
 from tidelog.log.lake import Lake
 from tidelog.log.segments.staging import WAITING_BYTES, Stager, Target, stage_records
 from tidelog.log.segments.writer import Staged

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import (
 
 from tidelog.log.base.clock import SystemIds
 from tidelog.log.base.errors import InvalidOptionError
-from tidelog.log.base.poll_backoff import Sparing
+from tidelog.log.base.poll_backoff import PollBackoff
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.group_ports import GroupPositions
 from tidelog.log.lake import Lake
@@ -45,7 +45,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._told: dict[TopicPartition, int] | None = None
         self._untold = ""
         self._catalog: Catalog | None = None
-        self._sparing: Sparing | None = None
+        self._backoff: PollBackoff | None = None
         self._group = options.reading_group(SystemIds().new())
         self._initial: dict[TopicPartition, int] | None = None
         self._refusal: InvalidOptionError | None = None
@@ -67,18 +67,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._catalog.refresh(required=required)
         return self._catalog
 
-    def _look_sparingly(self) -> Catalog:
+    def _polled_catalog(self) -> Catalog:
         """The catalog as of now, or of a moment ago when nothing came lately: Spark asks a hundred times a second."""
-        catalog, sparing = self._catalog, self._sparing
-        if catalog is None or sparing is None:
+        catalog, backoff = self._catalog, self._backoff
+        if catalog is None or backoff is None:
             catalog = self._look()
-            self._sparing = Sparing(catalog.lake.clock)
-        elif sparing.is_due:
+            self._backoff = PollBackoff(catalog.lake.clock)
+        elif backoff.is_due:
             before = catalog.bounds()
-            with sparing.look():
+            with backoff.poll():
                 catalog.refresh()
             if catalog.bounds() != before:
-                sparing.look_now()
+                backoff.reset()
         return catalog
 
     # --- offsets -------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
             # Spark keeps, is the start.
             return start
-        catalog = self._look_sparingly()
+        catalog = self._polled_catalog()
         bounds = catalog.bounds()
         self._latest = {tp: end for tp, (_, end) in bounds.items()}
         latest = self._latest if self._target is None else self._target

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelog.jobs.transfer.spark_errors import first_line
 from tidelog.log.base.clock import SystemIds
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.door.presence import require_stored
+from tidelog.log.door.commit_objects import require_stored
 from tidelog.log.storage import Storage, open_storage
 from tidelog.retention.rewrites.executors import Task
 from tidelog.retention.rewrites.units import Rewritten

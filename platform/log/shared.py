@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 
 from tidelog.log.base.clock import SystemClock
-from tidelog.log.base.poll_backoff import Sparing
+from tidelog.log.base.poll_backoff import PollBackoff
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.storage import Storage, open_storage
@@ -24,7 +24,7 @@ _Stamp = tuple[int, int]
 class _Shared:
     lake: Lake
     stamp: _Stamp | None
-    sparing: Sparing
+    backoff: PollBackoff
 
 
 _lock = threading.Lock()
@@ -50,14 +50,14 @@ def shared_lake(uri: str, options: StoreOptions = NO_OPTIONS) -> Lake:
     with _lock:
         shared = _lakes.get(key)
         # On a local disk a look costs nothing, and what was changed just now must count.
-        if shared is not None and not shared.sparing.is_due and not shared.lake.uri.startswith("file:"):
+        if shared is not None and not shared.backoff.is_due and not shared.lake.uri.startswith("file:"):
             return shared.lake
-        sparing = Sparing(SystemClock()) if shared is None else shared.sparing
-        with sparing.look():
+        backoff = PollBackoff(SystemClock()) if shared is None else shared.backoff
+        with backoff.poll():
             stamp = _stamp(_storage(key))
         if shared is None or stamp is None or stamp != shared.stamp:
             _lakes.pop(key, None)
-            shared = _lakes[key] = _Shared(Lake(uri, create=False, options=options), stamp, sparing)
+            shared = _lakes[key] = _Shared(Lake(uri, create=False, options=options), stamp, backoff)
         return shared.lake
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.base.errors import TopicChangedError
-from tidelog.log.door.presence import make_durable, require_stored
+from tidelog.log.door.commit_objects import make_durable, require_stored
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.topics import require_partition, require_topic

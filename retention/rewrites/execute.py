@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tidelog.log.base.clock import Ids
 from tidelog.log.base.errors import StorageError, TidelogError
 from tidelog.log.delta import layout, schema
-from tidelog.log.door.presence import make_durable
+from tidelog.log.door.commit_objects import make_durable
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.writer import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter
 from tidelog.log.state.topic_state import Segment

@@ -11,6 +11,7 @@ from sim_running import Planted
 from tidelog.log import lake, topic
 from tidelog.log.base.errors import OutcomeUnknownError
 from tidelog.log.door import topic_machine
+from tidelog.log.door.commit_objects import UnsyncedSegments
 from tidelog.log.door.door import Door
 from tidelog.log.group_commit.engine import PendingEntry
 from tidelog.log.rules.appends import decide_append
@@ -106,9 +107,9 @@ def syncs_only_its_own_segments() -> Iterator[None]:
     """acks=all forgets the segments of earlier entries."""
 
     def own(self: Any, brought: Any) -> None:
-        self.storage.sync(brought)
+        self._storage.sync(brought)
 
-    with patch.object(Door, "_sync", own):
+    with patch.object(UnsyncedSegments, "sync", own):
         yield
 
 

@@ -18,7 +18,7 @@ from sim_history import PREFIX, TOPIC, History
 from sim_running import Planted, repeat, staged
 from sim_world import App, Plan, Role, World
 
-from tidelog.log.door import door
+from tidelog.log.door import commit_objects, door
 from tidelog.log.storage.store_time import MOST_OFF_MS
 from tidelog.log.upkeep import background
 from tidelog.log.upkeep.trim import GAPS_IN_AN_AGE, trim
@@ -39,7 +39,7 @@ class Report:
 def run(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> Report:
     """Run one seed."""
     world = World(seed, Plan.of(seed), trace)
-    unsynced = patch.object(door, "MANY_UNSYNCED", world.plan.many_unsynced)
+    unsynced = patch.object(commit_objects, "MANY_UNSYNCED", world.plan.many_unsynced)
     with unsynced, staged(world.scheduler, (door, background), planted):
         problems = _Director(world).direct()
     return Report(seed, problems, world.history.digest(), world.history)

@@ -22,7 +22,6 @@ SMALL_MODULES: Mapping[str, str] = {
     # clients
     "platform/clients/producer/sequences.py": UNDECIDED,
     # log
-    "platform/log/door/attachments.py": UNDECIDED,
     "platform/log/storage/file_systems.py": UNDECIDED,
     "platform/log/storage/objects_credentials.py": UNDECIDED,
     "platform/log/storage/opening.py": UNDECIDED,
@@ -46,7 +45,7 @@ REPEATED_CLASSES: Mapping[str, str] = {
     **dict.fromkeys(
         (
             "Address", "Answer", "Assignment", "Batch", "Codec", "Group", "Key",
-            "Moved", "Part", "Patience", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
+            "Moved", "Part", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
             "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
             "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
             "_Waiting", "_Writer",

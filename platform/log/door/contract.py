@@ -1,4 +1,4 @@
-"""What a door is given and gives back: the kind of log behind it, a commit's answer, how long it goes on."""
+"""The commit loop's contract: the state machine behind a door, a commit's result, the retry policy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tidelog.log.storage.store_time import Moment
 
 
 class LogState(Protocol):
-    """What a door asks of the state behind it."""
+    """What a door needs of the state behind it."""
 
     @property
     def version(self) -> int:
@@ -17,11 +17,11 @@ class LogState(Protocol):
         ...
 
     def apply(self, entry: Entry) -> None:
-        """Move on by one verified entry."""
+        """Apply one verified entry."""
         ...
 
     def restore(self, version: int, actions: Sequence[Action]) -> None:
-        """Become what the checkpoint of `version` says."""
+        """Take the content of the checkpoint of `version`."""
         ...
 
 
@@ -31,17 +31,17 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Machine(Generic[S]):
-    """The kind of log behind a door: its empty state, what may follow a state, and what a state shows.
+    """The kind of log behind a door: its empty state, which entry may follow a state, and what a state proves.
 
-    `verify_head` refuses the state at the head of the log for what a later entry can still undo. `holds` says
-    whether a state proves that an entry came before it, when the entry itself is trimmed away.
+    `verify_head` refuses the state at the head of the log for what a later entry can still undo. `proves_committed`
+    says whether a state proves that an entry was committed before it, when the entry itself is trimmed.
     """
 
     empty: Callable[[], S]
     verify: Callable[[S, Entry], None]
     verify_checkpoint: Callable[[S, int], None]
     verify_head: Callable[[S], None]
-    holds: Callable[[S, Entry], bool]
+    proves_committed: Callable[[S, Entry], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class Committed(Generic[R]):
 
 @dataclass(slots=True)
 class Pending:
-    """A put whose outcome is not known: this entry may be there, or may still come.
+    """A put whose outcome is not known: this entry may be there, or may still be created.
 
-    `since`: when it was put for the first time at the earliest. `to_sync`: the objects that it brings, which must be
+    `since`: the earliest time of its first put. `to_sync`: the objects that it brings, which must be
     durable before it can be seen; None once they are, and where they need not be.
     """
 
@@ -66,13 +66,13 @@ class Pending:
     response: Any
     since: Moment
     to_sync: Sequence[str] | None = None
-    # When the put began that surely created it; None where an answer was lost, so that another one may have.
+    # When the put began that certainly created it; None where an answer was lost, so that another put may have.
     created: Moment | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long a commit goes on. Seconds on the elapsed clock."""
+class RetryPolicy:
+    """How long a commit is retried, and its backoff. Seconds on the elapsed clock."""
 
     timeout_s: float = 30.0
     first_backoff_s: float = 0.001

@@ -1,13 +1,13 @@
 """The door: the one way to change a log (docs/format.md, "The door").
 
-`commit(decide)` tails the log to its head, lets the pure `decide` choose the actions, and creates the next
-entry if nobody else has. Whoever loses the race tails, decides again and tries the next one. Who has just seen the
-head, and nobody else at work, goes ahead without another look: that the entry can be created proves the head. The
-log's entries are the only truth: state changes only by `apply`, live and at start-up alike.
+`commit(decide)` tails the log to its head, lets the pure `decide` choose the actions, and creates the next entry unless
+another writer has. A writer that loses the race tails, decides again and tries the next entry. One that has just seen
+the head, and no other writer's entry, skips the tailing: that its entry can be created proves the head. The log's
+entries are the only truth: state changes only by `apply`, live and at start-up alike.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -21,14 +21,13 @@ from tidelog.log.base.errors import (
     StorageError,
     StorageUnavailableError,
 )
-from tidelog.log.checkpoints.reading import newest_checkpoint_version, newest_floor
+from tidelog.log.checkpoints.reading import newest_floor
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, CommitInfo, Entry, decode_entry, encode_entry
-from tidelog.log.door.attachments import Attachments
-from tidelog.log.door.contract import Committed, LogState, Machine, Patience, Pending
-from tidelog.log.door.fairness import Turns
+from tidelog.log.door.commit_objects import AttachedFiles, SegmentLookup, UnsyncedSegments
+from tidelog.log.door.contract import Committed, LogState, Machine, Pending, RetryPolicy
+from tidelog.log.door.fairness import FairnessBackoff
 from tidelog.log.door.opening import newest_state
-from tidelog.log.door.presence import Lookup, make_durable
 from tidelog.log.door.reading_ahead import ReadingAhead
 from tidelog.log.door.unanswered import Unanswered
 from tidelog.log.rules.topics import Outcome
@@ -40,11 +39,9 @@ from tidelog.log.storage.store_time import NEVER, StoreTime
 # floors first: every trimmer keeps entries at least this long, whatever the topic's configuration becomes.
 SMALLEST_MIN_AGE_S = 10.0
 _LATE_S = SMALLEST_MIN_AGE_S / 2
-# How often the floors are looked at where other machines write, by whoever follows a log, late or not.
+# How often a process that follows a log looks at the floors where other machines write, late or not.
 FLOORS_EVERY_S = 60.0
-# Past this many unsynced segments a durable commit first asks how far the checkpointer has synced.
-MANY_UNSYNCED = 512
-# How long after a look at the head a commit goes ahead without another one: so early that its put is rarely late.
+# How long after a look at the head a commit may skip the next one: short enough that its put is rarely late.
 _AHEAD_S = SMALLEST_MIN_AGE_S / 4
 
 
@@ -62,8 +59,8 @@ class Door(Generic[S]):
         machine: Machine[S],
         clock: Clock,
         ids: Ids,
-        patience: Patience | None = None,
-        turns: Turns | None = None,
+        retries: RetryPolicy | None = None,
+        fairness: FairnessBackoff | None = None,
         time: StoreTime | None = None,
     ) -> None:
         self.storage = storage
@@ -72,8 +69,8 @@ class Door(Generic[S]):
         self._machine = machine
         self._clock = clock
         self._ids = ids
-        self._patience = patience or Patience()
-        self._turns = turns or Turns(pause_s=0)
+        self._retries = retries or RetryPolicy()
+        self._fairness = fairness or FairnessBackoff(pause_s=0)
         self._time = time or StoreTime(clock)
         self._reading = ReadingAhead(storage, lambda version: self.path(layout.entry_path(version)), self._time)
         self._state = machine.empty()
@@ -81,14 +78,13 @@ class Door(Generic[S]):
         self._opened = False
         # Entries up to this version came from a checkpoint, not one by one.
         self._read_from = -1
-        # When the head was last seen, and its version: what came up to then is no stray, and nothing was skipped.
+        # When the head was last seen, and its version: no entry up to it is stale, and none was skipped.
         self._head_seen = NEVER
         self._floors_seen = NEVER
         self._head = -1
-        # Whether the last look, or commit, met no entry of anybody else.
+        # Whether the last look, or commit, met no other writer's entry.
         self._alone = False
-        self._unsynced: list[tuple[int, str]] = []
-        self._most_unsynced = 16 * MANY_UNSYNCED
+        self._unsynced = UnsyncedSegments(storage, folder)
         self._unanswered = Unanswered()
         self.checkpoint_version = -1
 
@@ -125,7 +121,7 @@ class Door(Generic[S]):
                 self._reading.begin()
                 while self._step():
                     self._alone = False
-                    self._turns.saw(self._state.version)
+                    self._fairness.saw(self._state.version)
             except CorruptLogError as e:
                 broken = e
             # A floor counts only when it is looked at after the entries: it is published before one is deleted.
@@ -135,22 +131,23 @@ class Door(Generic[S]):
                 raise broken
             else:
                 self._head, self._head_seen = self._state.version, self._reading.looked
-                self._pass_by()
-                self._forget_synced()
+                self._decide_unanswered()
+                self._unsynced.shorten()
                 return
 
     def _is_late(self) -> bool:
-        """Whether entries may have come and gone since the head was last seen.
+        """Whether entries may have been created and trimmed since the head was last seen.
 
-        Then what is not there may have been deleted, and what is there may be a stray of a writer from the past.
+        Then a missing entry may have been trimmed, and one that is there may be a stale writer's: created after the log
+        was trimmed past it.
         """
         return self._time.passed_s(self._head_seen) > _LATE_S
 
     def _may_be_late(self, broken: CorruptLogError | None) -> bool:
         """Whether the floors are to be looked at although no clock says so.
 
-        A machine that was paused finds its next entry gone, and would take what it has for the head for ever; or finds
-        a stray there, its own perhaps, and what follows breaks the format.
+        A machine that was paused finds its next entry gone, and would take its own state for the head for ever; or it
+        finds a stale entry there, its own perhaps, and the one after it breaks the format.
         """
         if not self.storage.is_shared:
             return False
@@ -173,14 +170,12 @@ class Door(Generic[S]):
     def _apply(self, entry: Entry) -> None:
         self._state.apply(entry)
         self._unanswered.saw(entry)
-        if entry.info.durable:
-            self._unsynced = []
-        else:
-            self._unsynced.extend((entry.version, a.path) for a in entry.actions if isinstance(a, Add))
+        self._unsynced.saw(entry)
 
-    def _pass_by(self) -> None:
-        """The state is that of the head: what is open up to there is decided."""
-        self._unanswered.passed(self._state.version, self._read_from, partial(self._machine.holds, self._state))
+    def _decide_unanswered(self) -> None:
+        """The state is that of the head: it says what became of unanswered requests up to there."""
+        proves = partial(self._machine.proves_committed, self._state)
+        self._unanswered.passed(self._state.version, self._read_from, proves)
 
     def _look_at_floors(self) -> int:
         """The newest floor: every entry up to it may be gone."""
@@ -193,11 +188,11 @@ class Door(Generic[S]):
         """Begin from the newest checkpoint that no floor has passed, or from the first entry."""
         state, checkpoint = newest_state(self.storage, self.folder, self._machine, self._look_at_floors)
         self.checkpoint_version = max(self.checkpoint_version, checkpoint)
-        # What was read since the head was last seen may have been strays, our own among them.
+        # Entries that were read since the head was last seen may have been stale, our own among them.
         self._unanswered.distrust(self._head)
         self._state = state
         self._read_from = self._head = state.version
-        self._unsynced = []
+        self._unsynced.clear()
         self._opened = True
 
     # --- committing ----------------------------------------------------------------------------------------
@@ -221,26 +216,26 @@ class Door(Generic[S]):
         Raises `ContendedLogError` when every race was lost until the time was up.
         """
         request = request_id or self._ids.new()
-        most_s = self._patience.timeout_s
+        most_s = self._retries.timeout_s
         limit_s = most_s if timeout_s is None else min(timeout_s, most_s)
         deadline = self._clock.elapsed_s() + limit_s
-        backoff = self._patience.first_backoff_s
-        attached, lookup = Attachments(self.storage, self.folder), Lookup(self.storage, self.folder)
+        backoff = self._retries.first_backoff_s
+        attached, lookup = AttachedFiles(self.storage, self.folder), SegmentLookup(self.storage, self.folder)
         with self.lock:
             if self._state.version >= 0:  # what is refused leaves no folder behind
                 self._time.keep(self.storage, self.folder)
-            ahead = self._goes_ahead(request)
+            ahead = self._may_skip_tailing(request)
             while True:
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
                 if not ahead:
                     self._tail()
-                landed = self._settle(request)
+                landed = self._answer_of(request)
                 if landed is not None:
                     return landed
                 pending = self._unanswered.get(request)
                 again = pending is not None
                 if pending is None:
-                    if not last_try and self._leaves_turn():
+                    if not last_try and self._backs_off_for_fairness():
                         ahead = False
                         continue
                     outcome = self._decided(decide, ahead)
@@ -259,29 +254,28 @@ class Door(Generic[S]):
                     return Committed(pending.entry.version, pending.response, written=True)
                 if last_try:
                     raise ContendedLogError(
-                        f"The log in {self.folder} gave every next entry to somebody else for"
-                        f" {limit_s:g} s; nothing was committed. Send larger batches from fewer"
-                        " writers, or try again."
+                        f"Other writers of the log in {self.folder} took every next entry for {limit_s:g} s; nothing"
+                        " was committed. Send larger batches from fewer writers, or try again."
                     )
                 self._clock.sleep(backoff * self._ids.fraction())
                 backoff = min(backoff * 1.5, 0.05)
 
-    def _leaves_turn(self) -> bool:
-        """Leave the next entry to others for a while, where that is due."""
-        wait_s = self._turns.wait_s(self._state.version + 1, self._clock.elapsed_s())
+    def _backs_off_for_fairness(self) -> bool:
+        """Wait, where that is due, so that another writer gets the next entry; whether it waited."""
+        wait_s = self._fairness.wait_s(self._state.version + 1, self._clock.elapsed_s())
         if wait_s:
             self._clock.sleep(wait_s)
         return wait_s > 0
 
-    def _goes_ahead(self, request: str) -> bool:
-        """Whether a commit needs no look at the head: it was seen just now, and nobody else is at work."""
+    def _may_skip_tailing(self, request: str) -> bool:
+        """Whether a commit needs no look at the head: it was seen just now, and no other writer is active."""
         seen_s = self._time.passed_s(self._head_seen)
         return self._alone and seen_s <= _AHEAD_S and request not in self._unanswered
 
     def _decided(self, decide: Callable[[S], Outcome[R]], ahead: bool) -> Outcome[R] | None:
         """What `decide` chooses; None when the head must be looked at first.
 
-        Ahead of a look only an entry proves, once it is created, what was decided on; a refusal proves nothing.
+        Without a look the decision rests on a state that only a created entry proves: a refusal proves nothing.
         """
         try:
             self._machine.verify_head(self._state)
@@ -292,7 +286,7 @@ class Door(Generic[S]):
             raise
         return outcome if outcome.actions or not ahead else None
 
-    def _settle(self, request: str) -> Committed[Any] | None:
+    def _answer_of(self, request: str) -> Committed[Any] | None:
         """The answer to a request whose earlier put has turned out to be committed."""
         outcome = self._unanswered.outcome(request)
         if isinstance(outcome, int):
@@ -324,28 +318,28 @@ class Door(Generic[S]):
         version = pending.entry.version
         came_late = found is not None and self._came_late(pending)
         if (came_late or self._is_late()) and self._was_trimmed(request, version):
-            # A writer from the past: the entry that was here is gone, and what is here now a stray that nobody reads,
-            # ours or another's. Unless ours came in time, at an earlier put perhaps, and was trimmed since: the state
-            # may show it, and the time since the first put may rule it out.
-            held = self._machine.holds(self._state, pending.entry)
-            if not held and (came_late or self._time.passed_s(pending.since) > _LATE_S):
+            # A stale writer: the entry that was here is trimmed, and no reader reads the one that is here now, ours or
+            # another's. Unless ours came in time, at an earlier put perhaps, and was trimmed since: the state may prove
+            # it, and the time since the first put may rule it out.
+            proved = self._machine.proves_committed(self._state, pending.entry)
+            if not proved and (came_late or self._time.passed_s(pending.since) > _LATE_S):
                 raise self._unknown(request, version, "the log was trimmed past it")
             self._unanswered.end(request)
-            return held
+            return proved
         if found is None:
             self._unanswered.end(request)
             self._alone = False
             return False
         self._apply(found)
-        self._turns.committed(self._clock.elapsed_s())
+        self._fairness.committed(self._clock.elapsed_s())
         if pending.created is not None:  # nothing was there: a look at the head, too
             self._head, self._head_seen = version - 1, pending.created
         self._unanswered.end(request)
-        self._pass_by()
+        self._decide_unanswered()
         return True
 
     def _came_late(self, pending: Pending) -> bool:
-        """Whether the own entry that is there was stored so late that cleanup may have passed its place before.
+        """Whether the own entry that is there was stored so late that a trim may have passed its version before.
 
         This machine may have been paused since the head was seen, and none of its clocks say so. The store's time of
         the entry does, where other machines go on meanwhile; without an answer the entry counts as late.
@@ -363,7 +357,7 @@ class Door(Generic[S]):
         return seen_ms is None or abs(stored_ms - seen_ms) > _LATE_S * 1000
 
     def _was_trimmed(self, request: str, version: int) -> bool:
-        """Whether cleanup has passed this entry; then the log is opened again."""
+        """Whether a trim has passed this entry; then the log is opened again."""
         try:
             passed = self._look_at_floors() >= version
             if passed:
@@ -373,17 +367,17 @@ class Door(Generic[S]):
         return passed
 
     def _put(self, request: str, pending: Pending, again: bool, deadline: float) -> Entry | None:
-        """Put the entry until something is there: the entry that is, None when it is somebody else's.
+        """Put the entry until one is there: the entry that is, None when it is another writer's.
 
         `again`: it was put before, and may be there. An error other than the store's leaves that open.
         """
         version = pending.entry.version
         path = self.path(layout.entry_path(version))
-        backoff = self._patience.first_backoff_s
+        backoff = self._retries.first_backoff_s
         open_ended = again
 
         def sync() -> None:
-            self._sync(pending.to_sync or ())
+            self._unsynced.sync(pending.to_sync or ())
             pending.to_sync, pending.since = None, self._time.moment()
 
         while True:
@@ -405,7 +399,7 @@ class Door(Generic[S]):
             if last_try:
                 raise self._unknown(request, version, f"the store gave no answer in time ({cause})") from cause
             self._clock.sleep(backoff * (0.5 + self._ids.fraction() / 2))
-            backoff = min(backoff * 2, self._patience.last_backoff_s)
+            backoff = min(backoff * 2, self._retries.last_backoff_s)
 
     def _unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
         return OutcomeUnknownError(
@@ -416,27 +410,12 @@ class Door(Generic[S]):
 
     # --- durability ----------------------------------------------------------------------------------------
 
-    def _sync(self, brought: Sequence[str]) -> None:
-        """Make the objects that an entry brings, and the segments of all earlier entries, survive a power loss.
-
-        An earlier entry's may be gone: lost, or purged. Raises `MissingSegmentError` for one that it brings.
-        """
-        if len(self._unsynced) > MANY_UNSYNCED:
-            self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
-        make_durable(self.storage, brought, [self.path(path) for _, path in self._unsynced])
-
-    def _forget_synced(self) -> None:
-        """Keep the list short in a process that only reads, however long it runs: checkpoints sync what they hold."""
-        if len(self._unsynced) > self._most_unsynced:
-            self.drop_synced(newest_checkpoint_version(self.storage, self.folder))
-            self._most_unsynced = len(self._unsynced) + 16 * MANY_UNSYNCED
-
     def unsynced(self, version: int) -> list[str]:
         """The segments up to entry `version`, by path below the folder, that may not survive a power loss yet."""
         with self.lock:
-            return [path for v, path in self._unsynced if v <= version]
+            return self._unsynced.up_to(version)
 
     def drop_synced(self, version: int) -> None:
-        """Note that all segments up to entry `version` are synced: a checkpoint is written only after that."""
+        """All segments up to entry `version` are synced."""
         with self.lock:
-            self._unsynced = [(v, p) for v, p in self._unsynced if v > version]
+            self._unsynced.drop(version)

@@ -1,23 +1,23 @@
-"""Whose turn an entry is, where the round trip to the store decides who wins a race.
+"""Write fairness on distant stores: of some entries, recent winners back off, so that others get them.
 
-Behind a network the writer that is nearest to the store sees the head first and is there first, every time; one from
-farther away never gets an entry in. So some entries are left to those who waited longest, told by the entry's number,
-which all writers see alike, without a word between them.
+Behind a network the writer that is nearest to the store sees the head first and creates the next entry first, every
+time; one from farther away never commits. So a writer that has committed recently leaves every 8th entry to the
+others. All writers see an entry's number alike, so that they need no messages for it.
 """
 
 from dataclasses import dataclass
 
-# Every so manieth entry is left to others: of a log with several writers, and of one that seems to have only one.
+# Of which entries a recent winner backs off: in a log with several writers, and in one with apparently one.
 SHARED_EVERY = 8
 ALONE_EVERY = 128
-# For so long by a writer that has just committed, and the less the longer ago that is, down to not at all.
+# The backoff right after an own commit; it falls to nothing within the second time.
 PAUSE_S = 1.0
 FORGIVEN_S = 5.0
 
 
 @dataclass(slots=True)
-class Turns:
-    """One writer's manners; `pause_s` 0 means none. Pure: time (seconds on the elapsed clock) comes with the calls."""
+class FairnessBackoff:
+    """One writer's backoff state; `pause_s` 0 disables it. Pure: time (seconds, elapsed clock) comes with the calls."""
 
     pause_s: float = PAUSE_S
     _committed_s: float = float("-inf")
@@ -26,16 +26,16 @@ class Turns:
     _until_s: float = 0.0
 
     def saw(self, version: int) -> None:
-        """Somebody else's entry is there. What came before one's own first is history."""
+        """Another writer's entry was read. Entries before our first commit don't count as contention."""
         if self._committed_s > float("-inf"):
             self._others = version
 
     def committed(self, now_s: float) -> None:
-        """An entry of one's own is there."""
+        """An entry of our own was committed."""
         self._committed_s = now_s
 
     def wait_s(self, version: int, now_s: float) -> float:
-        """How long to wait before trying for this entry: 0 when it is one's turn. Look at the log again after it."""
+        """How long to back off before trying for this entry, 0 for not at all. Look at the log again after it."""
         every = SHARED_EVERY if version - self._others < ALONE_EVERY else ALONE_EVERY
         if version % every:
             return 0.0

@@ -42,14 +42,14 @@ def newest_state(
         if look_at_floors() == floor:
             if floor < 0:
                 raise torn or CorruptLogError(
-                    f"The log in {folder} has lost its first entry, and no checkpoint stands for it: somebody else's"
-                    " tool removed them. Restore the log folder from a copy; 'tidelog check' says what is left."
+                    f"The log in {folder} has lost its first entry, and no checkpoint replaces it: a tool other than"
+                    " tidelog removed them. Restore the log folder from a copy; 'tidelog check' says what is left."
                 )
             if torn is not None:
                 raise torn
             raise CorruptLogError(
-                f"The log in {folder} has a floor {floor} but no checkpoint past it: the checkpoint was"
-                " removed by somebody else's tool. Restore it from a copy; 'tidelog check' says what is left."
+                f"The log in {folder} has a floor {floor} but no checkpoint past it: a tool other than tidelog removed"
+                " the checkpoint. Restore it from a copy; 'tidelog check' says what is left."
             )
 
 

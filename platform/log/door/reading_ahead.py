@@ -14,11 +14,10 @@ _MOST = 32
 
 
 class ReadingAhead:
-    """Entries by version, each asked for once, in rising order from `begin` on. Not for several threads.
+    """Entries by version, each fetched once, in rising order from `begin` on. Not for several threads.
 
-    One entry is asked for by itself, and so is the next; where both are there, two, four, eight ... beside one another.
-    Where the last look met several, as many and one more are asked for at first. `looked`: when the store was asked
-    for what came last.
+    The first entry is fetched by itself, and so is the second; where both are there, two, four, eight ... at a time.
+    Where the last look found several, it begins with as many and one more. `looked`: when the newest fetch began.
     """
 
     def __init__(self, storage: Storage, path_of: Callable[[int], str], time: StoreTime) -> None:
@@ -31,7 +30,7 @@ class ReadingAhead:
         self.looked = NEVER
 
     def begin(self) -> None:
-        """A new look at the log: what was asked for before is no news."""
+        """A new look at the log: prefetched entries are dropped, they may be stale."""
         self._held.clear()
         self._expected = self._found + 1 if self._found > 1 else 1
         self._found = 0
@@ -54,7 +53,7 @@ class ReadingAhead:
         return data
 
     def _ask(self, versions: range) -> None:
-        """Ask for these. What lies past one that is not there was created after the look, and is not taken."""
+        """Fetch these. Entries past one that is missing were created after the look, and are dropped."""
         assert isinstance(self._storage, Distant)
         asked = [self._storage.helpers().submit(self._storage.get, self._path_of(version)) for version in versions]
         wait(asked)

@@ -11,7 +11,7 @@ from tidelog.log.delta.actions import Entry, Metadata
 from tidelog.log.delta.table_schema import TOPIC, TableShape
 from tidelog.log.door.contract import Machine
 from tidelog.log.door.door import Door
-from tidelog.log.door.fairness import Turns
+from tidelog.log.door.fairness import FairnessBackoff
 from tidelog.log.rules import names
 from tidelog.log.state.foreign_entries import verify_none_is_foreign
 from tidelog.log.state.topic_state import FORMAT, ROWS, TopicState
@@ -25,9 +25,9 @@ _DAY_MS = 24 * _HOUR_MS
 
 
 def topic_door(storage: Storage, topic: str, clock: Clock, ids: Ids, time: StoreTime | None = None) -> Door[TopicState]:
-    """The door to a topic's log; its writers take turns where the store is distant."""
-    turns = Turns() if isinstance(storage, Distant) else None
-    return Door(storage, topic, topic_machine(topic), clock, ids, turns=turns, time=time)
+    """The door to a topic's log; its writers back off for fairness where the store is distant."""
+    fairness = FairnessBackoff() if isinstance(storage, Distant) else None
+    return Door(storage, topic, topic_machine(topic), clock, ids, fairness=fairness, time=time)
 
 
 def topic_machine(topic: str) -> Machine[TopicState]:
@@ -41,12 +41,12 @@ def topic_machine(topic: str) -> Machine[TopicState]:
     def verify_checkpoint(state: TopicState, version: int) -> None:
         verify_restored(state, version, topic)
 
-    return Machine(TopicState, verify, verify_checkpoint, head_check(topic, TOPIC), TopicState.holds)
+    return Machine(TopicState, verify, verify_checkpoint, head_check(topic, TOPIC), TopicState.proves_committed)
 
 
 def head_check(topic: str, shape: TableShape) -> Callable[[TopicState], None]:
-    """What refuses a head of the log that tidelog did not write, or a table that it does not implement."""
-    passed: Metadata | None = None  # asked at every look, and seldom another one
+    """A check that refuses a head of the log that tidelog did not write, or a table that it does not implement."""
+    passed: Metadata | None = None  # asked at every look, and rarely changed
 
     def verify_head(state: TopicState) -> None:
         nonlocal passed

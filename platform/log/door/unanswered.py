@@ -1,7 +1,7 @@
-"""Requests that ended without an answer: open until the log has passed their place, then known by what became of them.
+"""Requests that ended without an answer: open until the log is read past their version, then known by their outcome.
 
 A process that runs for years keeps no more of them than it needs: neither their actions nor their bytes once an entry
-is at their place, and of the oldest nothing at all.
+is at their version, and of the oldest nothing at all.
 """
 
 from collections.abc import Callable
@@ -46,17 +46,17 @@ class Unanswered:
 
     @property
     def has_seen(self) -> bool:
-        """Whether an entry of an open request was read, which may be a stray."""
+        """Whether an entry of an open request was read, which may be a stale one."""
         return bool(self._seen)
 
     def distrust(self, head: int) -> None:
-        """What was read past `head` may have been strays."""
+        """Entries that were read past `head` may have been stale."""
         self._seen = {request: version for request, version in self._seen.items() if version <= head}
 
-    def passed(self, version: int, read_from: int, holds: Callable[[Entry], bool]) -> None:
-        """The log was read to its head, `version`: what is open up to there is decided.
+    def passed(self, version: int, read_from: int, proves_committed: Callable[[Entry], bool]) -> None:
+        """The log was read to its head, `version`: requests up to there are decided.
 
-        Entries up to `read_from` came from a checkpoint, which only `holds` can tell of.
+        Entries up to `read_from` came from a checkpoint, of which only `proves_committed` knows.
         """
         for request, pending in list(self._open.items()):
             at = pending.entry.version
@@ -64,7 +64,7 @@ class Unanswered:
                 continue
             seen = self._seen.get(request)
             if seen is None and at <= read_from:
-                seen = at if holds(pending.entry) else None
+                seen = at if proves_committed(pending.entry) else None
                 if seen is None:
                     self._outcomes[request] = at
             if seen is not None:
@@ -74,10 +74,10 @@ class Unanswered:
             del self._outcomes[next(iter(self._outcomes))]
 
     def outcome(self, request: str) -> Committed[Any] | int | None:
-        """What became of a request that the log has passed: its answer, which is given once.
+        """The outcome of a request that the log has passed: its answer, which is given once.
 
-        A version where the log was trimmed past it, so that it can't be told; None for one that never came to be, and
-        for one that is not known.
+        A version where the log was trimmed past it, so that its outcome is lost; None for one that was not committed,
+        and for one that is not known.
         """
         found = self._outcomes.get(request)
         if isinstance(found, Committed):

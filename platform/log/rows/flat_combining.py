@@ -1,7 +1,7 @@
-"""Flat combining: of many callers that wait at once, one carries out the work of all.
+"""Flat combining: of many callers that wait at once, one does the work of all.
 
-Callers line up. The first one is the leader: it takes everybody who waits, does the work in one go, wakes those it
-worked for, and makes the next in line the leader. No thread is started, and nobody spins.
+Callers put their requests into a queue. The first caller is the leader: it takes all waiting requests, does the work in
+one go, wakes their callers, and makes the next waiter the leader. No thread is started, and no caller spins.
 """
 
 import threading
@@ -13,8 +13,8 @@ Q = TypeVar("Q")
 
 
 @dataclass(slots=True)
-class Place(Generic[Q]):
-    """A place in the line: a request and, once it is `done`, its response or the error that it met."""
+class Waiter(Generic[Q]):
+    """A queued request and, once it is `done`, its response or the error that it met."""
 
     request: Q
     response: Any = None
@@ -24,78 +24,78 @@ class Place(Generic[Q]):
     wake: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, response: Any, error: Exception | None = None) -> None:
-        """Note what came of the request."""
+        """Complete the request."""
         self.response, self.error, self.done = response, error, True
 
 
 class Combiner(Generic[Q]):
-    """A line of requests. `work` takes up to `most` of them at once, and answers each; it must not raise otherwise.
+    """A queue of requests. `work` takes up to `most` of them at once, and answers each; it must not raise otherwise.
 
     What `work` raises (Ctrl-C in the leader's thread) reaches the leader; `interrupted` gives the error of the others,
-    which may have been carried out.
+    which may have been done.
     """
 
     def __init__(
-        self, work: Callable[[Sequence[Place[Q]]], None], most: int, interrupted: Callable[[], Exception]
+        self, work: Callable[[Sequence[Waiter[Q]]], None], most: int, interrupted: Callable[[], Exception]
     ) -> None:
         self._work = work
         self._most = most
         self._interrupted = interrupted
         self._lock = threading.Lock()
-        self._line: list[Place[Q]] = []
+        self._queue: list[Waiter[Q]] = []
         self._busy = False
 
     @property
     def waiting(self) -> int:
-        """How many requests nobody has taken yet."""
-        return len(self._line)
+        """How many requests wait for a leader."""
+        return len(self._queue)
 
-    def run(self, requests: Sequence[Q]) -> list[Place[Q]]:
-        """Get requests carried out, in their order; returns once all of them are done."""
-        places = [Place(request) for request in requests]
+    def run(self, requests: Sequence[Q]) -> list[Waiter[Q]]:
+        """Have requests done, in their order; returns once all of them are."""
+        waiters = [Waiter(request) for request in requests]
         with self._lock:
-            self._line.extend(places)
-            if places and not self._busy:
+            self._queue.extend(waiters)
+            if waiters and not self._busy:
                 self._busy = True
-                self._line[0].leads = True
-                self._line[0].wake.set()
+                self._queue[0].leads = True
+                self._queue[0].wake.set()
         try:
-            for place in places:
-                place.wake.wait()
-                if not place.done:
+            for waiter in waiters:
+                waiter.wake.wait()
+                if not waiter.done:
                     self._lead()
         except BaseException:
-            self._leave(places)
+            self._leave(waiters)
             raise
-        return places
+        return waiters
 
     def _lead(self) -> None:
-        """Do the work of all who wait, as the first in line."""
+        """Do the work of all waiters, as the first of the queue."""
         with self._lock:
-            taken, self._line = self._line[: self._most], self._line[self._most :]
+            taken, self._queue = self._queue[: self._most], self._queue[self._most :]
         try:
             self._work(taken)
         finally:
-            for place in taken:
-                if not place.done:
-                    place.answer(None, self._interrupted())
-            self._pass_on()
-            for place in taken:
-                place.wake.set()
+            for waiter in taken:
+                if not waiter.done:
+                    waiter.answer(None, self._interrupted())
+            self._hand_over()
+            for waiter in taken:
+                waiter.wake.set()
 
-    def _pass_on(self) -> None:
-        """Make the next in line the leader."""
+    def _hand_over(self) -> None:
+        """Make the next waiter the leader."""
         with self._lock:
-            if self._line:
-                self._line[0].leads = True
-                self._line[0].wake.set()
+            if self._queue:
+                self._queue[0].leads = True
+                self._queue[0].wake.set()
             else:
                 self._busy = False
 
-    def _leave(self, places: list[Place[Q]]) -> None:
-        """Give up waiting: nobody takes these any more, and somebody else leads if one of them was to."""
+    def _leave(self, waiters: list[Waiter[Q]]) -> None:
+        """Give up waiting: these leave the queue, and another waiter leads if one of them was to."""
         with self._lock:
-            mine = [p for p in self._line if any(p is q for q in places)]
-            self._line = [p for p in self._line if not any(p is q for q in mine)]
+            mine = [p for p in self._queue if any(p is q for q in waiters)]
+            self._queue = [p for p in self._queue if not any(p is q for q in mine)]
         if any(p.leads for p in mine):
-            self._pass_on()
+            self._hand_over()

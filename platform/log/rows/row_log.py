@@ -17,7 +17,7 @@ from tidelog.log.door.door import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.topic_machine import head_check, require_format, stored_config, table_properties, verify_restored
 from tidelog.log.rows.files import file_reader
-from tidelog.log.rows.flat_combining import Combiner, Place
+from tidelog.log.rows.flat_combining import Combiner, Waiter
 from tidelog.log.rows.rules import RowOutcome, append_rows, decide_create_rows, row_file, verify_rows
 from tidelog.log.rows.schema import Row
 from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState
@@ -140,27 +140,27 @@ class RowLog(Generic[F]):
         Raises `OutcomeUnknownError` when the store stops answering: decide again, and see what is there.
         Raises `ContendedLogError`, `StorageError`, when nothing was committed.
         """
-        (place,) = self._combiner.run([decide])
-        if place.error is not None:
-            raise place.error
-        response: R = place.response
+        (waiter,) = self._combiner.run([decide])
+        if waiter.error is not None:
+            raise waiter.error
+        response: R = waiter.response
         return response
 
     def commit_all(self, decisions: Sequence[Callable[[F], RowOutcome[R]]]) -> list[R | Exception]:
         """`commit` for many decisions at once, by a caller that serves many: their responses or errors, in order."""
-        places = self._combiner.run(decisions)
-        return [place.response if place.error is None else place.error for place in places]
+        waiters = self._combiner.run(decisions)
+        return [waiter.response if waiter.error is None else waiter.error for waiter in waiters]
 
-    def _commit(self, batch: Sequence[Place[Decide[F]]]) -> None:
+    def _commit(self, batch: Sequence[Waiter[Decide[F]]]) -> None:
         """Commit a batch as one entry; every decision in it gets its answer."""
         try:
-            answers = self._append([place.request for place in batch])
+            answers = self._append([waiter.request for waiter in batch])
         except Exception as e:
-            for place in batch:
-                place.answer(None, e)
+            for waiter in batch:
+                waiter.answer(None, e)
         else:
-            for place, (response, refusal) in zip(batch, answers, strict=True):
-                place.answer(response, refusal)
+            for waiter, (response, refusal) in zip(batch, answers, strict=True):
+                waiter.answer(response, refusal)
 
     def _interrupted(self) -> OutcomeUnknownError:
         return OutcomeUnknownError(
@@ -269,4 +269,4 @@ def row_machine(table: str, kind: RowKind[F], read: ReadRows) -> Machine[RowStat
     def empty() -> RowState[F]:
         return RowState(kind=kind, read=read)
 
-    return Machine(empty, verify, verify_checkpoint, head_check(table, kind.schema.shape), RowState.holds)
+    return Machine(empty, verify, verify_checkpoint, head_check(table, kind.schema.shape), RowState.proves_committed)

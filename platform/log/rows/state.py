@@ -91,9 +91,9 @@ class RowState(TopicState, Generic[F]):
         rows = self.read(file) if known is None else enumerate(known)
         return [(file.base_offset + position, row) for position, row in rows]
 
-    def holds(self, entry: Entry) -> bool:
-        """Whether a file that `entry` added is live, which proves that the entry was committed."""
-        return super().holds(as_one_partition(entry))
+    def proves_committed(self, entry: Entry) -> bool:
+        """Whether a file that `entry` added is live: then the entry was committed."""
+        return super().proves_committed(as_one_partition(entry))
 
     def apply(self, entry: Entry) -> None:
         """Move on by one entry, which `tidelog.log.rows.rules` has passed."""

@@ -165,7 +165,7 @@ class TopicState:
         left = self.txn(f"{layout.TIMESTAMP_PREFIX}{partition}") or 0
         return max(left, (live[-1].stats.max_timestamp_ms or 0) if live else 0)
 
-    def holds(self, entry: Entry) -> bool:
+    def proves_committed(self, entry: Entry) -> bool:
         """Whether a segment that `entry` added is live, which proves that the entry was committed."""
         adds = (a for a in entry.actions if isinstance(a, Add))
         found = ((a, self.find(a.partition, a.path)) for a in adds)

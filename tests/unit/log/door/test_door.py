@@ -28,14 +28,14 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.delta.actions import Action, Txn, encode_entry
-from tidelog.log.door.contract import Patience
+from tidelog.log.door.contract import RetryPolicy
 from tidelog.log.door.door import Door
 from tidelog.log.door.topic_machine import topic_machine
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import MemoryStorage
 
-PATIENCE = Patience(timeout_s=5.0)
+RETRIES = RetryPolicy(timeout_s=5.0)
 
 
 class Log:
@@ -49,7 +49,7 @@ class Log:
         self.door = self.open(self.storage)
 
     def open(self, storage: Any) -> Door[TopicState]:
-        return Door(storage, "t", topic_machine("t"), self.clock, CountingIds(), PATIENCE)
+        return Door(storage, "t", topic_machine("t"), self.clock, CountingIds(), RETRIES)
 
     def put_entry(self, version: int, *actions: Action, request: str = "other") -> None:
         """Another process's entry."""
@@ -354,7 +354,7 @@ def test_two_handles_append_in_turn_and_see_one_another() -> None:
 
 def test_a_process_that_only_reads_forgets_what_checkpoints_have_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it remembers every segment that was appended with acks=1 while it runs."""
-    monkeypatch.setattr("tidelog.log.door.door.MANY_UNSYNCED", 2)
+    monkeypatch.setattr("tidelog.log.door.commit_objects.MANY_UNSYNCED", 2)
     lake, storage, clock = memory_lake()
     lake.create_topic("t")
     reader = open_lake(storage, clock).topic("t")

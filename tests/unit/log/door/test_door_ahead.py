@@ -8,7 +8,7 @@ from support.logs import Calls, CountingIds, FakeClock, created, entry, quiet
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.delta.actions import Txn, encode_entry
-from tidelog.log.door.contract import Patience
+from tidelog.log.door.contract import RetryPolicy
 from tidelog.log.door.door import Door
 from tidelog.log.door.topic_machine import topic_machine
 from tidelog.log.rules.topics import Outcome
@@ -29,7 +29,7 @@ class Log:
         self.others = 0
         self.put(0, *created().actions)
         self.door: Door[TopicState] = Door(
-            self.storage, "t", topic_machine("t"), self.clock, CountingIds(), Patience(timeout_s=5.0)
+            self.storage, "t", topic_machine("t"), self.clock, CountingIds(), RetryPolicy(timeout_s=5.0)
         )
         self.door.refresh()
         self.door.refresh()

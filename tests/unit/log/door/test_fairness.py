@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tidelog.log.door.fairness import ALONE_EVERY, FORGIVEN_S, PAUSE_S, SHARED_EVERY, Turns
+from tidelog.log.door.fairness import ALONE_EVERY, FORGIVEN_S, PAUSE_S, SHARED_EVERY, FairnessBackoff
 
 NEAR, FAR = 0.06, 0.2
 
@@ -34,7 +34,7 @@ class Log:
         def half() -> float:
             return trip / 2 * (0.8 + 0.4 * self.chance.random())
 
-        turns, known = Turns(), 0
+        fairness, known = FairnessBackoff(), 0
         now = yield self.chance.random()
         while True:
             now = yield 2 * half()
@@ -44,9 +44,9 @@ class Log:
                 now = yield half()
                 if seen > known:
                     known = seen
-                    turns.saw(known)
+                    fairness.saw(known)
                     continue
-                if wait_s := turns.wait_s(known + 1, now):
+                if wait_s := fairness.wait_s(known + 1, now):
                     now = yield wait_s
                     continue
                 now = yield half()
@@ -57,7 +57,7 @@ class Log:
                 if won:
                     break
             known += 1
-            turns.committed(now)
+            fairness.committed(now)
             self.wins[i].append(now)
 
     def share(self, i: int) -> float:
@@ -78,7 +78,7 @@ def test_a_writer_far_from_the_store_is_not_starved(near: int, seed: int):
 
 
 def test_without_turns_it_would_be(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Turns, "wait_s", lambda *_: 0.0)
+    monkeypatch.setattr(FairnessBackoff, "wait_s", lambda *_: 0.0)
     log = Log([NEAR] * 7 + [FAR], 600)
     assert log.share(7) < 0.01
 
@@ -93,52 +93,52 @@ def test_writers_at_the_same_distance_share_alike(writers: int):
 def test_fewer_races_are_lost(monkeypatch: pytest.MonkeyPatch):
     """Of those who have waited as long as others, fewer try at once: each try is a request that is paid for."""
     polite = Log([NEAR] * 8, 300)
-    monkeypatch.setattr(Turns, "wait_s", lambda *_: 0.0)
+    monkeypatch.setattr(FairnessBackoff, "wait_s", lambda *_: 0.0)
     rude = Log([NEAR] * 8, 300)
     assert polite.puts / polite.head < rude.puts / rude.head
 
 
 def test_a_writer_alone_hardly_waits(monkeypatch: pytest.MonkeyPatch):
     polite = Log([NEAR], 300)
-    monkeypatch.setattr(Turns, "wait_s", lambda *_: 0.0)
+    monkeypatch.setattr(FairnessBackoff, "wait_s", lambda *_: 0.0)
     assert polite.head > 0.95 * Log([NEAR], 300).head
 
 
 # --- one writer's rules ------------------------------------------------------------------------------------
 
 
-def waits(turns: Turns, now_s: float, versions: range) -> list[int]:
+def waits(fairness: FairnessBackoff, now_s: float, versions: range) -> list[int]:
     """For which of these entries it would wait."""
-    return [version for version in versions if turns.wait_s(version, now_s)]
+    return [version for version in versions if fairness.wait_s(version, now_s)]
 
 
 def test_who_has_never_committed_waits_for_nobody():
-    turns = Turns()
-    turns.saw(5)
-    assert waits(turns, 100.0, range(1000)) == []
+    fairness = FairnessBackoff()
+    fairness.saw(5)
+    assert waits(fairness, 100.0, range(1000)) == []
 
 
 def test_entries_that_are_left_to_others():
-    turns = Turns()
-    turns.committed(100.0)
-    assert waits(turns, 100.0, range(1, 300)) == [ALONE_EVERY, 2 * ALONE_EVERY]
-    turns.saw(300)
-    assert waits(turns, 100.0, range(300, 330)) == [304, 312, 320, 328]
-    assert waits(turns, 100.0, range(440, 600)) == [ALONE_EVERY * 4]
+    fairness = FairnessBackoff()
+    fairness.committed(100.0)
+    assert waits(fairness, 100.0, range(1, 300)) == [ALONE_EVERY, 2 * ALONE_EVERY]
+    fairness.saw(300)
+    assert waits(fairness, 100.0, range(300, 330)) == [304, 312, 320, 328]
+    assert waits(fairness, 100.0, range(440, 600)) == [ALONE_EVERY * 4]
 
 
 @pytest.mark.parametrize(
     ("since_s", "pause_s"), [(0, PAUSE_S), (FORGIVEN_S / 2, PAUSE_S / 2), (FORGIVEN_S, 0), (99, 0)]
 )
 def test_the_longer_ago_the_shorter(since_s: float, pause_s: float):
-    turns = Turns()
-    turns.committed(100.0)
-    turns.saw(1)
-    assert turns.wait_s(SHARED_EVERY, 100.0 + since_s) == pytest.approx(pause_s)
+    fairness = FairnessBackoff()
+    fairness.committed(100.0)
+    fairness.saw(1)
+    assert fairness.wait_s(SHARED_EVERY, 100.0 + since_s) == pytest.approx(pause_s)
 
 
 def test_a_wait_is_over_when_its_time_is():
-    turns = Turns()
-    turns.committed(100.0)
-    turns.saw(1)
-    assert [turns.wait_s(8, now) for now in (100.0, 100.75, 101.0)] == pytest.approx([PAUSE_S, PAUSE_S / 4, 0])
+    fairness = FairnessBackoff()
+    fairness.committed(100.0)
+    fairness.saw(1)
+    assert [fairness.wait_s(8, now) for now in (100.0, 100.75, 101.0)] == pytest.approx([PAUSE_S, PAUSE_S / 4, 0])

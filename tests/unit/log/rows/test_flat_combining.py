@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.waiting import eventually
 
-from tidelog.log.rows.flat_combining import Combiner, Place
+from tidelog.log.rows.flat_combining import Combiner, Waiter
 
 
 class InterruptedLineError(Exception):
@@ -25,15 +25,15 @@ class Line:
         self.failing: BaseException | None = None
         self.combiner: Combiner[int] = Combiner(self.work, most, InterruptedLineError)
 
-    def work(self, places: Sequence[Place[int]]) -> None:
-        self.batches.append([p.request for p in places])
+    def work(self, waiters: Sequence[Waiter[int]]) -> None:
+        self.batches.append([p.request for p in waiters])
         self.begun.set()
         assert self.go.wait(30)
         if self.failing is not None:
             failing, self.failing = self.failing, None
             raise failing
-        for place in places:
-            place.answer(2 * place.request)
+        for waiter in waiters:
+            waiter.answer(2 * waiter.request)
 
     def run(self, *requests: int) -> list[Any]:
         return [p.response if p.error is None else p.error for p in self.combiner.run(requests)]
@@ -119,10 +119,10 @@ def test_those_whom_an_interrupted_leader_took_along_hear_of_it() -> None:
     threads, answers = line_up(line, 3)
     real = line.work
 
-    def fail_second(places: Sequence[Place[int]]) -> None:
-        if len(places) == 3:
+    def fail_second(waiters: Sequence[Waiter[int]]) -> None:
+        if len(waiters) == 3:
             raise KeyboardInterrupt
-        real(places)
+        real(waiters)
 
     line.combiner._work = fail_second
     line.go.set()

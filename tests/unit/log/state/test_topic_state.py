@@ -355,6 +355,6 @@ def test_statistics(text: str | None, says_: tuple[int | None, ...]) -> None:
 def test_a_segment_that_is_live_proves_its_entry() -> None:
     mine: Add = add(0, 0, 5)
     state = apply_all(TopicState(), [created(), entry(1, mine, end_txn(0, 5))])
-    assert state.holds(entry(1, mine, end_txn(0, 5)))
-    assert not state.holds(entry(1, add(0, 0, 5, "other")))
-    assert not state.holds(entry(1, Txn("a", 1)))
+    assert state.proves_committed(entry(1, mine, end_txn(0, 5)))
+    assert not state.proves_committed(entry(1, add(0, 0, 5, "other")))
+    assert not state.proves_committed(entry(1, Txn("a", 1)))
