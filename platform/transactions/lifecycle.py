@@ -27,7 +27,7 @@ class Phase(StrEnum):
     FENCED = "fenced"
 
 
-class Stage(StrEnum):
+class TransactionStage(StrEnum):
     """Where a producer is, exactly."""
 
     NEW = auto()
@@ -120,22 +120,22 @@ class Effect(StrEnum):
 class Move(NamedTuple):
     """A row's right side."""
 
-    stage: Stage
+    stage: TransactionStage
     effects: tuple[Effect, ...] = ()
 
 
-_PHASES: Final[Mapping[Stage, Phase]] = {
-    Stage.NEW: Phase.NEW,
-    Stage.READY: Phase.READY,
-    Stage.REQUESTED: Phase.COMMITTING,
-    Stage.IN_DOUBT: Phase.COMMITTING,
-    Stage.PREPARED: Phase.COMMITTING,
-    Stage.FENCED: Phase.FENCED,
+_PHASES: Final[Mapping[TransactionStage, Phase]] = {
+    TransactionStage.NEW: Phase.NEW,
+    TransactionStage.READY: Phase.READY,
+    TransactionStage.REQUESTED: Phase.COMMITTING,
+    TransactionStage.IN_DOUBT: Phase.COMMITTING,
+    TransactionStage.PREPARED: Phase.COMMITTING,
+    TransactionStage.FENCED: Phase.FENCED,
 }
 
 
-def _rows() -> Iterator[tuple[Stage, Event, Move]]:
-    s, e, f = Stage, Event, Effect
+def _rows() -> Iterator[tuple[TransactionStage, Event, Move]]:
+    s, e, f = TransactionStage, Event, Effect
     yield s.NEW, e.INIT, Move(s.NEW, (f.START_EPOCH,))
     yield s.NEW, e.INITIALIZED, Move(s.READY)
     yield s.READY, e.BEGIN, Move(s.OPEN, (f.START_TIMER,))
@@ -143,7 +143,7 @@ def _rows() -> Iterator[tuple[Stage, Event, Move]]:
     # What is added while the transaction is open.
     yield s.OPEN, e.ADD, Move(s.OPEN)
     yield s.OPEN_INCOMPLETE, e.ADD, Move(s.OPEN_INCOMPLETE)
-    for stage in Stage:
+    for stage in TransactionStage:
         yield stage, e.MARK_INCOMPLETE, Move(stage)
     yield s.OPEN, e.MARK_INCOMPLETE, Move(s.OPEN_INCOMPLETE)
     yield s.SEALED, e.MARK_INCOMPLETE, Move(s.SEALED_INCOMPLETE)
@@ -189,14 +189,14 @@ def _rows() -> Iterator[tuple[Stage, Event, Move]]:
     yield s.ABORTED, e.CLEANED, Move(s.READY, (f.RESET,))
 
     # Files that no intent can name are the producer's to delete; others are left to a purge.
-    for stage in Stage:
+    for stage in TransactionStage:
         yield stage, e.FENCE, Move(s.FENCED)
     for stage in (s.SEALED, s.SEALED_INCOMPLETE, s.REQUESTED, s.ABORTED):
         yield stage, e.FENCE, Move(s.FENCED, (f.DELETE_STAGED,))
 
 
 # A later row replaces an earlier one of the same stage and event.
-TABLE: Final[Mapping[tuple[Stage, Event], Move]] = {(stage, event): move for stage, event, move in _rows()}
+TABLE: Final[Mapping[tuple[TransactionStage, Event], Move]] = {(stage, event): move for stage, event, move in _rows()}
 
 _HINTS: Final[Mapping[Phase, str]] = {
     Phase.NEW: "call init_transactions first",
@@ -207,7 +207,7 @@ _HINTS: Final[Mapping[Phase, str]] = {
 }
 
 
-def move(stage: Stage, event: Event, transactional_id: str) -> Move:
+def move(stage: TransactionStage, event: Event, transactional_id: str) -> Move:
     """The row of a stage and an event. Raises `InvalidTransactionStateError` where there is none."""
     found = TABLE.get((stage, event))
     if found is not None:

@@ -27,7 +27,7 @@ from tidelog.log.base.errors import (
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.segments.writer import Staged
-from tidelog.transactions.lifecycle import REFUSALS, Effect, Event, Phase, Stage, move, refusal, timed_out
+from tidelog.transactions.lifecycle import REFUSALS, Effect, Event, Phase, TransactionStage, move, refusal, timed_out
 from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
 from tidelog.transactions.ports import GroupIdentity, GroupOffsets, NoGroups, OffsetToCommit
 from tidelog.transactions.roll_forward import CompletionMarkers, complete, roll_forward
@@ -73,7 +73,7 @@ class TransactionManager:
         self._transactional_id = transactional_id
         self._timeout_ms = timeout_ms
         self._helpers = helpers
-        self._stage = Stage.NEW
+        self._stage = TransactionStage.NEW
         self._effects: dict[Effect, Callable[[], None]] = {
             **{effect: partial(self._refuse, effect) for effect in REFUSALS},
             Effect.START_EPOCH: self._start_epoch,
@@ -299,7 +299,10 @@ class TransactionManager:
                 self._staged.write_again()
                 self._parts = self._staged.parts()
             except InvalidTransactionStateError:
-                if self._stage is not Stage.REQUESTED or self._log.check_epoch(self._key()).number <= self._number:
+                if (
+                    self._stage is not TransactionStage.REQUESTED
+                    or self._log.check_epoch(self._key()).number <= self._number
+                ):
                     raise
                 # Its number, which it never asked for, is taken.
                 self._refuse(Effect.REFUSE_ABORTED)
@@ -342,7 +345,7 @@ class TransactionManager:
 
     def _refuse(self, effect: Effect) -> NoReturn:
         error = refusal(effect, self._transactional_id, self._missing)
-        if self._stage is Stage.FENCED:
+        if self._stage is TransactionStage.FENCED:
             self._fatal = error
         raise error from self._missing
 

@@ -16,7 +16,7 @@ from tidelog.log.base.errors import (
     StorageUnavailableError,
     TransactionAbortedError,
 )
-from tidelog.transactions.lifecycle import Phase, Stage
+from tidelog.transactions.lifecycle import Phase, TransactionStage
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -61,7 +61,7 @@ def test_what_comes_while_a_transaction_is_committed_is_refused_and_what_had_beg
         adding = others.submit(stage, producer, "b", "1")
         assert begun.wait(20)
         committing = others.submit(producer.commit)
-        eventually(lambda: producer._stage is not Stage.OPEN, "the commit has begun")
+        eventually(lambda: producer._stage is not TransactionStage.OPEN, "the commit has begun")
         with pytest.raises(InvalidTransactionStateError, match="nothing can be added"):
             stage(producer, "a", "late")
         assert not committing.done()
