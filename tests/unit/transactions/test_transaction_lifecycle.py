@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from tidelog.log.base.errors import InvalidTransactionStateError
-from tidelog.transactions.lifecycle import REFUSALS, TABLE, Effect, Event, Phase, TransactionStage, move, refusal
+from tidelog.transactions.lifecycle import REFUSALS, TABLE, Effect, Event, Phase, move, refusal
+from tidelog.transactions.lifecycle import TransactionStage as Stage
 from tidelog.transactions.manager import TransactionManager
 
 # What an effect may report. One that reports nothing has done its work when it returns.
@@ -19,12 +20,12 @@ REPORTS: dict[Effect, set[Event]] = {
     Effect.CLEAN_UP: {Event.CLEANED},
 }
 # The log never says so: it holds the intent, or no intent was ever in it.
-IMPOSSIBLE = {(TransactionStage.PREPARED, Event.FOUND_ABORTED), (TransactionStage.ABORTED, Event.FOUND_COMMITTED)}
+IMPOSSIBLE = {(Stage.PREPARED, Event.FOUND_ABORTED), (Stage.ABORTED, Event.FOUND_COMMITTED)}
 CALLS = (Event.INIT, Event.BEGIN, Event.ADD, Event.COMMIT, Event.ABORT)
 A, F = Event, Effect
 
 
-def walk(*events: Event, start: TransactionStage = TransactionStage.OPEN) -> TransactionStage:
+def walk(*events: Event, start: Stage = Stage.OPEN) -> Stage:
     stage = start
     for event in events:
         stage = move(stage, event, "x").stage
@@ -34,25 +35,25 @@ def walk(*events: Event, start: TransactionStage = TransactionStage.OPEN) -> Tra
 @pytest.mark.parametrize(
     ("events", "end"),
     [
-        ([A.COMMIT, A.STAGED, A.DECIDED, A.APPLIED], TransactionStage.READY),
-        ([A.COMMIT, A.EMPTY], TransactionStage.READY),
-        ([A.COMMIT, A.STAGED, A.REFUSED, A.COMMIT, A.STAGED, A.DECIDED, A.APPLIED], TransactionStage.READY),
+        ([A.COMMIT, A.STAGED, A.DECIDED, A.APPLIED], Stage.READY),
+        ([A.COMMIT, A.EMPTY], Stage.READY),
+        ([A.COMMIT, A.STAGED, A.REFUSED, A.COMMIT, A.STAGED, A.DECIDED, A.APPLIED], Stage.READY),
         (
             [A.COMMIT, A.STAGED, A.NO_ANSWER, A.REFUSED, A.COMMIT, A.NO_ANSWER, A.DECIDED, A.APPLIED],
-            TransactionStage.READY,
+            Stage.READY,
         ),
-        ([A.COMMIT, A.STAGED, A.NO_ANSWER, A.ABORT, A.FOUND_COMMITTED, A.COMMIT, A.DECIDED], TransactionStage.PREPARED),
-        ([A.COMMIT, A.STAGED, A.OVERRULED, A.ABORT, A.FOUND_ABORTED, A.CLEANED], TransactionStage.READY),
-        ([A.COMMIT, A.STAGED, A.COMMIT], TransactionStage.IN_DOUBT),  # the first one was interrupted
-        ([A.COMMIT, A.STAGED, A.ABORT, A.FOUND_SETTLED], TransactionStage.FENCED),  # may be committed, or not
-        ([A.ABORT, A.FOUND_ABORTED, A.CLEANED], TransactionStage.READY),
-        ([A.ABORT, A.FOUND_SETTLED, A.ABORT, A.FOUND_SETTLED, A.CLEANED], TransactionStage.READY),
-        ([A.MARK_INCOMPLETE, A.ADD, A.COMMIT, A.ABORT, A.FOUND_ABORTED, A.CLEANED], TransactionStage.READY),
-        ([A.COMMIT, A.MARK_INCOMPLETE, A.COMMIT], TransactionStage.SEALED_INCOMPLETE),
-        ([A.COMMIT, A.STAGED, A.DECIDED, A.COMMIT, A.ABORT, A.FOUND_SETTLED], TransactionStage.PREPARED),
+        ([A.COMMIT, A.STAGED, A.NO_ANSWER, A.ABORT, A.FOUND_COMMITTED, A.COMMIT, A.DECIDED], Stage.PREPARED),
+        ([A.COMMIT, A.STAGED, A.OVERRULED, A.ABORT, A.FOUND_ABORTED, A.CLEANED], Stage.READY),
+        ([A.COMMIT, A.STAGED, A.COMMIT], Stage.IN_DOUBT),  # the first one was interrupted
+        ([A.COMMIT, A.STAGED, A.ABORT, A.FOUND_SETTLED], Stage.FENCED),  # may be committed, or not
+        ([A.ABORT, A.FOUND_ABORTED, A.CLEANED], Stage.READY),
+        ([A.ABORT, A.FOUND_SETTLED, A.ABORT, A.FOUND_SETTLED, A.CLEANED], Stage.READY),
+        ([A.MARK_INCOMPLETE, A.ADD, A.COMMIT, A.ABORT, A.FOUND_ABORTED, A.CLEANED], Stage.READY),
+        ([A.COMMIT, A.MARK_INCOMPLETE, A.COMMIT], Stage.SEALED_INCOMPLETE),
+        ([A.COMMIT, A.STAGED, A.DECIDED, A.COMMIT, A.ABORT, A.FOUND_SETTLED], Stage.PREPARED),
     ],
 )
-def test_the_lives_of_a_transaction(events: Sequence[Event], end: TransactionStage) -> None:
+def test_the_lives_of_a_transaction(events: Sequence[Event], end: Stage) -> None:
     assert walk(*events) is end
 
 
@@ -67,7 +68,7 @@ def test_the_lives_of_a_transaction(events: Sequence[Event], end: TransactionSta
     ],
 )
 def test_what_a_caller_may_do_in_each_phase(phase: Phase, calls: set[Event]) -> None:
-    stages = [stage for stage in TransactionStage if stage.phase is phase]
+    stages = [stage for stage in Stage if stage.phase is phase]
     assert {call for call in CALLS if any((stage, call) in TABLE for stage in stages)} == calls
     for stage in stages:
         for call in CALLS:
@@ -84,7 +85,7 @@ def test_every_report_of_an_effect_has_a_row_where_the_effect_is_carried_out() -
                 at = (row.stage, report)
                 assert (at in TABLE) is (at not in IMPOSSIBLE), (stage, event, effect, report)
     # After an answer that got lost, the same request reports again.
-    assert {(TransactionStage.IN_DOUBT, report) for report in REPORTS[F.REQUEST_INTENT]} <= TABLE.keys()
+    assert {(Stage.IN_DOUBT, report) for report in REPORTS[F.REQUEST_INTENT]} <= TABLE.keys()
 
 
 def test_only_the_last_effect_of_a_row_moves_on() -> None:
@@ -95,36 +96,32 @@ def test_only_the_last_effect_of_a_row_moves_on() -> None:
 def test_staged_files_are_deleted_only_where_no_intent_can_name_them() -> None:
     """In doubt, and once it is decided, the files belong to the log: a purge deletes them if it does not need them."""
     undecided = {
-        TransactionStage.SEALED,
-        TransactionStage.SEALED_INCOMPLETE,
-        TransactionStage.REQUESTED,
-        TransactionStage.ABORTED,
+        Stage.SEALED,
+        Stage.SEALED_INCOMPLETE,
+        Stage.REQUESTED,
+        Stage.ABORTED,
     }
     for (stage, event), row in TABLE.items():
         if F.DELETE_STAGED in row.effects:
             assert stage in undecided, (stage, event)
         if F.CLEAN_UP in row.effects:
             assert event is A.FOUND_ABORTED or stage in undecided, (stage, event)
-    assert TABLE[TransactionStage.REQUESTED, A.COMMIT].stage is TransactionStage.IN_DOUBT
+    assert TABLE[Stage.REQUESTED, A.COMMIT].stage is Stage.IN_DOUBT
 
 
 def test_nothing_is_forgotten_before_the_transaction_is_over() -> None:
-    assert {row.stage for row in TABLE.values() if F.RESET in row.effects} == {TransactionStage.READY}
-    into_ready = {
-        key
-        for key, row in TABLE.items()
-        if row.stage is TransactionStage.READY and key[0] is not TransactionStage.READY
-    }
-    assert {key for key in into_ready if F.RESET not in TABLE[key].effects} == {(TransactionStage.NEW, A.INITIALIZED)}
+    assert {row.stage for row in TABLE.values() if F.RESET in row.effects} == {Stage.READY}
+    into_ready = {key for key, row in TABLE.items() if row.stage is Stage.READY and key[0] is not Stage.READY}
+    assert {key for key in into_ready if F.RESET not in TABLE[key].effects} == {(Stage.NEW, A.INITIALIZED)}
 
 
 def test_every_stage_is_reached_and_left() -> None:
-    reached = {TransactionStage.NEW}
+    reached = {Stage.NEW}
     while more := {row.stage for (stage, _), row in TABLE.items() if stage in reached} - reached:
         reached |= more
-    assert reached == set(TransactionStage)
-    for stage in set(TransactionStage) - {TransactionStage.FENCED}:
-        assert {row.stage for (at, _), row in TABLE.items() if at is stage} - {stage, TransactionStage.FENCED}
+    assert reached == set(Stage)
+    for stage in set(Stage) - {Stage.FENCED}:
+        assert {row.stage for (at, _), row in TABLE.items() if at is stage} - {stage, Stage.FENCED}
 
 
 def test_every_effect_has_its_hand_and_every_refusal_its_text() -> None:
