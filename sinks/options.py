@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.typed_values import Choice, names, reason
-from tidelog.log.config.keys import KAFKA
+from tidelog.log.config.key_type import KAFKA
 from tidelog.log.records.partitioners import PARTITIONERS
 from tidelog.log.spark_options import (
     BOOTSTRAP_SERVERS,

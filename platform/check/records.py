@@ -15,7 +15,7 @@ from tidelog.check.checkpoints import UNREADABLE
 from tidelog.check.files import removed_since
 from tidelog.check.report import Finding, Kind, OnProgress, Progress
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
-from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage

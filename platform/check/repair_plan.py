@@ -22,7 +22,7 @@ from tidelog.check.rows import file_again
 from tidelog.check.state import check_state
 from tidelog.check.torn_entry import TornText, completed, emptied, read_torn
 from tidelog.log.base.errors import CorruptLogError, ObjectNotFoundError, StorageError
-from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.checkpoints.reading import Checkpoint
 from tidelog.log.config.topics_and_lakes import LakeConfig
 from tidelog.log.delta import layout

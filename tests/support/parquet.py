@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelog.log.base.sealed_parquet import finish_in_memory
+from tidelog.log.base.parquet_checksums import finish_in_memory
 
 
 def sealed_file(table: pa.Table, group: int | None = None, **options: Any) -> bytes:

@@ -133,7 +133,7 @@ GOOD = [
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import time\ntime.strftime('%Y', t)"),
     (
         rules.parquet_is_opened_in_one_module,
-        "tidelog.log.base.sealed_parquet",
+        "tidelog.log.base.parquet_checksums",
         "import pyarrow.parquet as pq\npq.ParquetFile(s)",
     ),
     (

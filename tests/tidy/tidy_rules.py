@@ -48,7 +48,7 @@ CLOCKS = (
     "time.time",
     "time.time_ns",
 )
-SEALED_MODULE = "tidelog.log.base.sealed_parquet"
+SEALED_MODULE = "tidelog.log.base.parquet_checksums"
 PARQUET_FILES = (
     "pyarrow.dataset",
     *(f"pyarrow.parquet.{name}" for name in ("ParquetDataset", "read_metadata", "read_table", "write_table")),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import CorruptLogError, ForeignEntryError, ObjectNotFoundError
-from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.checkpoints.rows import MARK
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Txn, decode_entry, parse_metadata, parse_protocol, partition_value

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelog.log.base.sealed_parquet import SealingSink, open_parquet
+from tidelog.log.base.parquet_checksums import SealingSink, open_parquet
 from tidelog.log.delta.disk_format import FORMAT_VERSION
 
 _TEXTS = pa.map_(pa.string(), pa.string())

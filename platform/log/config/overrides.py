@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import hint
-from tidelog.log.config.keys import Key
+from tidelog.log.config.key_type import Key
 
 
 class Row(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import CorruptLogError, InvalidConfigError, NotATopicError
-from tidelog.log.config.keys import Key
+from tidelog.log.config.key_type import Key
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Entry, Metadata
 from tidelog.log.delta.table_schema import TOPIC, TableShape

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError
 from tidelog.log.checkpoints.writing import Checkpointer
-from tidelog.log.config.keys import Key
+from tidelog.log.config.key_type import Key
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Entry

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelog.log.base.sealed_parquet import finish_in_memory, open_parquet
+from tidelog.log.base.parquet_checksums import finish_in_memory, open_parquet
 from tidelog.log.delta.schema import TIMESTAMP
 from tidelog.log.delta.table_schema import TableShape
 

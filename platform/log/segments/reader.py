@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidelog.log.base.errors import CorruptSegmentError, ObjectNotFoundError
-from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment

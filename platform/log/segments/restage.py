@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tidelog.log.base.clock import Ids
 from tidelog.log.base.errors import CorruptSegmentError, MissingSegmentError, ObjectNotFoundError
-from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import layout, schema
 from tidelog.log.segments.writer import SegmentWriter, Staged

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tidelog.log.base.sealed_parquet import SealingSink, finish_in_memory
+from tidelog.log.base.parquet_checksums import SealingSink, finish_in_memory
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
 from tidelog.log.delta.timestamps import format_utc_ms
