@@ -1,4 +1,4 @@
-"""What a membership is told, what it asks for, and what it tells."""
+"""A membership's configuration, what it needs of the group's log, and the events that it gives its owner."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class GroupDoor(Protocol):
         ...
 
     def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
-        """Carry out what the rule decides about the group at the head of the log, atomically; its errors pass through.
+        """Write what the rule decides about the group at the head of the log, atomically; its errors pass through.
 
         The rule may be called more than once.
         """
@@ -31,6 +31,11 @@ class GroupDoor(Protocol):
 
 # The partitions that topics have now; topics that don't exist are left out.
 PartitionCounts = Callable[[Iterable[str]], Mapping[str, int]]
+
+
+def is_cooperative(strategies: Iterable[str]) -> bool:
+    """Whether a member with these assignors keeps reading in a rebalance what it does not have to give up."""
+    return all(name == COOPERATIVE for name in strategies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +66,7 @@ class MemberConfig:
         if not 0 < 2 * self.heartbeat_interval_ms <= self.session_timeout_ms:
             raise InvalidConfigError(
                 f"`heartbeat.interval.ms` {self.heartbeat_interval_ms} does not fit `session.timeout.ms` "
-                f"{self.session_timeout_ms}: a member must give two signs of life in a session, else one late one "
+                f"{self.session_timeout_ms}: a member must give two heartbeats in a session, else one late one "
                 "evicts it. Give a third of the session or less."
             )
         if self.instance_id == "":
@@ -72,12 +77,12 @@ class MemberConfig:
     @property
     def cooperative(self) -> bool:
         """Whether the member keeps reading in a rebalance what it does not have to give up."""
-        return all(name == COOPERATIVE for name in self.strategies)
+        return is_cooperative(self.strategies)
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """These partitions go to others: finish with them, commit, and call `revoked()`. Until then nobody gets them."""
+    """These partitions go to others: finish with them, commit, and call `revoked()`. Until then no member gets them."""
 
     partitions: frozenset[TopicPartition]
 
@@ -114,7 +119,7 @@ Event = Revoke | Assigned | Lost | Failed
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """As whom a member commits: what `decide_commit` is to be told."""
+    """The identity that a member commits with, for `decide_commit`."""
 
     member_id: str
     generation: int

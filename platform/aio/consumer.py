@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.aio.calls import AsyncClient, in_thread
 from tidelog.clients.consumer.consumer import Consumer
-from tidelog.clients.consumer.core import Deadline, deadline, give_back, hurry
+from tidelog.clients.consumer.polling import Deadline
 from tidelog.clients.values.message import Message
 
 
@@ -45,7 +45,7 @@ class AIOConsumer(AsyncClient):
         return found
 
     async def _read(self, read: Callable[[Any], Any], timeout: float | None) -> Any:
-        until = deadline(self._client, timeout)
+        until = self._client._polling.deadline(timeout)
         while self._leaving is not None:  # or it would take what comes before what that one gives back
             await asyncio.wait([self._leaving])
         reading = self._in_thread(read, until)
@@ -62,11 +62,11 @@ class AIOConsumer(AsyncClient):
             self._leaving = None
             if not reading.cancelled():
                 found = reading.result()  # or the error: the loop's handler reports it
-                give_back(self._client, found if isinstance(found, list) else [found] if found else [])
+                self._client._polling.give_back(found if isinstance(found, list) else [found] if found else [])
 
         self._leaving = reading
         reading.add_done_callback(ended)
-        hurry(self._client, until)
+        self._client._polling.hurry(until)
 
     # --- the rest ------------------------------------------------------------------------------------------
 

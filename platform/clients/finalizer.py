@@ -1,4 +1,4 @@
-"""How a client ends: when it is closed, or when nobody has it any more."""
+"""Close-once finalizer: explicit close, garbage collection or interpreter exit."""
 
 import threading
 import weakref
@@ -7,32 +7,32 @@ from functools import partial
 from typing import Any
 
 
-class Ending:
-    """How a client ends, once: by a call, when the client is forgotten, or with the program.
+class Finalizer:
+    """Ends a client once: by a call, by the garbage collection of the client, or at the interpreter's exit.
 
     `end` gets `args`, which must not lead to the client, and waits for the client's threads.
     """
 
     def __init__(self, client: object, end: Callable[..., None], *args: Any) -> None:
         self._end = partial(end, *args)
-        self._forgotten = weakref.finalize(client, _in_the_background, self._end)
+        self._finalize = weakref.finalize(client, _in_the_background, self._end)
 
     @property
     def alive(self) -> bool:
         """Whether it has not ended."""
-        return self._forgotten.alive
+        return self._finalize.alive
 
     def __call__(self) -> None:
         """End now, and wait for it."""
-        if self._forgotten.detach() is not None:
+        if self._finalize.detach() is not None:
             self._end()
 
 
 def _in_the_background(end: Callable[[], None]) -> None:
-    """End a client that was forgotten, or left to the end of the program.
+    """End a client that was garbage-collected, or left to the interpreter's exit.
 
     A garbage collection may run in one of the client's own threads, and anywhere with locks held that its threads wait
-    for: nothing is to be waited for there.
+    for: a finalizer must not wait there.
     """
     if threading.main_thread().is_alive():
         threading.Thread(target=end, name="end-of-client", daemon=True).start()

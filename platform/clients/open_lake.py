@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
-from tidelog.clients.values.errors import KafkaException, invalid_argument, kafka_error
-from tidelog.log.base.errors import TidelogError
+from tidelog.clients.values.errors import invalid_argument, kafka_exceptions
 from tidelog.log.lake import Lake
 from tidelog.log.storage.addresses import parse_address
 from tidelog.log.storage.objects_connecting import REQUEST_TIMEOUT_MS, RETRY_TIMEOUT_MS
@@ -46,11 +45,9 @@ def open_lake(settings: CommonSettings) -> OpenedLake:
             "No lake is named. Give its address, a folder or a URI such as s3://bucket/lake, as `lake` or "
             f"`bootstrap.servers`, or in the environment's {LAKE_VARIABLE}."
         )
-    try:
+    with kafka_exceptions():
         create = False if isinstance(settings, ConsumerSettings) else None
         return OpenedLake(Lake(settings.lake, create, options=store_options(settings)), owned=True)
-    except TidelogError as e:
-        raise KafkaException(kafka_error(e)) from e
 
 
 def store_options(settings: CommonSettings) -> Mapping[str, str] | None:

@@ -9,11 +9,11 @@ from tidelog.clients.values.partitions import OFFSET_INVALID, OFFSET_STORED, Top
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.follow.cursor import Cursor
 
-Place: TypeAlias = tuple[str, int]
+TopicPartitionKey: TypeAlias = tuple[str, int]
 
 
 @dataclass(eq=False, slots=True)
-class Owned:
+class PartitionState:
     """One partition of the assignment.
 
     `start`: the offset to start from, which may be a logical one, until it is known; then `cursor` reads. `position`:
@@ -33,11 +33,11 @@ class Owned:
     log_start: int = OFFSET_INVALID
     log_end: int = OFFSET_INVALID
     eof: int = OFFSET_INVALID
-    told: str = ""
+    reported_error: str = ""
     retry_s: float = 0.0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> TopicPartitionKey:
         """Topic and partition."""
         return self.topic, self.partition
 
@@ -45,7 +45,7 @@ class Owned:
         """Go on from another offset; what was read ahead counts no more."""
         self.cursor = None
         self.start = start
-        self.told = ""
+        self.reported_error = ""
         self.retry_s = 0.0
 
     def give_back(self, offset: int, *, stores: bool) -> None:
@@ -60,22 +60,22 @@ class Assignment:
     """What a consumer reads, by topic and partition. The caller holds the consumer's lock."""
 
     def __init__(self) -> None:
-        self._owned: dict[Place, Owned] = {}
+        self._owned: dict[TopicPartitionKey, PartitionState] = {}
 
     def __len__(self) -> int:
         return len(self._owned)
 
-    def __iter__(self) -> Iterator[Owned]:
+    def __iter__(self) -> Iterator[PartitionState]:
         return iter(self._owned.values())
 
-    def __contains__(self, place: Place) -> bool:
+    def __contains__(self, place: TopicPartitionKey) -> bool:
         return place in self._owned
 
-    def get(self, place: Place) -> Owned | None:
+    def get(self, place: TopicPartitionKey) -> PartitionState | None:
         """The partition, if it is assigned."""
         return self._owned.get(place)
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[TopicPartitionKey]:
         """What is assigned, in the order in which it was."""
         return list(self._owned)
 
@@ -89,9 +89,9 @@ class Assignment:
                 )
         for one in wanted:
             start = OFFSET_STORED if one.offset == OFFSET_INVALID else one.offset
-            self._owned[one.topic, one.partition] = Owned(one.topic, one.partition, start)
+            self._owned[one.topic, one.partition] = PartitionState(one.topic, one.partition, start)
 
-    def require(self, places: Iterable[Place]) -> None:
+    def require(self, places: Iterable[TopicPartitionKey]) -> None:
         """Refuse places that are not assigned, with KafkaException."""
         for topic, partition in places:
             if (topic, partition) not in self._owned:
@@ -100,21 +100,44 @@ class Assignment:
                     f"{topic} [{partition}] can't be unassigned since it is not in the current assignment",
                 )
 
-    def drop(self, places: Iterable[Place]) -> None:
+    def drop(self, places: Iterable[TopicPartitionKey]) -> None:
         """Read these no more; those that are not assigned are passed over."""
         for place in places:
             owned = self._owned.pop(place, None)
             if owned is not None:
                 owned.cursor = None
 
-    def forfeit(self, places: Iterable[Place]) -> None:
-        """Hand out and commit nothing more of these partitions: they are others' by now, and will be removed."""
-        for place in places:
-            owned = self._owned.get(place)
-            if owned is not None:
-                owned.cursor, owned.paused, owned.stored = None, True, OFFSET_INVALID
+    def seek(self, place: TopicPartitionKey, offset: int) -> None:
+        """Go on from an offset, which may be a logical one. Raises KafkaException for one not assigned."""
+        owned = self._owned.get(place)
+        if owned is None:
+            raise _refusal(
+                KafkaError._UNKNOWN_PARTITION,
+                f"Failed to seek to offset {offset}: {place[0]} [{place[1]}] is not assigned",
+            )
+        owned.move(offset)
+        owned.position = offset if offset >= 0 else OFFSET_INVALID
 
-    def store(self, place: Place, offset: int, metadata: str) -> None:
+    def pause(self, places: Iterable[TopicPartitionKey]) -> None:
+        """Read nothing of these until `resume`, and then from the position; those not assigned are passed over."""
+        for owned in self._assigned(places):
+            owned.paused = True
+            owned.move(owned.position if owned.position >= 0 else owned.start)
+
+    def resume(self, places: Iterable[TopicPartitionKey]) -> None:
+        """Go on with paused partitions."""
+        for owned in self._assigned(places):
+            owned.paused = False
+
+    def _assigned(self, places: Iterable[TopicPartitionKey]) -> list[PartitionState]:
+        return [self._owned[place] for place in places if place in self._owned]
+
+    def forfeit(self, places: Iterable[TopicPartitionKey]) -> None:
+        """Hand out and commit nothing more of these partitions: they are others' by now, and will be removed."""
+        for owned in self._assigned(places):
+            owned.cursor, owned.paused, owned.stored = None, True, OFFSET_INVALID
+
+    def store(self, place: TopicPartitionKey, offset: int, metadata: str) -> None:
         """Store an offset to be committed. Raises KafkaException for a partition that is not assigned."""
         owned = self._owned.get(place)
         if owned is None:
@@ -124,7 +147,7 @@ class Assignment:
             )
         owned.stored, owned.stored_metadata = offset, metadata
 
-    def uncommitted(self) -> dict[Place, CommittedOffset]:
+    def uncommitted(self) -> dict[TopicPartitionKey, CommittedOffset]:
         """The stored offsets that are not committed yet."""
         return {
             owned.place: CommittedOffset(owned.stored, owned.stored_metadata)
@@ -132,7 +155,7 @@ class Assignment:
             if owned.stored >= 0 and owned.stored != owned.committed
         }
 
-    def committed(self, offsets: dict[Place, CommittedOffset]) -> None:
+    def committed(self, offsets: dict[TopicPartitionKey, CommittedOffset]) -> None:
         """Note what was committed."""
         for place, one in offsets.items():
             owned = self._owned.get(place)
@@ -144,6 +167,6 @@ def _refusal(code: int, reason: str) -> KafkaException:
     return KafkaException(KafkaError(code, reason))
 
 
-def as_list(places: Iterable[Place]) -> list[TopicPartition]:
+def as_list(places: Iterable[TopicPartitionKey]) -> list[TopicPartition]:
     """Places as TopicPartitions, sorted."""
     return [TopicPartition(topic, partition) for topic, partition in sorted(places)]

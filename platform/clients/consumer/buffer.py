@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from tidelog.clients.consumer.assignment import Owned, Place
+from tidelog.clients.consumer.assignment import PartitionState, TopicPartitionKey
 from tidelog.clients.values.errors import KafkaError
 from tidelog.clients.values.message import TIMESTAMP_NOT_AVAILABLE, Headers, Message
 from tidelog.log.delta.schema import RECORDS, RECORDS_WITH_HEADERS
@@ -26,7 +26,7 @@ _FEW = 16
 class Records:
     """Records of one partition, of which the first `taken` are gone; `messages` of the next few are made already."""
 
-    owned: Owned
+    owned: PartitionState
     cursor: Cursor
     batch: pa.RecordBatch
     nbytes: int
@@ -39,7 +39,7 @@ class Records:
 class Notice:
     """An error of a partition, or that its end is reached, in its place among the records. None: of no partition."""
 
-    owned: Owned | None
+    owned: PartitionState | None
     cursor: Cursor | None
     message: Message
 
@@ -55,17 +55,17 @@ class Buffer:
 
     def __init__(self, *, store: bool) -> None:
         self._entries: deque[Entry] = deque()
-        self._store = store
+        self.stores = store
         self.bytes = 0
         self.records = 0
 
-    def add(self, owned: Owned, cursor: Cursor, batch: pa.RecordBatch, nbytes: int) -> None:
+    def add(self, owned: PartitionState, cursor: Cursor, batch: pa.RecordBatch, nbytes: int) -> None:
         """Append records, of about `nbytes`."""
         self._entries.append(Records(owned, cursor, batch, nbytes))
         self.bytes += nbytes
         self.records += batch.num_rows
 
-    def notice(self, owned: Owned | None, error: KafkaError, offset: int | None = None) -> None:
+    def notice(self, owned: PartitionState | None, error: KafkaError, offset: int | None = None) -> None:
         """Append an error, unless the same one of the partition waits already."""
         cursor = None if owned is None else owned.cursor
         for waiting in self._entries:
@@ -74,9 +74,9 @@ class Buffer:
         topic, partition = (None, None) if owned is None else owned.place
         self._entries.append(Notice(owned, cursor, Message(topic, partition, offset, error=error)))
 
-    def by_partition(self) -> dict[Place, tuple[int, int]]:
+    def by_partition(self) -> dict[TopicPartitionKey, tuple[int, int]]:
         """What waits, {place: (records, bytes)}."""
-        found: dict[Place, tuple[int, int]] = {}
+        found: dict[TopicPartitionKey, tuple[int, int]] = {}
         for entry in self._entries:
             if isinstance(entry, Records) and entry.cursor is entry.owned.cursor:
                 records, size = found.get(entry.owned.place, (0, 0))
@@ -152,7 +152,7 @@ class Buffer:
     def _took(self, entry: Records, count: int, last: int | None) -> None:
         owned = entry.owned
         owned.position = (last or 0) + 1
-        if self._store:
+        if self.stores:
             owned.stored, owned.stored_metadata = owned.position, ""
         entry.taken += count
         self.records -= count
@@ -180,13 +180,13 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def to_messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
+def to_messages(batch: pa.RecordBatch, owned: PartitionState) -> list[Message]:
     """The records of one partition as messages."""
     with _no_collections():
         return _messages(batch, owned)
 
 
-def _messages(batch: pa.RecordBatch, owned: Owned) -> list[Message]:
+def _messages(batch: pa.RecordBatch, owned: PartitionState) -> list[Message]:
     key, value, _, _, offset, timestamp, timestamp_type, headers = batch.columns
     return list(
         map(

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 
-from tidelog.clients.consumer.assignment import Assignment, Place
+from tidelog.clients.consumer.assignment import Assignment, TopicPartitionKey
 from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.message import Message
@@ -14,7 +14,7 @@ from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 
-Offsets = dict[Place, CommittedOffset]
+Offsets = dict[TopicPartitionKey, CommittedOffset]
 
 
 class Committer:
@@ -31,7 +31,7 @@ class Committer:
         lock: threading.Condition,
         assignment: Assignment,
         identity: Callable[[], Identity | None],
-        owned: Callable[[], frozenset[Place] | None],
+        owned: Callable[[], frozenset[TopicPartitionKey] | None],
         traffic: Traffic | None = None,
     ) -> None:
         self._log = log
@@ -43,21 +43,21 @@ class Committer:
         self._traffic = traffic
         self._turn = threading.RLock()
 
-    def offsets(self, timeout_s: float = 0.0) -> Mapping[Place, CommittedOffset]:
+    def offsets(self, timeout_s: float = 0.0) -> Mapping[TopicPartitionKey, CommittedOffset]:
         """The group's committed offsets. Raises tidelog's errors, `UnstableOffsetError` among them.
 
         That one only when, after `timeout_s`, some of them still wait for an open transaction.
         """
         return self._log.stable_offsets(self._group_id, timeout_s)
 
-    def stored(self, places: Iterable[Place] | None = None) -> Offsets:
+    def stored(self, places: Iterable[TopicPartitionKey] | None = None) -> Offsets:
         """What is stored and not committed yet, of these partitions or of all."""
         with self._lock:
             found = self._assignment.uncommitted()
         wanted, owned = found.keys() if places is None else set(places), self._owned()
         return {place: one for place, one in found.items() if place in wanted and (owned is None or place in owned)}
 
-    def commit(self, offsets: Offsets | None, places: Iterable[Place] | None = None) -> Offsets:
+    def commit(self, offsets: Offsets | None, places: Iterable[TopicPartitionKey] | None = None) -> Offsets:
         """Commit offsets, or (None) what is stored; returns them. Raises tidelog's errors."""
         with self._turn:
             taken = self.stored(places) if offsets is None else offsets
@@ -77,7 +77,7 @@ class Committer:
                 self._group_id, taken, identity.member_id, identity.generation, identity.instance_id
             )
 
-    def forfeit(self, places: Iterable[Place]) -> None:
+    def forfeit(self, places: Iterable[TopicPartitionKey]) -> None:
         """Hand out and commit nothing more of these partitions."""
         with self._turn, self._lock:
             self._assignment.forfeit(places)
@@ -146,14 +146,14 @@ def partitions_of(partitions: object) -> list[TopicPartition]:
     return list(partitions)
 
 
-def as_partition(place: Place, offset: CommittedOffset | None) -> TopicPartition:
+def as_partition(place: TopicPartitionKey, offset: CommittedOffset | None) -> TopicPartition:
     """A partition with its committed offset, OFFSET_INVALID where there is none."""
     if offset is None:
         return TopicPartition(*place)
     return TopicPartition(*place, offset.offset, offset.metadata or None, offset.leader_epoch)
 
 
-def as_partitions(offsets: Mapping[Place, CommittedOffset]) -> list[TopicPartition]:
+def as_partitions(offsets: Mapping[TopicPartitionKey, CommittedOffset]) -> list[TopicPartition]:
     """Committed offsets as a call gives them, sorted by partition."""
     return [as_partition(place, offsets[place]) for place in sorted(offsets)]
 

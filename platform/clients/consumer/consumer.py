@@ -2,39 +2,38 @@
 
 # ruff: noqa: ARG002 - confluent-kafka's parameters, of which some mean nothing here
 
+import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
-from tidelog.clients.by_partition import ask_together
+from tidelog.clients.by_partition import offsets_by_time
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
-from tidelog.clients.consumer.assignment import Owned
-from tidelog.clients.consumer.buffer import as_table
-from tidelog.clients.consumer.commits import (
-    as_partition,
-    as_partitions,
-    commit_failed,
-    no_offset,
-    partitions_of,
-    to_offsets,
-)
-from tidelog.clients.consumer.core import ConsumerCore
-from tidelog.clients.consumer.group import CommitDone
-from tidelog.clients.consumer.rebalance import RebalanceCallback
+from tidelog.clients.consumer.assignment import Assignment
+from tidelog.clients.consumer.buffer import Buffer, as_table
+from tidelog.clients.consumer.commits import Committer, as_partition, commit_failed, partitions_of, to_offsets
+from tidelog.clients.consumer.consumer_statistics import ConsumerStatistics
+from tidelog.clients.consumer.fetcher import Fetcher
+from tidelog.clients.consumer.group import GroupSide
+from tidelog.clients.consumer.polling import Polling
+from tidelog.clients.consumer.rebalance import Events, RebalanceCallback, Rebalancing
 from tidelog.clients.consumer.subscription import Subscription
+from tidelog.clients.finalizer import Finalizer
+from tidelog.clients.open_lake import OpenedLake, open_lake
+from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.stats.documents import Ticker, traffic_of
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_exceptions
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
-from tidelog.log.base.errors import TidelogError
+from tidelog.clients.values.partitions import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from tidelog.log.rules.topics import require_partition
 
 MOST_MESSAGES = 1_000_000
 
 
-class Consumer(ConsumerCore):
+class Consumer:
     """Reads topics of a lake. `conf` (or keywords): Kafka's dotted keys, see `ConsumerSettings`.
 
     Use it as a context manager, or close it at the end. Its methods may be called from many threads; callbacks run
@@ -44,10 +43,36 @@ class Consumer(ConsumerCore):
     """
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        super().__init__({**(conf or {}), **more})
+        settings = self._settings = ConsumerSettings.parse({**(conf or {}), **more})
+        opened = open_lake(settings)
+        lake = self._lake = opened.lake
+        lock = self._lock = threading.Condition()
+        assignment = self._assignment = Assignment()
+        buffer = self._buffer = Buffer(store=settings.enable_auto_offset_store)
+        events = self._events = Events(lock)
+        group = self._group = GroupSide(lake, settings, events.tell)
+        traffic = traffic_of(settings, lake.clock)
+        committer = self._committer = group.committer = Committer(
+            group.log, settings.group_id, lock, assignment, group.identity, group.owned, traffic
+        )
+        fetcher = self._fetcher = Fetcher(lake, settings, lock, assignment, buffer, committer.offsets, traffic)
+        rebalancing = self._rebalancing = Rebalancing(
+            settings, lake.clock, lock, assignment, buffer, fetcher, group, events
+        )
+        self._polling = Polling(lake.clock, lock, assignment, buffer, events, rebalancing, fetcher, group)
+        ticker = None
+        if traffic is not None:
+            rebalancing.statistics = ConsumerStatistics(
+                lake, settings, traffic, lock, assignment, buffer, rebalancing.rebalances, lambda: group.member_id
+            )
+            ticker = Ticker(settings, events.tell_statistics)
+            ticker.start()
+        self._subscribed = False
+        # Also when the consumer is forgotten, or the process ends: then nothing is committed, and nobody leaves.
+        self._stop = Finalizer(self, _stop, fetcher, group, opened, ticker)
 
     def __enter__(self) -> Self:
-        self._check_open()
+        self._polling.require_open()
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
@@ -67,6 +92,23 @@ class Consumer(ConsumerCore):
             if error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
 
+    def close(self) -> None:
+        """Commit what is stored (`enable.auto.commit`), leave the group, and stop. Closing again does nothing."""
+        if self._polling.closed:
+            return
+        try:
+            self._rebalancing.serve(self)
+            if self._subscribed:
+                self._subscribed = False
+                self._rebalancing.leave(self)
+            else:
+                self._rebalancing.clear()
+                self._group.leave()  # as no member: commits in the background are through
+            self._rebalancing.serve(self)
+        finally:
+            self._polling.close()
+            self._stop()
+
     # --- what to read --------------------------------------------------------------------------------------
 
     def subscribe(
@@ -82,7 +124,7 @@ class Consumer(ConsumerCore):
         consumer and the partitions, from inside `poll`; `on_assign` may call `assign` to start elsewhere.
         Raises TypeError, KafkaException.
         """
-        self._check_open()
+        self._polling.require_open()
         self._group.require_able()
         subscription = Subscription.parse(topics)
         for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
@@ -90,12 +132,13 @@ class Consumer(ConsumerCore):
                 raise TypeError(f"{name} expects a callable")
         rebalancing = self._rebalancing
         rebalancing.on_assign, rebalancing.on_revoke, rebalancing.on_lost = on_assign, on_revoke, on_lost
-        self._raising(lambda: self._group.subscribe(subscription))
+        with kafka_exceptions():
+            self._group.subscribe(subscription)
         self._subscribed = True
 
     def unsubscribe(self) -> None:
         """Give up what the group assigned, and leave it."""
-        self._check_open()
+        self._polling.require_open()
         if self._subscribed:
             self._subscribed = False
             self._rebalancing.leave(self)
@@ -105,27 +148,27 @@ class Consumer(ConsumerCore):
 
         New partitions are not found. Raises TypeError.
         """
-        self._check_open()
+        self._polling.require_open()
         self._rebalancing.assign(partitions_of(partitions))
 
     def unassign(self) -> None:
         """Read nothing any more."""
-        self._check_open()
+        self._polling.require_open()
         self._rebalancing.clear()
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         """Read these too. Raises KafkaException (`_CONFLICT`) for one that is assigned."""
-        self._check_open()
+        self._polling.require_open()
         self._rebalancing.add(partitions_of(partitions))
 
     def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
         """Read these no more. Raises KafkaException (`_INVALID_ARG`) for one that is not assigned."""
-        self._check_open()
+        self._polling.require_open()
         self._rebalancing.remove([(p.topic, p.partition) for p in partitions_of(partitions)])
 
     def assignment(self) -> list[TopicPartition]:
         """What is read, each with its position where there is one."""
-        self._check_open()
+        self._polling.require_open()
         with self._lock:
             return [TopicPartition(o.topic, o.partition, o.position) for o in self._assignment]
 
@@ -137,14 +180,10 @@ class Consumer(ConsumerCore):
         Serves callbacks on the way. Once a consumer can't go on (another has taken its `group.instance.id`), it gets
         the fatal error in place of None, again and again: close it.
         """
-        if not self._events and not self._closed:
-            self._group.polled()
-            with self._lock:
-                message = self._buffer.take()
-                if message is not None:
-                    self._fetcher.taken()
-                    return message
-        return self._next(self._until(timeout), self._buffer.take)
+        message = self._polling.take_ready()
+        if message is not None:
+            return message
+        return self._polling.next(self, self._polling.deadline(timeout), self._buffer.take)
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """The next messages and error events: `num_messages`, or fewer after `timeout` seconds (below 0: no end).
@@ -152,15 +191,15 @@ class Consumer(ConsumerCore):
         Fewer, too, when partitions are to be given up: the next call tells of it. Raises ValueError for more than
         1,000,000.
         """
-        self._check_open()
+        self._polling.require_open()
         if not 0 <= num_messages <= MOST_MESSAGES:
             raise ValueError("num_messages must be between 0 and 1000000 (1M)")
         count = min(num_messages, self._settings.max_poll_records or MOST_MESSAGES)
-        until = self._until(timeout)
+        until = self._polling.deadline(timeout)
         messages: list[Message] = []
         while len(messages) < count:
             left = count - len(messages)
-            found = self._next(until, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
+            found = self._polling.next(self, until, lambda: self._buffer.take_many(left), holds=bool(messages))  # noqa: B023 - called at once
             if not found:
                 break
             messages += found
@@ -175,15 +214,15 @@ class Consumer(ConsumerCore):
         where asked for. Stored and committed like messages. An error ends the table; one that comes first is raised as
         KafkaException. Ends of partitions are passed over.
         """
-        self._check_open()
+        self._polling.require_open()
         if num_records < 0:
             raise ValueError("num_records must not be below 0")
-        until = self._until(timeout)
+        until = self._polling.deadline(timeout)
         batches: list[pa.RecordBatch] = []
         count = 0
         while count < num_records:
             left = num_records - count
-            found = self._next(until, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
+            found = self._polling.next(self, until, lambda: self._buffer.take_batch(left), holds=count > 0)  # noqa: B023 - called at once
             if found is None:
                 break
             if isinstance(found, Message):
@@ -202,45 +241,29 @@ class Consumer(ConsumerCore):
 
     def seek(self, partition: TopicPartition) -> None:
         """Go on from `partition.offset`, which may be a logical one. Raises KafkaException for one not assigned."""
-        self._check_open()
+        self._polling.require_open()
         (one,) = partitions_of([partition])
         with self._lock:
-            owned = self._assignment.get((one.topic, one.partition))
-            if owned is None:
-                raise KafkaException(
-                    KafkaError(
-                        KafkaError._UNKNOWN_PARTITION,
-                        f"Failed to seek to offset {one.offset}: {one.topic} [{one.partition}] is not assigned",
-                    )
-                )
-            owned.move(one.offset)
-            owned.position = one.offset if one.offset >= 0 else OFFSET_INVALID
+            self._assignment.seek((one.topic, one.partition), one.offset)
         self._fetcher.changed()
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Hand out nothing of these partitions until `resume`; those not assigned are passed over."""
-        self._check_open()
+        self._polling.require_open()
         with self._lock:
-            for owned in self._of(partitions):
-                owned.paused = True
-                owned.move(owned.position if owned.position >= 0 else owned.start)
+            self._assignment.pause((p.topic, p.partition) for p in partitions_of(partitions))
         self._fetcher.changed()
 
     def resume(self, partitions: list[TopicPartition]) -> None:
         """Go on with paused partitions."""
-        self._check_open()
+        self._polling.require_open()
         with self._lock:
-            for owned in self._of(partitions):
-                owned.paused = False
+            self._assignment.resume((p.topic, p.partition) for p in partitions_of(partitions))
         self._fetcher.changed()
-
-    def _of(self, partitions: list[TopicPartition]) -> list[Owned]:
-        found = (self._assignment.get((p.topic, p.partition)) for p in partitions_of(partitions))
-        return [owned for owned in found if owned is not None]
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """The offset after the last message handed out, OFFSET_INVALID where there was none."""
-        self._check_open()
+        self._polling.require_open()
         with self._lock:
             owned = [self._assignment.get((p.topic, p.partition)) for p in partitions_of(partitions)]
         return [
@@ -252,42 +275,21 @@ class Consumer(ConsumerCore):
         self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
     ) -> tuple[int, int]:
         """(log start offset, log end offset). `cached`: as of the last read, OFFSET_INVALID before. No `timeout`."""
-        self._check_open()
+        self._polling.require_open()
         (one,) = partitions_of([partition])
         if cached:
             with self._lock:
                 owned = self._assignment.get((one.topic, one.partition))
             return (OFFSET_INVALID, OFFSET_INVALID) if owned is None else (owned.log_start, owned.log_end)
-
-        def look() -> tuple[int, int]:
+        with kafka_exceptions():
             state = self._lake.topic(one.topic).state()
             require_partition(state, one.topic, one.partition)
             return state.start(one.partition), state.end(one.partition)
 
-        return self._raising(look)
-
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
         """The first offset at or after the ms since the epoch in each `offset`; OFFSET_END where there is none."""
-        self._check_open()
-        answers = [TopicPartition(p.topic, p.partition, p.offset) for p in partitions_of(partitions)]
-        left = answers
-        while left:  # more than once only where a partition is asked for twice
-            asked = {(p.topic, p.partition): p for p in reversed(left)}
-            left = [p for p in left if asked[p.topic, p.partition] is not p]
-            for topic in {topic for topic, _ in asked}:
-                self._find_by_time(topic, {p.partition: p for p in asked.values() if p.topic == topic})
-        return answers
-
-    def _find_by_time(self, topic: str, asked: Mapping[int, TopicPartition]) -> None:
-        """Put in place of each time the offset that was found, or the partition's error."""
-        times = {partition: p.offset for partition, p in asked.items()}
-        found = ask_together(lambda wanted: self._lake.offsets_for_times(topic, wanted), times)
-        for partition, p in asked.items():
-            offset = found[partition]
-            if isinstance(offset, TidelogError):
-                p.offset, p.error = OFFSET_INVALID, kafka_error(offset)
-            else:
-                p.offset = OFFSET_END if offset is None else offset
+        self._polling.require_open()
+        return offsets_by_time(self._lake, partitions_of(partitions))
 
     # --- offsets -------------------------------------------------------------------------------------------
 
@@ -303,34 +305,17 @@ class Consumer(ConsumerCore):
         group commits for partitions that are assigned to it; all offsets of a call are committed, or none.
         Raises KafkaException, RuntimeError.
         """
-        self._check_open()
+        self._polling.require_open()
         wanted = to_offsets(message, offsets)
-        return self._raising(lambda: self._commit(wanted, asynchronous), commit_failed)
-
-    def _commit(self, wanted: Any, asynchronous: bool) -> list[TopicPartition] | None:
-        self._group.require_able()
-        if wanted is not None:
-            self._committer.require_assigned(wanted)
-        if asynchronous:
-            taken = self._committer.stored() if wanted is None else wanted
-            if taken:
-                self._group.commit_later(taken)
-            else:
-                self._group.require_able()
-                self._events.tell(CommitDone(no_offset(), []))
-            return None
-        done = self._committer.commit(wanted)
-        if not done:
-            self._group.require_able()
-            raise KafkaException(no_offset())
-        return as_partitions(done)
+        with kafka_exceptions(commit_failed):
+            return self._group.commit(wanted, asynchronous=asynchronous)
 
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         """Store the offset after a message, or offsets, for the next commit; `enable.auto.offset.store` must be false.
 
         Raises ValueError, KafkaException.
         """
-        self._check_open()
+        self._polling.require_open()
         wanted = to_offsets(message, offsets)
         if wanted is None:
             raise ValueError("expected either message or offsets")
@@ -352,35 +337,47 @@ class Consumer(ConsumerCore):
         Waits `timeout` seconds for open transactions that offsets wait for (KafkaException with
         `UNSTABLE_OFFSET_COMMIT` after that; None, -1: until they end).
         """
-        self._check_open()
+        self._polling.require_open()
         wanted = partitions_of(partitions)
         timeout_s = float("inf") if timeout is None or timeout < 0 else timeout
-        found = self._raising(lambda: self._committer.offsets(timeout_s))
+        with kafka_exceptions():
+            found = self._committer.offsets(timeout_s)
         return [as_partition((p.topic, p.partition), found.get((p.topic, p.partition))) for p in wanted]
 
     # --- the rest ------------------------------------------------------------------------------------------
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
         """What there is in the lake: all topics but internal ones, or the one that is asked for."""
-        self._check_open()
-        return self._raising(lambda: cluster_metadata(self._lake, topic))
+        self._polling.require_open()
+        with kafka_exceptions():
+            return cluster_metadata(self._lake, topic)
 
     def cluster_id(self, timeout: float = -1) -> str:
         """The lake's address."""
-        self._check_open()
+        self._polling.require_open()
         return self._lake.uri
 
     def memberid(self) -> str | None:
         """This consumer's id in its group, None while it is no member."""
-        self._check_open()
+        self._polling.require_open()
         return self._group.member_id
 
     def consumer_group_metadata(self) -> ConsumerGroupMetadata:
         """As whom this consumer reads, for a producer's transaction."""
-        self._check_open()
+        self._polling.require_open()
         return self._group.metadata()
 
     def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
         """Refused: there is nobody to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
-        self._check_open()
+        self._polling.require_open()
         raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
+
+
+def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake, ticker: Ticker | None) -> None:
+    if ticker is not None:
+        ticker.halt()
+    fetcher.halt()
+    group.halt()
+    fetcher.join()
+    group.join()
+    opened.close()

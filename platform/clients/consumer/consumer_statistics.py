@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.clients.consumer.assignment import Assignment, Owned
+from tidelog.clients.consumer.assignment import Assignment, PartitionState
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.documents import Statistics
@@ -77,7 +77,7 @@ class ConsumerStatistics(Statistics):
         }
 
 
-def _partition(owned: Owned, records: int, size: int) -> dict[str, Any]:
+def _partition(owned: PartitionState, records: int, size: int) -> dict[str, Any]:
     return {
         "desired": True,
         "fetchq_cnt": records,

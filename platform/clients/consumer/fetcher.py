@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from tidelog.clients.consumer.assignment import Assignment, Owned, Place
+from tidelog.clients.consumer.assignment import Assignment, PartitionState, TopicPartitionKey
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed, once
 from tidelog.clients.settings import ConsumerSettings
@@ -40,7 +40,7 @@ class Fetcher:
         lock: threading.Condition,
         assignment: Assignment,
         buffer: Buffer,
-        offsets: Callable[[], Mapping[Place, CommittedOffset]],
+        offsets: Callable[[], Mapping[TopicPartitionKey, CommittedOffset]],
         traffic: Traffic | None = None,
     ) -> None:
         self._lake = lake
@@ -151,7 +151,7 @@ class Fetcher:
             if owned is None or owned.paused:
                 self._session.remove(topic, partition)
 
-    def _find_starts(self, wanted: list[Owned]) -> None:
+    def _find_starts(self, wanted: list[PartitionState]) -> None:
         offsets = once(self._offsets)
         unstable = False
         states = cache(lambda topic: self._lake.topic(topic).state())
@@ -164,7 +164,7 @@ class Fetcher:
                     state = states(owned.topic)
                     require_partition(state, owned.topic, owned.partition)
                     reset = self._settings.auto_offset_reset
-                    found = find_start(owned.place, start, state, offsets, reset, owned.told)
+                    found = find_start(owned.place, start, state, offsets, reset, owned.reported_error)
             except UnstableOffsetError:  # an open transaction decides where: nothing to tell of yet
                 unstable = True
                 with self._lock:
@@ -177,20 +177,20 @@ class Fetcher:
         if wanted:
             self._unstable_s = min(2 * self._unstable_s, LAST_LOOK_AGAIN_S) if unstable else FIRST_LOOK_AGAIN_S
 
-    def _found(self, owned: Owned, start: int, found: Start | KafkaError) -> None:
+    def _found(self, owned: PartitionState, start: int, found: Start | KafkaError) -> None:
         """Read from the start that was found, unless the partition was moved meanwhile."""
         if self._assignment.get(owned.place) is not owned or owned.start != start or owned.cursor or owned.paused:
             return
         if isinstance(found, Start):
-            owned.told, owned.start = "", found.offset
+            owned.reported_error, owned.start = "", found.offset
             owned.cursor = self._session.put(owned.topic, owned.partition, found.offset)
             if needs_committed(start):
                 owned.committed = found.committed
             return
         over = found == KafkaError._AUTO_OFFSET_RESET  # nobody but the application can help
         owned.retry_s = float("inf") if over else self._lake.clock.elapsed_s() + _RETRY_S
-        if found.str() != owned.told:
-            owned.told = found.str()
+        if found.str() != owned.reported_error:
+            owned.reported_error = found.str()
             self._notice(owned, found)
 
     # --- what was read -------------------------------------------------------------------------------------
@@ -215,16 +215,16 @@ class Fetcher:
                 text = f"Fetch from broker reached end of partition at offset {event.offset}"
                 self._notice(owned, KafkaError(KafkaError._PARTITION_EOF, text), event.offset)
 
-    def _failed(self, owned: Owned, event: FetchFailed) -> None:
+    def _failed(self, owned: PartitionState, event: FetchFailed) -> None:
         if isinstance(event.error, OffsetOutOfRangeError | TopicChangedError):
             owned.move(RESET)
-            owned.told = f"offset {event.offset} is out of range ({event.error})"
+            owned.reported_error = f"offset {event.offset} is out of range ({event.error})"
             if isinstance(event.error, TopicChangedError):
                 owned.stored = owned.position = OFFSET_INVALID  # offsets of another life of the topic
             self._changed = True
             return
         self._notice(owned, kafka_error(event.error), event.offset)
 
-    def _notice(self, owned: Owned, error: KafkaError, offset: int | None = None) -> None:
+    def _notice(self, owned: PartitionState, error: KafkaError, offset: int | None = None) -> None:
         self._buffer.notice(owned, error, offset)
         self._lock.notify_all()

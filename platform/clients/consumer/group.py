@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidelog.clients.consumer.assignment import Place
-from tidelog.clients.consumer.commits import Committer, Offsets, as_partitions, commit_failed
-from tidelog.clients.consumer.group_wakeup import Bell
+from tidelog.clients.consumer.assignment import TopicPartitionKey
+from tidelog.clients.consumer.commits import Committer, Offsets, as_partitions, commit_failed, no_offset
+from tidelog.clients.consumer.group_wakeup import GroupWakeup
 from tidelog.clients.consumer.subscription import Subscription, Topics
 from tidelog.clients.open_lake import LOGGER
 from tidelog.clients.settings import ConsumerSettings
@@ -79,7 +79,7 @@ class GroupSide:
         # As whom the application reads by what it was told: by the time it hears of a loss, the thread may be a member
         # again, and what was read before must not pass for that member's.
         self.reads_as: ConsumerGroupMetadata | None = None
-        self._bell = Bell(lake.storage, lake.clock)
+        self._wakeup = GroupWakeup(lake.storage, lake.clock)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._stopping = False
@@ -123,7 +123,7 @@ class GroupSide:
         """
         return None if self._membership is None else self._membership.identity()
 
-    def owned(self) -> frozenset[Place] | None:
+    def owned(self) -> frozenset[TopicPartitionKey] | None:
         """What the group gave this consumer; None for one without a subscription."""
         return None if self._membership is None else self._membership.owned
 
@@ -132,7 +132,7 @@ class GroupSide:
         self._polled = True
         if self._wants_poll:
             self._wants_poll = False
-            self._bell.ring()
+            self._wakeup.wake()
 
     def subscribe(self, subscription: Subscription) -> None:
         """Be a member with this subscription. Raises tidelog's errors."""
@@ -184,7 +184,7 @@ class GroupSide:
 
         def go() -> None:
             membership, self._membership, self._topics = self._membership, None, None
-            self._bell.follow(None)
+            self._wakeup.follow(None)
             try:
                 if membership is not None:
                     membership.leave()
@@ -209,19 +209,19 @@ class GroupSide:
     def halt(self) -> None:
         """Have the thread end, once it has done what it was told to."""
         self._stopping = True
-        self._bell.ring()
+        self._wakeup.wake()
 
     def join(self) -> None:
         """Wait for the thread's end and give back what it held."""
         if self._thread is not None:
             self._thread.join()
-        self._bell.close()
+        self._wakeup.close()
 
     # --- the thread ----------------------------------------------------------------------------------------
 
     def _do(self, command: Callable[[], None]) -> None:
         self._commands.append(command)
-        self._bell.ring()
+        self._wakeup.wake()
         with self._starting:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="tidelog-group", daemon=True)
@@ -249,7 +249,7 @@ class GroupSide:
                 self._step()
             except TidelogError as e:
                 self._trouble(e)
-                self._bell.wait(1.0)
+                self._wakeup.wait(1.0)
             if self._now_s() >= self._commit_s:
                 self._commit_s = self._now_s() + interval_s
                 self.commit_and_tell(None)
@@ -257,9 +257,9 @@ class GroupSide:
 
     def _wait(self) -> None:
         """Wait until something is due, and wake the membership when its group's log has grown meanwhile."""
-        grown = self._bell.wait(self._due_s())
+        grown = self._wakeup.wait(self._due_s())
         if self._membership is not None:
-            self._membership.watched = self._bell.hears
+            self._membership.watched = self._wakeup.is_notified
             if grown:
                 self._membership.wake()
 
@@ -300,7 +300,7 @@ class GroupSide:
                 self._tell(Joined(self._as_member(membership)))
             self._tell(event)
         if membership.member_id:
-            self._bell.follow(self.log.table(self._settings.group_id))
+            self._wakeup.follow(self.log.table(self._settings.group_id))
         if membership.trouble is None:
             self._told_trouble = ""
         else:
@@ -328,7 +328,29 @@ class GroupSide:
 
     # --- commits -------------------------------------------------------------------------------------------
 
-    def commit_and_tell(self, offsets: Offsets | None, places: Iterable[Place] | None = None) -> None:
+    def commit(self, wanted: Offsets | None, *, asynchronous: bool) -> list[TopicPartition] | None:
+        """Commit offsets, or (None) what is stored: in the background, or returning what was committed.
+
+        Raises tidelog's errors and KafkaException.
+        """
+        assert self.committer is not None
+        self.require_able()
+        if wanted is not None:
+            self.committer.require_assigned(wanted)
+        if asynchronous:
+            taken = self.committer.stored() if wanted is None else wanted
+            if taken:
+                self.commit_later(taken)
+                return None
+        elif done := self.committer.commit(wanted):
+            return as_partitions(done)
+        self.require_able()
+        if not asynchronous:
+            raise KafkaException(no_offset())
+        self._tell(CommitDone(no_offset(), []))
+        return None
+
+    def commit_and_tell(self, offsets: Offsets | None, places: Iterable[TopicPartitionKey] | None = None) -> None:
         """Commit now, what is stored (of some places) where `offsets` is None, and tell how it went: never raises."""
         if self.committer is None:
             return

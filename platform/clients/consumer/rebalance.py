@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidelog.clients.consumer.assignment import Assignment, Place, as_list
+from tidelog.clients.consumer.assignment import Assignment, TopicPartitionKey, as_list
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.consumer_statistics import Rebalances
 from tidelog.clients.consumer.fetcher import Fetcher
@@ -13,7 +13,7 @@ from tidelog.clients.consumer.group import CommitDone, GroupEvent, GroupSide, Jo
 from tidelog.clients.open_lake import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.partitions import TopicPartition
-from tidelog.groups.member.events import COOPERATIVE, Assigned, Lost, Revoke
+from tidelog.groups.member.events import Assigned, Lost, Revoke, is_cooperative
 from tidelog.log.base.clock import Clock
 
 # A callback is given the consumer that polls, which this module passes on without knowing more of it.
@@ -84,7 +84,7 @@ class Rebalancing:
         self._fetcher = fetcher
         self._group = group
         self._events = events
-        self._cooperative = settings.assignment_strategy == (COOPERATIVE,)
+        self._cooperative = is_cooperative(settings.assignment_strategy)
         self._changes = 0  # calls that changed the assignment
         self._serving = False
         self._started = False
@@ -113,7 +113,7 @@ class Rebalancing:
             self._fetcher.start()
         self._fetcher.changed()
 
-    def remove(self, places: Iterable[Place]) -> None:
+    def remove(self, places: Iterable[TopicPartitionKey]) -> None:
         """Read these no more, and commit what is stored of them. Raises KafkaException."""
         wanted = list(places)
         with self._lock:
@@ -124,7 +124,7 @@ class Rebalancing:
         """Read nothing any more, and commit what is stored."""
         self._remove(self._assignment.places(), commit=True)
 
-    def _remove(self, places: Iterable[Place], *, commit: bool) -> None:
+    def _remove(self, places: Iterable[TopicPartitionKey], *, commit: bool) -> None:
         self._changes += 1
         wanted = list(places)
         if commit and wanted and self._settings.enable_auto_commit:
@@ -187,7 +187,7 @@ class Rebalancing:
                     self.assign(as_list(event.owned))
 
     def _give_up(
-        self, consumer: object, places: Iterable[Place], callback: RebalanceCallback | None, *, commit: bool
+        self, consumer: object, places: Iterable[TopicPartitionKey], callback: RebalanceCallback | None, *, commit: bool
     ) -> None:
         before = self._changes
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, NoReturn, TypeVar
 
-from tidelog.clients.consumer.assignment import Place
+from tidelog.clients.consumer.assignment import TopicPartitionKey
 from tidelog.clients.values.errors import KafkaError
 from tidelog.clients.values.partitions import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, OFFSET_STORED
 from tidelog.groups.model import CommittedOffset
@@ -54,10 +54,10 @@ def _refuse(error: TidelogError) -> NoReturn:
 
 
 def find_start(
-    place: Place,
+    place: TopicPartitionKey,
     start: int,
     state: TopicState,
-    committed: Callable[[], Mapping[Place, CommittedOffset]],
+    committed: Callable[[], Mapping[TopicPartitionKey, CommittedOffset]],
     reset: str,
     why: str = "",
 ) -> Start | KafkaError:

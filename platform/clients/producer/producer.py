@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer.commits import partitions_of
-from tidelog.clients.finalizer import Ending
+from tidelog.clients.finalizer import Finalizer
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.producer.committer import Shared, TopicCommitter
 from tidelog.clients.producer.delivery_reports import Reports
@@ -80,7 +80,7 @@ class Producer:
         self._largest = settings.message_max_bytes
         ticker = ProducerStatistics.begin(self._shared, self._topics)
         # What a program that ends without flush has still waiting is given up, as by librdkafka.
-        self._end = Ending(self, _end, self._in_flight, self._topics, helpers, opened, ticker)
+        self._end = Finalizer(self, _end, self._in_flight, self._topics, helpers, opened, ticker)
 
     # --- producing -----------------------------------------------------------------------------------------
 

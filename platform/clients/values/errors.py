@@ -1,5 +1,7 @@
 """Errors in the shape of confluent-kafka's: a `KafkaError` tells, a `KafkaException` is raised with one inside."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tidelog.clients.values.error_codes import NAMES, ErrorCodes, describe
@@ -113,6 +115,15 @@ def kafka_error(error: TidelogError, *, fatal: bool = False) -> KafkaError:
     """Return one of tidelog's errors as a `KafkaError`: its Kafka code, its words, and whether a retry may help."""
     code = _LOCAL_CODES.get(type(error), error.kafka_code)
     return KafkaError(code, str(error), fatal=fatal or isinstance(error, _FATAL), retriable=error.retriable)
+
+
+@contextmanager
+def kafka_exceptions(convert: Callable[[TidelogError], KafkaError] = kafka_error) -> Iterator[None]:
+    """Raise tidelog's errors as KafkaException."""
+    try:
+        yield
+    except TidelogError as e:
+        raise KafkaException(convert(e)) from e
 
 
 def invalid_argument(reason: str) -> KafkaException:

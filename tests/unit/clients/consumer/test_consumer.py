@@ -23,7 +23,7 @@ from support.faults import FaultyStorage
 from support.storage_adapters import ADAPTERS
 from support.waiting import eventually
 
-from tidelog.clients.consumer.assignment import Owned
+from tidelog.clients.consumer.assignment import PartitionState
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.message import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME
@@ -356,7 +356,7 @@ def test_a_lost_segment_is_told_at_each_retry_and_passed_once_it_is_given_up(tmp
 
 def test_an_error_that_the_application_has_not_taken_yet_waits_once(lake: Lake) -> None:
     """A partition that stands still is retried for as long as the application is busy, and fills no memory."""
-    buffer, one, other = Buffer(store=False), Owned("t", 0, 0), Owned("t", 1, 0)
+    buffer, one, other = Buffer(store=False), PartitionState("t", 0, 0), PartitionState("t", 1, 0)
     one.cursor, other.cursor = (Cursor(FollowedLog(lake, "t"), partition, 0) for partition in range(2))
     for _ in range(100):
         for owned in (one, other):

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from tidelog.clients.consumer.assignment import Owned
+from tidelog.clients.consumer.assignment import PartitionState
 from tidelog.clients.consumer.buffer import to_messages
 from tidelog.log.delta.schema import RECORDS_WITH_HEADERS
 
@@ -40,7 +40,7 @@ def test_messages_say_what_the_records_say(
     count: int, cases: dict[tuple[int | None, int | None], tuple[int, int]]
 ) -> None:
     times = list(cases)
-    messages = to_messages(batch(count + 3, times).slice(3), Owned("t", 1))
+    messages = to_messages(batch(count + 3, times).slice(3), PartitionState("t", 1))
     assert [m.timestamp() for m in messages] == [cases[times[i % len(times)]] for i in range(3, count + 3)]
     assert [m.offset() for m in messages] == list(range(10, count + 10))
     assert [m.value() for m in messages] == [b"%d" % i for i in range(3, count + 3)]

@@ -1,0 +1,107 @@
+"""What the group side of a consumer waits for, on a disk that the kernel watches and in a store that nobody does."""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tidelog.clients.consumer.group_wakeup import GroupWakeup
+from tidelog.log.base.clock import SystemClock
+from tidelog.log.delta import layout
+from tidelog.log.follow.tailing import WATCHED_PAUSE_S
+from tidelog.log.storage import LocalStorage, MemoryStorage
+from tidelog.log.storage.port import Storage
+
+
+def entry(storage: Storage, log: str, version: int) -> None:
+    assert storage.put_if_absent(f"{log}/{layout.entry_path(version)}", b"{}")
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    made = LocalStorage(tmp_path)
+    entry(made, "a", 0)
+    entry(made, "b", 0)
+    return made
+
+
+@pytest.fixture
+def wakeup(storage: Storage) -> Iterator[GroupWakeup]:
+    made = GroupWakeup(storage, SystemClock())
+    yield made
+    made.close()
+
+
+def timed(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+def quiet(wakeup: GroupWakeup) -> None:
+    """The looks that a log has due at first are over."""
+    assert any(not wakeup.wait(0.01) for _ in range(1_000))
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_wake_ends_the_wait_or_the_next_one(wakeup: GroupWakeup, follows: bool) -> None:
+    if follows:
+        wakeup.follow("a")
+        quiet(wakeup)
+    wakeup.wake()
+    assert timed(lambda: wakeup.wait(30)) < 5
+    threading.Timer(0.1, wakeup.wake).start()
+    assert timed(lambda: wakeup.wait(30)) < 5
+    assert not wakeup.wait(0.01)
+
+
+def test_an_entry_of_the_log_ends_the_wait(wakeup: GroupWakeup, storage: Storage) -> None:
+    wakeup.follow("a")
+    assert wakeup.is_notified
+    quiet(wakeup)
+    threading.Timer(0.1, entry, (storage, "a", 1)).start()
+    began = time.monotonic()
+    assert wakeup.wait(30)
+    assert time.monotonic() - began < WATCHED_PAUSE_S - 1
+
+
+def test_no_other_log_wakes_it(wakeup: GroupWakeup, storage: Storage) -> None:
+    wakeup.follow("a")
+    wakeup.follow("b")
+    quiet(wakeup)
+    entry(storage, "a", 1)
+    assert not wakeup.wait(0.2)
+    wakeup.follow(None)
+    assert not wakeup.is_notified
+    entry(storage, "b", 1)
+    assert not wakeup.wait(0.2)
+
+
+def test_a_log_that_nobody_tells_of_is_not_looked_for() -> None:
+    storage = MemoryStorage("m")
+    entry(storage, "a", 0)
+    wakeup = GroupWakeup(storage, SystemClock())
+    wakeup.follow("a")
+    assert not wakeup.is_notified
+    wakeup.wait(1.0)  # beginning to follow has rung it
+    assert not wakeup.wait(0.3)
+    wakeup.close()
+
+
+def test_a_log_that_goes_away_wakes_it_no_more(wakeup: GroupWakeup, tmp_path: Path) -> None:
+    wakeup.follow("a")
+    quiet(wakeup)
+    shutil.rmtree(tmp_path / "a")
+    assert wakeup.wait(30)
+    assert not wakeup.is_notified
+    quiet(wakeup)
+    assert not wakeup.wait(0.3)
+
+
+def test_a_wake_after_the_end_is_no_error(wakeup: GroupWakeup) -> None:
+    wakeup.follow("a")
+    wakeup.close()
+    wakeup.wake()
