@@ -16,8 +16,8 @@ import report
 from plan import Plan
 
 CASES = (
-    "append", "processes", "commits", "produce", "idempotence", "transactions", "consume", "clients_latency", "idle",
-    "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance", "compaction",
+    "append", "processes", "commits", "produce", "group_commit", "idempotence", "transactions", "consume",
+    "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance", "compaction",
     "object_store",
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ def require_stored(storage: Storage, sizes: Mapping[str, int]) -> None:
             return f"{path} is not there"
         return None if found == sizes[path] else f"{path} has {found} bytes, and was written with {sizes[path]}"
 
-    look_up = storage.helpers().map if isinstance(storage, Distant) and len(sizes) > 1 else map
+    look_up = storage.helpers().map if len(sizes) > 1 and isinstance(storage, Distant) else map
     _refuse([found for found in look_up(problem, sizes) if found is not None])
 
 

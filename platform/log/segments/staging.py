@@ -142,8 +142,9 @@ class Stager:
         self._storage = storage
         self._target = target
         self._ids = ids
-        self._helpers = storage.helpers() if isinstance(storage, Distant) else helpers
-        self._worth_help_bytes = 0 if isinstance(storage, Distant) else _WORTH_HELP_BYTES
+        self._helpers, self._worth_help_bytes = (
+            (storage.helpers(), 0) if isinstance(storage, Distant) else (helpers, _WORTH_HELP_BYTES)
+        )
         self._waiting: dict[int, _Waiting] = {}
         self._waiting_bytes = 0
         self._open: dict[int, _Open] = {}
