@@ -17,8 +17,8 @@ from plan import Plan
 
 CASES = (
     "append", "processes", "commits", "produce", "group_commit", "idempotence", "transactions", "consume",
-    "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance", "compaction",
-    "object_store",
+    "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance",
+    "compaction", "object_store",
 )  # fmt: skip
 
 
