@@ -23,6 +23,7 @@ def test_a_small_module_is_found():
     assert small_modules([one, parse(lines + "x = 2\n", "tidelog.a.part", "a/part.py")]) == []
     assert small_modules([one, part, parse("import tidelog.a.part", "tidelog.a.two", "a/two.py")]) == []
     assert small_modules([parse("from tidelog.a import part", "tidelog.b.one", "b/one.py"), part]) == []
+    assert small_modules([parse("from tidelog.a.part import x", "tidelog.a", "a/__init__.py"), part]) == []
     assert small_modules([part]) == []
 
 

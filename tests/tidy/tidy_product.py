@@ -24,16 +24,9 @@ SMALL_MODULES: Mapping[str, str] = {
     # log
     "platform/log/storage/file_systems.py": UNDECIDED,
     "platform/log/storage/objects_credentials.py": UNDECIDED,
-    "platform/log/storage/opening.py": UNDECIDED,
     # spark, sinks
-    "platform/spark/installed.py": UNDECIDED,
     "sinks/columns.py": UNDECIDED,
     "sinks/partitioner.py": UNDECIDED,
-    # names that users import
-    "platform/tidelog/deserializing_consumer.py": "confluent-kafka has a module of this name, which programs import",
-    "platform/tidelog/error.py": "confluent-kafka has a module of this name, which programs import",
-    "platform/tidelog/serialization.py": "confluent-kafka has a module of this name, which programs import",
-    "platform/tidelog/serializing_producer.py": "confluent-kafka has a module of this name, which programs import",
 }
 
 # Class names that several modules define at their top, and why.
@@ -63,6 +56,8 @@ def small_modules(sources: Iterable[Source]) -> list[str]:
     by_module = {source.module: source for source in sources}
     importers: dict[str, set[str]] = defaultdict(set)
     for importer in by_module.values():
+        if importer.is_package:  # what a package's `__init__.py` re-exports is public, and has a name of its own
+            continue
         for module in modules_of(importer, by_module):
             importers[module] |= {importer.module} - {module}
     return sorted(
