@@ -1,15 +1,47 @@
-"""Each planted bug is found, so the simulation can be believed when it finds nothing."""
+"""Each planted bug is found, so the simulations can be believed when they find nothing."""
 
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import groups_sim_bugs
 import pytest
-from sim_bugs import BUGS
+import sim_bugs
+import transactions_sim_bugs
+from groups_sim_run import run_group
 from sim_run import run
+from sim_running import Planted
+from transactions_sim_run import run_transactions
 
+SIMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, Planted]]] = {
+    "log": (run, sim_bugs.BUGS),
+    "groups": (run_group, groups_sim_bugs.BUGS),
+    "transactions": (run_transactions, transactions_sim_bugs.BUGS),
+}
+# How many seeds may be run to find a bug.
 ENOUGH = 1_000
+# The seed that found a bug when it was last searched for: it is tried first, then all others.
+FOUND_BY = {
+    "takes_its_own_success_for_somebody_elses": 17,
+    "acknowledges_without_a_look_at_the_floors": 9,
+    "goes_by_its_own_clocks_alone": 41,
+    "deletes_before_it_publishes_the_floor": 88,
+    "rests_the_floor_on_a_checkpoint_that_is_not_synced": 3,
+    "writes_checkpoints_over_unsynced_segments": 101,
+    "deletes_its_segments_after_an_unknown_outcome": 6,
+    "takes_every_batch_for_a_new_one": 4,
+}
 
 
-@pytest.mark.parametrize("name", BUGS)
-def test_a_planted_bug_is_found(name: str) -> None:
-    for seed in range(ENOUGH):
-        if run(seed, BUGS[name]).problems:
+@pytest.mark.parametrize(
+    ("simulation", "name"), [(simulation, name) for simulation, (_, bugs) in SIMULATIONS.items() for name in bugs]
+)
+def test_a_planted_bug_is_found(simulation: str, name: str) -> None:
+    simulate, bugs = SIMULATIONS[simulation]
+    first = FOUND_BY.get(name, 0)
+    for seed in (first, *range(ENOUGH)):
+        if simulate(seed, bugs[name]).problems:
+            if seed != first:
+                warnings.warn(f"seed {seed} finds {name} now: note it in FOUND_BY, the search is long", stacklevel=1)
             return
     pytest.fail(f"{ENOUGH} seeds did not find that the code {name.replace('_', ' ')}")
