@@ -1,4 +1,4 @@
-"""Consumer groups: who reads which partition, by Kafka's rules."""
+"""Consumer groups: which member reads which partition, by Kafka's rules."""
 
 from tidelog.groups.assignors.assign import ASSIGNORS, assign
 

@@ -1,7 +1,7 @@
-"""The bytes by which consumers of a group tell one another what they subscribe to, own, and are to read.
+"""The bytes in which consumers of a group exchange what they subscribe to, own, and are to read.
 
-They are Kafka's, versions 0 to 3, so that consumers in other languages can share a group with these. All numbers are
-big-endian; a string is its length (int16) and UTF-8, bytes are a length (int32) and themselves, -1 stands for null; an
+They are Kafka's, versions 0 to 3, so that members behind a broker can share a group with native ones. All numbers are
+big-endian; a string is its length (int16) and UTF-8, bytes are a length (int32) and themselves, -1 is null; an
 array is a count (int32) and its elements. A version above 3 is read as 3: by Kafka's promise, fields are only added.
 
 Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, `ConsumerProtocol`,
@@ -217,6 +217,6 @@ class _Reader:
 
     def _broken(self, why: str) -> InconsistentProtocolError:
         return InconsistentProtocolError(
-            f"A member's {self._what} can't be read: {why}. Members of a consumer group tell one another what they "
+            f"A member's {self._what} can't be read: {why}. Members of a consumer group exchange what they "
             "read in the form of Kafka's consumer protocol. Stop the member that does not."
         )

@@ -29,7 +29,7 @@ class Member:
 
     `protocols`: the assignors it supports, by preference, each with the member's metadata for it. `joined` says that
     it takes part in the round that is under way; it is false outside rounds. `turn` is the group's count of joins when
-    it last joined: who was watched since an earlier turn must not be evicted for that.
+    it last joined: a member that was watched since an earlier turn must not be evicted for that.
     """
 
     member_id: str
@@ -46,7 +46,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group: who is in it, and what they agreed on in this generation. Generations never go back."""
+    """A group: its members, and what they agreed on in this generation. Generations never go back."""
 
     group_id: str
     phase: Phase = Phase.EMPTY
@@ -56,7 +56,7 @@ class Group:
     leader: str | None = None
     members: Mapping[str, Member] = field(default_factory=dict)
     turns: int = 0
-    # When it became empty, ms since the epoch by the clock of whoever wrote that; offsets expire from there.
+    # When it became empty, ms since the epoch by the clock of the member that wrote that; offsets expire from there.
     empty_since_ms: int | None = None
 
 
@@ -64,7 +64,7 @@ class Group:
 class CommittedOffset:
     """The next offset a group will read of a partition. `commit_ms`: ms since the epoch, the committer's clock.
 
-    `topic_id`: the life of the topic that it was read in; "" where nobody said.
+    `topic_id`: the id of the topic that it was read in; "" where it is not known.
     """
 
     offset: int
@@ -81,7 +81,7 @@ PendingPlace = tuple[TransactionKey, TopicPartition]
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """All that a group's log says of one group: `group` is None until somebody joins it or after it was deleted.
+    """All that a group's log says of one group: `group` is None until a member joins it or after it was deleted.
 
     `pending`: offsets that wait for transactions, in the order in which they were written.
     """

@@ -1,6 +1,6 @@
 """Kafka's assignors: which member of a group reads which partition. Plain functions, the same everywhere.
 
-Whoever leads a group calls `assign`; the same input gives the same answer in every process, in whatever order the
+The leader of a group calls `assign`; the same input gives the same answer in every process, in whatever order the
 input is listed. The answers equal those of the Java client's assignors (kafka-clients 4.1) without racks.
 """
 
@@ -69,7 +69,7 @@ def range_assignor(view: AssignorInput) -> Holdings:
 
 
 def roundrobin_assignor(view: AssignorInput) -> Holdings:
-    """Deal out all partitions, sorted, to the members in turn; who does not subscribe to the topic is passed over.
+    """Deal out all partitions, sorted, to the members in turn, of those that subscribe to the topic.
 
     Example: `a` and `b` read `t` and `u` of 3 partitions each: `a` gets t0, t2, u1 and `b` gets t1, u0, u2.
     Source: `RoundRobinAssignor`.

@@ -1,4 +1,4 @@
-"""A group as an assignor sees it: who wants which topics, how many partitions they have, who holds what."""
+"""A group as an assignor sees it: the topics of each member, their partition counts, and the holders of partitions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ class AssignorInput:
     """Checked input of an assignor; `assignor_input` makes it.
 
     `topics`: all that each member subscribes to, topics that don't exist too. `counts`: partitions, above 0, of the
-    topics that exist and that somebody subscribes to. `claims`: existing partitions of those topics that each member
+    topics that exist and that a member subscribes to. `claims`: existing partitions of those topics that each member
     says it owns. `contested`: partitions claimed more than once. `static_ids`: by member, for static members only.
     """
 
@@ -32,7 +32,7 @@ class AssignorInput:
         return len(set(self.topics.values())) <= 1
 
     def owned(self, member: str) -> frozenset[Partition]:
-        """Return the partitions that the member alone claims; a contested one is nobody's."""
+        """Return the partitions that the member alone claims; a contested one is no member's."""
         return self.claims[member] - self.contested
 
     def partitions(self, topics: Iterable[str]) -> list[Partition]:
@@ -48,14 +48,14 @@ def assignor_input(
 ) -> AssignorInput:
     """Check an assignor's input and drop what does not count.
 
-    Dropped are claims of members that are gone, and of partitions that are gone: of a topic that nobody subscribes
+    Dropped are claims of members that are gone, and of partitions that are gone: of a topic that no member subscribes
     to, or numbered past the topic's count, as after a topic was deleted and created again smaller (Kafka hands such
     a partition out). Raises InvalidPartitionsError for a count below 0; 0 is a topic that does not exist.
     """
     for topic, count in partition_counts.items():
         if count < 0:
             raise InvalidPartitionsError(
-                f"Topic {topic!r} was given {count} partitions: a topic has at least 1, 0 stands for a topic that "
+                f"Topic {topic!r} was given {count} partitions: a topic has at least 1, 0 is for a topic that "
                 "does not exist. Give the number that the topic has."
             )
     shared: dict[frozenset[str], frozenset[str]] = {}  # one set for all members that want the same

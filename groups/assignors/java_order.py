@@ -48,7 +48,7 @@ def hash_order(names: Iterable[str]) -> list[str]:
 
     Example: `hash_order(["C0", "C1", "C2", "C3"])` is `["C3", "C0", "C1", "C2"]`: their hashes are 2125 to 2128,
     and 2128 is a multiple of the table's 16 places. Names in one place come in the order in which they were put;
-    Kafka puts members as its broker lists them, which is nobody's contract, so they are sorted here.
+    Kafka puts members as its broker lists them, which is no contract, so they are sorted here.
     Source: `java.util.HashMap`; more than eight names in one place, which take a tree there, need made-up names.
     """
     ordered = sorted(names, key=utf16_key)

@@ -1,4 +1,4 @@
-"""Which partitions have moved from whom to whom while an assignment is evened out, so that moves cancel out."""
+"""Which partitions have moved between which members while an assignment is evened out, so that moves cancel out."""
 
 from tidelog.groups.assignors.input_view import Partition
 from tidelog.groups.assignors.java_order import bucket, partition_hash, string_hash, table_size

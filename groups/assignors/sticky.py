@@ -76,7 +76,7 @@ def _kept(view: AssignorInput, quota: int, extra: int) -> Holdings:
 def _deal(left: list[Partition], holdings: Holdings, quota: int) -> None:
     """Hand out what is left: in turn to members below their quota, then one each to members that have just theirs.
 
-    Members take turns by id. Those who reach their quota here queue for one more behind those who came with it.
+    Members take turns by id. Those that reach their quota here queue for one more behind those that came with it.
     """
     members = sorted(holdings, key=utf16_key)
     below = [member for member in members if len(holdings[member]) < quota]

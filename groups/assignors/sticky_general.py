@@ -27,12 +27,12 @@ def balance_general(view: AssignorInput) -> Holdings:
 
 
 def _lost_a_subscription(view: AssignorInput) -> bool:
-    """Whether somebody owns a partition of a topic that it no longer subscribes to."""
+    """Whether a member owns a partition of a topic that it no longer subscribes to."""
     return any(topic not in view.topics[member] for member in view.topics for topic, _ in view.owned(member))
 
 
 class _Sharing:
-    """Who holds what while it is being evened out.
+    """The holders of partitions while they are being evened out.
 
     Members that have no topic in common with others can't take part; nothing below ever moves theirs.
     """
@@ -56,7 +56,7 @@ class _Sharing:
         self._strayed = False  # a move of this pass took from a third member
         self._circling = False  # such moves have led back to where they began
         self._fewest: dict[str, int] = {}  # per shared topic: how many partitions its least loaded subscriber has
-        self._uneven: set[str] = set()  # shared topics of which a partition can move to somebody with two less
+        self._uneven: set[str] = set()  # shared topics of which a partition can move to a member with two less
 
     def hand_out(self, spare: Iterable[Partition]) -> None:
         """Give each partition to its least loaded subscriber."""

@@ -31,7 +31,7 @@ class Leases:
     def counter(self, group_id: str, member_id: str) -> int | None:
         """The counter that the member wrote last; None when it has no lease. Raises StorageError.
 
-        None, too, for one that a power loss has torn: it is never synced, and shows no life.
+        None, too, for one that a power loss has torn: it is never synced, and counts as silence.
         """
         try:
             return int(json.loads(self._storage.get(lease_path(group_id, member_id)))["counter"])

@@ -14,23 +14,11 @@ from tidelog.groups.member.group_session import GroupSession
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.transitions import (
     AT_REST,
-    Evicted,
-    GenerationMissed,
     Happening,
-    InstanceFenced,
-    JoinAccepted,
-    JoinRefused,
-    Left,
     MemberStage,
     MemberState,
     Partitions,
-    Polled,
-    PollOverdue,
-    RejoinDue,
     Request,
-    Revoked,
-    ShareGiven,
-    Subscribed,
     advance,
 )
 from tidelog.groups.model import Group, Phase
@@ -135,7 +123,7 @@ class Membership:
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics from now on, all of them; the next steps join, or join again where they changed."""
-        self._happens(Subscribed(frozenset(topics)))
+        self._happens(Happening.SUBSCRIBED, frozenset(topics))
 
     def polled(self) -> None:
         """The application is alive: it polled. Within `max_poll_interval_ms` it must do so again.
@@ -143,11 +131,11 @@ class Membership:
         Gaps of over half a session between steps, or in one, don't count: then the whole process was asleep.
         """
         self._polled_s = self._clock.elapsed_s()
-        self._happens(Polled())
+        self._happens(Happening.POLLED)
 
     def revoked(self) -> None:
         """The application has given up what the last `Revoke` named."""
-        self._happens(Revoked())
+        self._happens(Happening.REVOKED)
 
     def leave(self) -> None:
         """Be no member any more, unless static: then only fall silent, so that it may come back within its session.
@@ -155,7 +143,7 @@ class Membership:
         The application has given up its partitions before. Raises what `GroupDoor.decide` does; it has left all the
         same as far as this consumer goes, and the others notice when its session is over.
         """
-        self._happens(Left())
+        self._happens(Happening.LEFT)
 
     def wake(self) -> None:
         """The group's log may have something new: a step looks soon, at once if the last look was a while ago."""
@@ -191,10 +179,10 @@ class Membership:
 
     # --- carrying out --------------------------------------------------------------------------------------
 
-    def _happens(self, happening: Happening) -> None:
+    def _happens(self, happening: Happening, given: object = None) -> None:
         """Go on to the next stage, and carry out what belongs to it; after a change the next look is due at once."""
         before = self._state.stage
-        self._state, effects = advance(self._state, happening)
+        self._state, effects = advance(self._state, happening, given)
         now_s = self._clock.elapsed_s()
         if self._state.stage is not before:
             self._look_s = 0.0
@@ -233,7 +221,7 @@ class Membership:
             session.beat()
         self._pass_over_sleep()
         if session.known and self._clock.elapsed_s() >= self._poll_limit_s():
-            self._happens(PollOverdue(self._poll_overdue()))
+            self._happens(Happening.POLL_OVERDUE, self._poll_overdue())
         return looks
 
     def _pass_over_sleep(self) -> None:
@@ -254,10 +242,10 @@ class Membership:
             if self._state.stage in (MemberStage.JOINING, MemberStage.REFUSED):
                 self._join()
         except UnknownMemberError as e:
-            self._happens(Evicted(e))
+            self._happens(Happening.EVICTED, e)
             return
         except FencedInstanceError as e:
-            self._happens(InstanceFenced(e))
+            self._happens(Happening.INSTANCE_FENCED, e)
             return
         now_s = self._clock.elapsed_s()
         self._look_s = now_s + min(self.config.heartbeat_interval_ms / 1000, self._pause_s(now_s))
@@ -283,7 +271,7 @@ class Membership:
                 if group.generation != self._session.generation:
                     self._miss(group)
                 elif self._must_rejoin(group):
-                    self._happens(RejoinDue())
+                    self._happens(Happening.REJOIN_DUE)
 
     def _must_rejoin(self, group: Group) -> bool:
         stage = self._state.stage
@@ -300,9 +288,9 @@ class Membership:
         try:
             group = self._session.join(topics, self._state.owned)
         except InconsistentProtocolError as e:
-            self._happens(JoinRefused(e))
+            self._happens(Happening.JOIN_REFUSED, e)
             return
-        self._happens(JoinAccepted(topics))
+        self._happens(Happening.JOIN_ACCEPTED, topics)
         self._follow_round(group)
 
     def _follow_round(self, group: Group) -> None:
@@ -310,7 +298,7 @@ class Membership:
         session = self._session
         if group.generation < session.round:
             if self._state.resubscribed:
-                self._happens(RejoinDue())
+                self._happens(Happening.REJOIN_DUE)
             return
         if group.generation > session.round:
             self._miss(group)
@@ -318,7 +306,7 @@ class Membership:
         session.generation = group.generation
         assignment = None
         if group.phase is Phase.PREPARING:
-            self._happens(RejoinDue())
+            self._happens(Happening.REJOIN_DUE)
         elif group.phase is Phase.STABLE:
             assignment = group.members[session.member_id].assignment
         elif session.leads:
@@ -327,7 +315,7 @@ class Membership:
             given = decode_assignment(assignment).partitions
             share = frozenset(partition for partition in given if partition[0] in self._state.topics)
             session.remember(share)
-            self._happens(ShareGiven(share))
+            self._happens(Happening.SHARE_GIVEN, share)
 
     def _miss(self, group: Group) -> None:
         """A generation began without this member, as happens to static members, which keep their place."""
@@ -335,7 +323,7 @@ class Membership:
             f"Group {group.group_id!r} went on to generation {group.generation} without this consumer, which did not "
             "join in time: its partitions may be others' now. It joins again."
         )
-        self._happens(GenerationMissed(error))
+        self._happens(Happening.GENERATION_MISSED, error)
 
     def _poll_overdue(self) -> MaxPollExceededError:
         return MaxPollExceededError(

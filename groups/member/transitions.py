@@ -1,4 +1,4 @@
-"""The life of a member as one table: (stage, what happened) -> (stage, what is to be done). Pure.
+"""A member's stages as one table: (stage, what happened) -> (stage, what is to be done). Pure.
 
 `Membership` observes the group and the clock, hands in what happened, and carries out the effects.
 """
@@ -33,89 +33,21 @@ class MemberStage(Enum):
 AT_REST = frozenset({MemberStage.IDLE, MemberStage.PAUSED, MemberStage.FENCED})
 
 
-# --- what happens ----------------------------------------------------------------------------------------------
+class Happening(Enum):
+    """What happens to a member. With it comes, where it is named: an error, topics, or partitions."""
 
-
-@dataclass(frozen=True, slots=True)
-class Subscribed:
-    """The application reads these topics from now on."""
-
-    topics: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Polled:
-    """The application polled."""
-
-
-@dataclass(frozen=True, slots=True)
-class PollOverdue:
-    """The application did not poll in time."""
-
-    error: TidelogError
-
-
-@dataclass(frozen=True, slots=True)
-class JoinAccepted:
-    """The group took the member, with this subscription."""
-
-    topics: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class JoinRefused:
-    """The group can't take the member, for now."""
-
-    error: TidelogError
-
-
-@dataclass(frozen=True, slots=True)
-class RejoinDue:
-    """A new round is under way or needed: other members, partitions or topics."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShareGiven:
-    """The leader gave the member these partitions, of topics that it still subscribes to."""
-
-    partitions: Partitions
-
-
-@dataclass(frozen=True, slots=True)
-class GenerationMissed:
-    """The group went on to a generation without the member, and keeps its place."""
-
-    error: TidelogError
-
-
-@dataclass(frozen=True, slots=True)
-class Evicted:
-    """The group has removed the member."""
-
-    error: TidelogError
-
-
-@dataclass(frozen=True, slots=True)
-class InstanceFenced:
-    """Another consumer has joined with the member's static id."""
-
-    error: FencedInstanceError
-
-
-@dataclass(frozen=True, slots=True)
-class Revoked:
-    """The application has answered a `Revoke`: perhaps one that a loss has made void."""
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """The application leaves the group."""
-
-
-Happening: TypeAlias = (
-    Subscribed | Polled | PollOverdue | JoinAccepted | JoinRefused | RejoinDue | ShareGiven | GenerationMissed
-    | Evicted | InstanceFenced | Revoked | Left
-)  # fmt: skip
+    SUBSCRIBED = auto()  # topics: the application reads these from now on
+    POLLED = auto()  # the application polled
+    POLL_OVERDUE = auto()  # error: the application did not poll in time
+    JOIN_ACCEPTED = auto()  # topics: the group took the member, with this subscription
+    JOIN_REFUSED = auto()  # error: the group can't take the member, for now
+    REJOIN_DUE = auto()  # a new round is under way or needed: other members, partitions or topics
+    SHARE_GIVEN = auto()  # partitions: the leader gave these, of topics that are still subscribed to
+    GENERATION_MISSED = auto()  # error: the group went on to a generation without the member, and keeps its place
+    EVICTED = auto()  # error: the group has removed the member
+    INSTANCE_FENCED = auto()  # error: another consumer has joined with the member's static id
+    REVOKED = auto()  # the application has answered a `Revoke`, perhaps one that a loss has made void
+    LEFT = auto()  # the application leaves the group
 
 
 # --- what is to be done ----------------------------------------------------------------------------------------
@@ -162,12 +94,12 @@ class MemberState:
 Outcome: TypeAlias = tuple[MemberState, list[Effect]]
 
 
-def advance(state: MemberState, happening: Happening) -> Outcome:
+def advance(state: MemberState, happening: Happening, given: Any = None) -> Outcome:
     """The state after something happened, and what is to be done, in order. Raises IllegalTransitionError."""
-    rule = TRANSITIONS.get((state.stage, type(happening)))
+    rule = TRANSITIONS.get((state.stage, happening))
     if rule is None:
-        raise IllegalTransitionError(f"{type(happening).__name__} can't happen to a member that is {state.stage.name}.")
-    return rule(state, happening)
+        raise IllegalTransitionError(f"{happening.name} can't happen to a member that is {state.stage.name}.")
+    return rule(state, given)
 
 
 # --- rules -----------------------------------------------------------------------------------------------------
@@ -175,7 +107,7 @@ def advance(state: MemberState, happening: Happening) -> Outcome:
 Rule: TypeAlias = Callable[[MemberState, Any], Outcome]
 
 
-def _stay(state: MemberState, _: Happening) -> Outcome:
+def _stay(state: MemberState, _: object) -> Outcome:
     return state, []
 
 
@@ -183,20 +115,20 @@ def _to(stage: MemberStage) -> Rule:
     return lambda state, _: (replace(state, stage=stage), [])
 
 
-def _resubscribe(state: MemberState, happened: Subscribed) -> Outcome:
+def _resubscribe(state: MemberState, topics: frozenset[str]) -> Outcome:
     stage = MemberStage.JOINING if state.stage is MemberStage.IDLE else state.stage
-    return replace(state, topics=happened.topics, stage=stage), []
+    return replace(state, topics=topics, stage=stage), []
 
 
-def _await_share(state: MemberState, happened: JoinAccepted) -> Outcome:
-    return replace(state, stage=MemberStage.WAITING, joined_topics=happened.topics), []
+def _await_share(state: MemberState, topics: frozenset[str]) -> Outcome:
+    return replace(state, stage=MemberStage.WAITING, joined_topics=topics), []
 
 
-def _report_refusal(state: MemberState, happened: JoinRefused) -> Outcome:
-    return replace(state, stage=MemberStage.REFUSED), [Failed(happened.error, fatal=False)]
+def _report_refusal(state: MemberState, error: TidelogError) -> Outcome:
+    return replace(state, stage=MemberStage.REFUSED), [Failed(error, fatal=False)]
 
 
-def _give_up_and_join(state: MemberState, _: Happening) -> Outcome:
+def _give_up_and_join(state: MemberState, _: object) -> Outcome:
     """Give up what must be given up before joining: all of it, or only topics no longer subscribed to."""
     kept = state.topics if state.cooperative else frozenset()
     gone = frozenset(partition for partition in state.owned if partition[0] not in kept)
@@ -205,9 +137,8 @@ def _give_up_and_join(state: MemberState, _: Happening) -> Outcome:
     return replace(state, stage=MemberStage.JOINING), []
 
 
-def _take_share(state: MemberState, happened: ShareGiven) -> Outcome:
+def _take_share(state: MemberState, share: Partitions) -> Outcome:
     """Take the share, after giving up what is not in it any more."""
-    share = happened.partitions
     gone = state.owned - share
     if gone:
         return replace(state, stage=MemberStage.YIELDING, revoking=gone, share=share), [Revoke(gone)]
@@ -219,11 +150,11 @@ def _with_share(state: MemberState, stage: MemberStage, share: Partitions) -> Ou
     return taken, [Assigned(share - state.owned, share)]
 
 
-def _join_without(state: MemberState, _: Happening) -> Outcome:
+def _join_without(state: MemberState, _: object) -> Outcome:
     return replace(state, stage=MemberStage.JOINING, owned=state.owned - state.revoking, revoking=frozenset()), []
 
 
-def _take_rest(state: MemberState, _: Happening) -> Outcome:
+def _take_rest(state: MemberState, _: object) -> Outcome:
     return _with_share(replace(state, owned=state.owned - state.revoking), MemberStage.JOINS_AGAIN, state.share)
 
 
@@ -235,50 +166,50 @@ def _losses(state: MemberState, error: TidelogError) -> list[Effect]:
     return [Lost(state.owned, error)] if state.owned else []
 
 
-def _lose_generation(state: MemberState, happened: GenerationMissed) -> Outcome:
-    effects = [*_losses(state, happened.error), Request.LEAVE_GENERATION]
+def _lose_generation(state: MemberState, error: TidelogError) -> Outcome:
+    effects = [*_losses(state, error), Request.LEAVE_GENERATION]
     return _without_partitions(state, MemberStage.JOINING), effects
 
 
-def _lose_place(state: MemberState, happened: Evicted) -> Outcome:
-    return _without_partitions(state, MemberStage.JOINING), [*_losses(state, happened.error), Request.FORGET]
+def _lose_place(state: MemberState, error: TidelogError) -> Outcome:
+    return _without_partitions(state, MemberStage.JOINING), [*_losses(state, error), Request.FORGET]
 
 
-def _end(state: MemberState, happened: InstanceFenced) -> Outcome:
-    effects = [*_losses(state, happened.error), Failed(happened.error, fatal=True), Request.FORGET]
-    return replace(_without_partitions(state, MemberStage.FENCED), fenced=happened.error), effects
+def _end(state: MemberState, error: FencedInstanceError) -> Outcome:
+    effects = [*_losses(state, error), Failed(error, fatal=True), Request.FORGET]
+    return replace(_without_partitions(state, MemberStage.FENCED), fenced=error), effects
 
 
-def _pause(state: MemberState, happened: PollOverdue) -> Outcome:
-    return _without_partitions(state, MemberStage.PAUSED), [Lost(state.owned, happened.error), Request.LEAVE]
+def _pause(state: MemberState, error: TidelogError) -> Outcome:
+    return _without_partitions(state, MemberStage.PAUSED), [Lost(state.owned, error), Request.LEAVE]
 
 
-def _leave(state: MemberState, _: Happening) -> Outcome:
+def _leave(state: MemberState, _: object) -> Outcome:
     return _without_partitions(state, MemberStage.IDLE), [Request.LEAVE]
 
 
 _IN_GROUP = tuple(stage for stage in MemberStage if stage not in AT_REST)
 _HAS_JOINED = tuple(stage for stage in _IN_GROUP if stage not in (MemberStage.JOINING, MemberStage.REFUSED))
 
-TRANSITIONS: dict[tuple[MemberStage, type], Rule] = {
-    **{(stage, Subscribed): _resubscribe for stage in MemberStage},
-    **{(stage, Polled): _stay for stage in MemberStage},
-    (MemberStage.PAUSED, Polled): _to(MemberStage.JOINING),
-    (MemberStage.JOINING, JoinAccepted): _await_share,
-    (MemberStage.REFUSED, JoinAccepted): _await_share,
-    (MemberStage.JOINING, JoinRefused): _report_refusal,
-    (MemberStage.REFUSED, JoinRefused): _stay,
-    (MemberStage.WAITING, RejoinDue): _give_up_and_join,
-    (MemberStage.READY, RejoinDue): _give_up_and_join,
-    (MemberStage.JOINS_AGAIN, RejoinDue): _give_up_and_join,
-    (MemberStage.WAITING, ShareGiven): _take_share,
-    **{(stage, Revoked): _stay for stage in MemberStage},
-    (MemberStage.REVOKING, Revoked): _join_without,
-    (MemberStage.YIELDING, Revoked): _take_rest,
-    **{(stage, GenerationMissed): _lose_generation for stage in _HAS_JOINED},
-    **{(stage, Evicted): _lose_place for stage in _IN_GROUP},
-    **{(stage, InstanceFenced): _end for stage in _IN_GROUP},
-    **{(stage, PollOverdue): _pause for stage in _IN_GROUP},
-    **{(stage, Left): _leave for stage in MemberStage},
-    (MemberStage.FENCED, Left): _stay,
+TRANSITIONS: dict[tuple[MemberStage, Happening], Rule] = {
+    **{(stage, Happening.SUBSCRIBED): _resubscribe for stage in MemberStage},
+    **{(stage, Happening.POLLED): _stay for stage in MemberStage},
+    (MemberStage.PAUSED, Happening.POLLED): _to(MemberStage.JOINING),
+    (MemberStage.JOINING, Happening.JOIN_ACCEPTED): _await_share,
+    (MemberStage.REFUSED, Happening.JOIN_ACCEPTED): _await_share,
+    (MemberStage.JOINING, Happening.JOIN_REFUSED): _report_refusal,
+    (MemberStage.REFUSED, Happening.JOIN_REFUSED): _stay,
+    (MemberStage.WAITING, Happening.REJOIN_DUE): _give_up_and_join,
+    (MemberStage.READY, Happening.REJOIN_DUE): _give_up_and_join,
+    (MemberStage.JOINS_AGAIN, Happening.REJOIN_DUE): _give_up_and_join,
+    (MemberStage.WAITING, Happening.SHARE_GIVEN): _take_share,
+    **{(stage, Happening.REVOKED): _stay for stage in MemberStage},
+    (MemberStage.REVOKING, Happening.REVOKED): _join_without,
+    (MemberStage.YIELDING, Happening.REVOKED): _take_rest,
+    **{(stage, Happening.GENERATION_MISSED): _lose_generation for stage in _HAS_JOINED},
+    **{(stage, Happening.EVICTED): _lose_place for stage in _IN_GROUP},
+    **{(stage, Happening.INSTANCE_FENCED): _end for stage in _IN_GROUP},
+    **{(stage, Happening.POLL_OVERDUE): _pause for stage in _IN_GROUP},
+    **{(stage, Happening.LEFT): _leave for stage in MemberStage},
+    (MemberStage.FENCED, Happening.LEFT): _stay,
 }

@@ -1,4 +1,4 @@
-"""Which committed offsets nobody needs any more: a pure rule (Kafka's `OffsetExpirationCondition`, KIP-211)."""
+"""Which committed offsets have expired: a pure rule (Kafka's `OffsetExpirationCondition`, KIP-211)."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Kafka's classic group protocol as pure rules: join, sync, heartbeat, leave, evict.
 
-Each rule looks at a group as its log has it and says what to write and what to answer; nobody waits inside. Where a
-Kafka broker parks a request, the member looks at the group again. Member ids are made by the members (ids nobody else
+Each rule looks at a group as its log has it and says what to write and what to answer; no rule waits. Where a
+Kafka broker parks a request, the member looks at the group again. Member ids are made by the members (ids no other
 makes), so a request that is repeated after an unknown outcome changes nothing more.
 
 Source: `GroupCoordinator` and `GroupMetadata` (kafka 4.0), `ClassicGroup`.
@@ -48,12 +48,12 @@ def join(
 ) -> Decision[Group]:
     """A member wants to take part in the next generation, or to learn the current one. Answers the group after it.
 
-    `known`: it was a member before, under this id. A group in PREPARING tells it to wait for the generation after the
+    `known`: it was a member before, under this id. A group in PREPARING has it wait for the generation after the
     group's; in COMPLETING or STABLE it belongs to the group's generation at once.
 
     - A known member whose metadata are unchanged joins a Stable group without a rebalance, unless it leads: a leader
       rejoins because partitions changed. In CompletingRebalance the leader does so without one too.
-    - A newcomer with the `instance_id` of a member takes its place, and fences it. In a Stable group nobody rebalances
+    - A newcomer with the `instance_id` of a member takes its place, and fences it. A Stable group does not rebalance
       for that, if the protocol and the topics subscribed to stay the same (Kafka looks at the protocol only).
     - Whatever else begins a round, or goes into the one under way; the last to join completes it.
 
@@ -150,7 +150,7 @@ def _topics(member: Member) -> dict[str, frozenset[str]]:
 
 
 def check_member(group: Group, member_id: str, instance_id: str | None = None) -> None:
-    """Refuse who is no member: FencedInstanceError when another has its static id, else UnknownMemberError.
+    """Refuse a caller that is no member: FencedInstanceError when another has its static id, else UnknownMemberError.
 
     Source: `GroupCoordinator.validateCurrentMember`.
     """
@@ -163,8 +163,8 @@ def check_member(group: Group, member_id: str, instance_id: str | None = None) -
         )
     if member_id not in group.members or (instance_id is not None and holder is None):
         raise UnknownMemberError(
-            f"Group {group.group_id!r} has no member {member_id!r}: who leaves, or is silent for its session timeout, "
-            "is no member any more. Join again."
+            f"Group {group.group_id!r} has no member {member_id!r}: members that leave, or are silent for their session"
+            " timeout, are no members any more. Join again."
         )
 
 
@@ -178,9 +178,9 @@ def check_generation(group: Group, generation: int) -> None:
 
 
 def heartbeat(view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None = None) -> None:
-    """Refuse who must join again: RebalanceInProgressError in a round; also all of `check_member`'s and the generation.
+    """Refuse a member that must join again: RebalanceInProgressError in a round, and all that `check_member` raises.
 
-    It writes nothing: signs of life are leases. Source: `GroupCoordinator.handleHeartbeat`.
+    It writes nothing: heartbeats are leases. Source: `GroupCoordinator.handleHeartbeat`.
     """
     group = current(view, group_id)
     check_member(group, member_id, instance_id)
@@ -201,7 +201,7 @@ def sync(
 ) -> Decision[bytes | None]:
     """Hand in all assignments (the leader), and get one's own; None while the leader has not handed them in.
 
-    `assignments`: by member id; who is missing gets b"", who is no member is left out. Handed in again when the group
+    `assignments`: by member id; a missing member gets b"", others are left out. Handed in again when the group
     is Stable they change nothing. Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError,
     InconsistentProtocolError (`protocol` is not the elected one), RebalanceInProgressError.
     Source: `GroupCoordinator.doSyncGroup`.
@@ -237,7 +237,7 @@ def _rebalancing(group: Group) -> RebalanceInProgressError:
 def leave(
     view: GroupView, group_id: str, member_id: str, *, now_ms: int, instance_id: str | None = None
 ) -> Decision[Group]:
-    """A member goes; the others rebalance. With `member_id` "" whoever has `instance_id` goes (an administrator's).
+    """A member goes; the others rebalance. With `member_id` "" the member with `instance_id` goes (an administrator's).
 
     Static members don't leave when they are closed, so that they can come back: their callers don't call this.
     Raises UnknownMemberError, FencedInstanceError. Source: `GroupCoordinator.handleLeaveGroup`.
@@ -253,9 +253,9 @@ def leave(
 def evict_silent(
     view: GroupView, group_id: str, watched: Mapping[str, int], *, now_ms: int
 ) -> Decision[frozenset[str]]:
-    """Take out members that gave no sign of life for their session timeout. Answers who went.
+    """Take out members that sent no heartbeat for their session timeout. Answers their ids.
 
-    `watched`: member id -> its `turn` when the watch began; who has joined since is alive, and stays.
+    `watched`: member id -> its `turn` when the watch began; a member that has joined since is alive, and stays.
     Source: `GroupCoordinator.onExpireHeartbeat`.
     """
     group = current(view, group_id)
@@ -268,22 +268,22 @@ def evict_silent(
 
 
 def evict_late(view: GroupView, group_id: str, generation: int, *, now_ms: int) -> Decision[frozenset[str]]:
-    """The rebalance timeout is over: the round that `generation` is in goes on without who is late. Answers who went.
+    """The rebalance timeout is over: the round of `generation` goes on without the late members. Answers their ids.
 
-    While members join, those who have not joined are late; static ones among them stay members and get their share.
+    While members join, those that have not joined are late; static ones among them stay members and get their share.
     While the leader works out the assignment, it is the leader that is late. Nothing happens when the group is in
-    another generation, is Stable, or when nobody has joined yet.
+    another generation, is Stable, or when no member has joined yet.
     Source: `GroupCoordinator.onCompleteJoin` and `onExpirePendingSync`.
     """
     group = current(view, group_id)
-    nobody: frozenset[str] = frozenset()
+    none: frozenset[str] = frozenset()
     if group.generation != generation:
-        return Decision(response=nobody)
+        return Decision(response=none)
     if group.phase is Phase.COMPLETING and group.leader is not None:
         gone = frozenset([group.leader])
         return Decision(response=gone, group=_go_on(without(group, gone), now_ms))
     if group.phase is not Phase.PREPARING or not any(member.joined for member in group.members.values()):
-        return Decision(response=nobody)
+        return Decision(response=none)
     gone = frozenset(name for name, member in group.members.items() if not member.joined and member.instance_id is None)
     return Decision(response=gone, group=complete(without(group, gone), now_ms, late=True))
 

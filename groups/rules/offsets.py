@@ -1,4 +1,4 @@
-"""Rules of a group's committed offsets: who may commit, what may be deleted. Source: `GroupCoordinator` (kafka 4.0)."""
+"""Rules of a group's committed offsets: the right to commit and to delete. Source: `GroupCoordinator` (kafka 4.0)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -37,11 +37,11 @@ def decide_commit(
     group = _require_committer(view, group_id, member_id, generation, instance_id)
     if group.phase is Phase.COMPLETING:
         raise RebalanceInProgressError(
-            f"Group {group_id!r} is rebalancing, so that it takes no offsets: who owned partitions before commits "
-            "before it joins again. Records after the last commit come again."
+            f"Group {group_id!r} is rebalancing, so that it takes no offsets: members commit what they "
+            "owned before they join again. Records after the last commit come again."
         )
     written = {place: replace(committed, generation=generation) for place, committed in offsets.items()}
-    # What waits for a transaction since before comes too late: the newer commit stands.
+    # An offset that has waited for a transaction since before comes too late: the newer commit counts.
     late = [waiting for waiting in view.pending if waiting[1] in written]
     return Decision(response=None, offsets=written, pending=dict.fromkeys(late))
 
@@ -56,10 +56,10 @@ def decide_pending(
     generation: int = -1,
     instance_id: str | None = None,
 ) -> Decision[None]:
-    """Let offsets wait for a transaction's end; who may is as in `decide_commit`, and a rebalance is no hindrance.
+    """Let offsets wait for a transaction's end; the right to is as in `decide_commit`, and a rebalance is no hindrance.
 
     A member that lost its partitions meanwhile is in an earlier generation, and refused. Kafka lets a transaction
-    without a member commit into a group with members; here that is refused, as it fences nobody.
+    without a member commit into a group with members; here that is refused, as it fences no member.
     Source: `ClassicGroup.validateOffsetCommit` with `isTransactional`.
     """
     _require_committer(view, group_id, member_id, generation, instance_id)
@@ -70,7 +70,7 @@ def decide_pending(
 def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> Decision[None]:
     """The transaction has ended: what waits for it becomes the group's, or is dropped. A repeat changes nothing.
 
-    Of offsets of one partition the one that was written last stands, in whatever order their transactions end.
+    Of offsets of one partition the one that was written last counts, in whatever order their transactions end.
     """
     own = {place for key, place in view.pending if key == transaction}
     gone: list[PendingPlace] = []
@@ -87,7 +87,7 @@ def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> 
 def _require_committer(
     view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None
 ) -> Group:
-    """Refuse who is no member of the group's generation, unless the group has no members."""
+    """Refuse a caller that is no member of the group's generation, unless the group has no members."""
     check_group_id(group_id)
     group = current(view, group_id)
     if generation >= 0 and view.group is None:
@@ -136,7 +136,7 @@ def delete_offsets(
     """Delete a group's offsets of these partitions. Answers, per partition, None or why it stays.
 
     Those of a topic that members subscribe to stay. One that was never committed is no error. Raises
-    GroupNotFoundError; GroupNotEmptyError when members are not of the consumer protocol, so that nobody knows what
+    GroupNotFoundError; GroupNotEmptyError when members are not of the consumer protocol, so that it is not known what
     they read. Source: `GroupCoordinator.handleDeleteOffsets`.
     """
     group = _found(view, group_id)

@@ -1,7 +1,7 @@
 """A rebalance round as steps from group to group: it begins, members join or drop out, and it ends with a generation.
 
 PreparingRebalance: members join. CompletingRebalance: all have joined, the leader works out the assignment. Stable:
-everybody can read its own. Nobody waits inside a step; whoever's step makes a round complete completes it.
+every member can read its own. No step waits; the step that makes a round complete completes it.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ def put(group: Group, member: Member, *, joined: bool) -> Group:
 
 
 def without(group: Group, member_ids: Iterable[str]) -> Group:
-    """Take members out; a leader among them leaves its office to the member that joined longest ago."""
+    """Take members out; if the leader is removed, the earliest-joined member becomes leader."""
     gone = set(member_ids)
     members = {name: member for name, member in group.members.items() if name not in gone}
     leader = group.leader if group.leader in members else _eldest(members.values())
@@ -42,8 +42,8 @@ def complete(group: Group, now_ms: int, *, late: bool = False) -> Group:
     """End the round when all members have joined, or there are none; else change nothing.
 
     `late`: the time to join is over. Static members that have not joined keep their place and get their share; others
-    must have been taken out. It still takes somebody who joined. An ended round has the next generation, the protocol
-    with most votes, and a leader who joined. Source: `GroupCoordinator.onCompleteJoin`.
+    must have been taken out. It still takes a member that joined. An ended round has the next generation, the protocol
+    with most votes, and a leader that joined. Source: `GroupCoordinator.onCompleteJoin`.
     """
     if group.phase is not Phase.PREPARING:
         return group

@@ -49,7 +49,7 @@ class GroupLog:
     # --- reading -------------------------------------------------------------------------------------------
 
     def group(self, group_id: str) -> Group | None:
-        """The group; None when nobody ever joined it, or it was deleted since."""
+        """The group; None when no member ever joined it, or it was deleted since."""
         return self._written(group_id).group
 
     def offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:

@@ -1,4 +1,4 @@
-"""Whether offsets can be committed at all, whoever commits them, and whether they still mean anything."""
+"""Whether offsets can be committed at all, by any member, and whether they still mean anything."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

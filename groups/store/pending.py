@@ -1,4 +1,4 @@
-"""Offsets that wait for transactions, to whoever reads a group's offsets: the log of transactions says which count."""
+"""Offsets that wait for transactions, for readers of a group's offsets: the log of transactions says which count."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -31,10 +31,10 @@ def resolve(
     while True:
         view = look()
         keys = {key for key, _ in view.pending}
-        told = ask(keys - settled) if keys - settled else {}
-        again = {key for key, verdict in told.items() if verdict is Verdict.SETTLED}
+        answers = ask(keys - settled) if keys - settled else {}
+        again = {key for key, verdict in answers.items() if verdict is Verdict.SETTLED}
         if not again:
-            verdicts = {key: told.get(key, Verdict.ABORTED) for key in keys}
+            verdicts = {key: answers.get(key, Verdict.ABORTED) for key in keys}
             return _counted(view, verdicts), verdicts
         settled |= again
 
@@ -53,7 +53,7 @@ def _counted(view: GroupView, verdicts: Verdicts) -> GroupView:
 class Patience:
     """Aborts transactions that groups' offsets wait for, when they have been open for longer than their time-out.
 
-    Only time that this observer itself saw counts, so that nobody's clock is compared with another's.
+    Only time that this observer itself saw counts, so that no two clocks are compared.
     """
 
     def __init__(self, transactions: TransactionLog, clock: Clock) -> None:

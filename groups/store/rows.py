@@ -1,4 +1,4 @@
-"""Groups as rows: the columns of `__consumer_offsets`, and what its rows come to (docs/format.md, "Groups")."""
+"""Groups as rows: the columns of `__consumer_offsets`, and the groups that its rows make (docs/format.md, "Groups")."""
 
 from collections import ChainMap
 from collections.abc import Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -271,7 +271,7 @@ def _offset(row: Row) -> CommittedOffset:
 
 
 def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int) -> list[Row]:
-    """The rows that a decision over `view` comes to: only what it changes. Offsets without a time get `now_ms`."""
+    """The rows that a decision over `view` makes: only what it changes. Offsets without a time get `now_ms`."""
     rows, group = [], decision.group
     if group is not None and group != view.group and not (group.phase is Phase.DEAD and view.group is None):
         rows.append(group_row(group))

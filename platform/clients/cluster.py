@@ -1,4 +1,4 @@
-"""What `list_topics` tells, in the shape of `confluent_kafka.admin.ClusterMetadata`.
+"""What `list_topics` answers, in the shape of `confluent_kafka.admin.ClusterMetadata`.
 
 A lake has no brokers. Programs that look for one find one: number 0, the lake itself, which leads every partition and
 is its only replica.
@@ -133,7 +133,7 @@ def lake_node(lake: Lake) -> Node:
 def cluster_metadata(lake: Lake, topic: str | None = None) -> ClusterMetadata:
     """Return what there is in a lake: all topics but internal ones, or the one that is asked for.
 
-    What is wrong with a topic is told in its `error`. Raises `LakeNotFoundError` and the storage's errors.
+    A topic's `error` says what is wrong with it. Raises `LakeNotFoundError` and the storage's errors.
     """
     lake.require_lake()
     topics = lake.topics() if topic is None else [topic]

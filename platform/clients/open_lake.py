@@ -30,7 +30,7 @@ class OpenedLake:
 
 
 def open_lake(settings: CommonSettings) -> OpenedLake:
-    """Open the lake that a client was told, and warn of keys that do nothing.
+    """Open the lake that a client's settings name, and warn of keys that do nothing.
 
     A lake that is not there comes with the first thing that a Producer or an AdminClient writes; a Consumer's has to be
     there. Call it once per client: each ignored key is logged once, as a warning. Raises KafkaException when no lake is

@@ -1,4 +1,4 @@
-"""What others need of consumer groups: the port that `tidelog.groups` implements and the outermost layer wires."""
+"""What other packages need of consumer groups: ports that `tidelog.groups` implements, wired by the outermost layer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol

@@ -13,12 +13,10 @@ from tidelog.groups.member import failure_detector
 from tidelog.groups.member.heartbeats import HeartbeatTimers
 from tidelog.groups.member.transitions import (
     TRANSITIONS,
-    Evicted,
-    InstanceFenced,
+    Happening,
     MemberStage,
     MemberState,
     Outcome,
-    RejoinDue,
     Request,
     Rule,
 )
@@ -53,7 +51,10 @@ def counts_the_time_that_the_observer_slept() -> Iterator[None]:
 def reads_on_while_others_join() -> Iterator[None]:
     """An eager member joins without giving up what it owns."""
     with _rules(
-        {(stage, RejoinDue): lambda state, _: (replace(state, stage=MemberStage.JOINING), []) for stage in MemberStage}
+        {
+            (stage, Happening.REJOIN_DUE): lambda state, _: (replace(state, stage=MemberStage.JOINING), [])
+            for stage in MemberStage
+        }
     ):
         yield
 
@@ -105,7 +106,9 @@ def watches_nobody_but_followers() -> Iterator[None]:
 @contextmanager
 def lets_a_fenced_static_member_come_back() -> Iterator[None]:
     """Two consumers with one static id throw each other out for ever."""
-    with _rules({(stage, InstanceFenced): TRANSITIONS[MemberStage.READY, Evicted] for stage in MemberStage}):
+    with _rules(
+        {(stage, Happening.INSTANCE_FENCED): TRANSITIONS[MemberStage.READY, Happening.EVICTED] for stage in MemberStage}
+    ):
         yield
 
 
@@ -116,7 +119,13 @@ def keeps_what_it_owned_after_an_eviction() -> Iterator[None]:
     def join_again(state: MemberState, _: Any) -> Outcome:
         return replace(state, stage=MemberStage.JOINING), [Request.FORGET]
 
-    with _rules({(stage, happening): join_again for stage in MemberStage for happening in (Evicted, InstanceFenced)}):
+    with _rules(
+        {
+            (stage, happening): join_again
+            for stage in MemberStage
+            for happening in (Happening.EVICTED, Happening.INSTANCE_FENCED)
+        }
+    ):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The partitions a consumer reads: where each one stands, what is stored to be committed, and what is committed."""
+"""The partitions a consumer reads: the position of each one, what is stored to be committed, and what is committed."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class PartitionState:
 
     `start`: the offset to start from, which may be a logical one, until it is known; then `cursor` reads. `position`:
     the next offset that the application gets. `stored`: what the next commit without offsets takes.
-    `eof`: the last end that was told of.
+    `eof`: the last end that was reported.
     """
 
     topic: str

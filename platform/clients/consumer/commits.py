@@ -1,4 +1,4 @@
-"""Committing a consumer's offsets: as a member of its group's generation, or, with assigned partitions, as nobody."""
+"""Committing a consumer's offsets: as a member of its group, or, with manual assignment, without a member id."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ Offsets = dict[TopicPartitionKey, CommittedOffset]
 class Committer:
     """Commits for one consumer, one commit after another, so that an older offset never follows a newer one.
 
-    `identity`: as whom, None for a consumer without a subscription; `owned`: what is then its to commit. `lock` guards
+    `identity`: None for a consumer without a subscription; `owned`: what is then its to commit. `lock` guards
     the assignment.
     """
 

@@ -68,7 +68,7 @@ class Consumer:
             ticker = Ticker(settings, events.tell_statistics)
             ticker.start()
         self._subscribed = False
-        # Also when the consumer is forgotten, or the process ends: then nothing is committed, and nobody leaves.
+        # Also when the consumer is garbage-collected, or the process ends: then it commits nothing, and does not leave.
         self._stop = Finalizer(self, _stop, fetcher, group, opened, ticker)
 
     def __enter__(self) -> Self:
@@ -188,7 +188,7 @@ class Consumer:
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[Message]:
         """The next messages and error events: `num_messages`, or fewer after `timeout` seconds (below 0: no end).
 
-        Fewer, too, when partitions are to be given up: the next call tells of it. Raises ValueError for more than
+        Fewer, too, when partitions are to be given up: the next call reports it. Raises ValueError for more than
         1,000,000.
         """
         self._polling.require_open()
@@ -237,7 +237,7 @@ class Consumer:
             count += found.num_rows
         return as_table(batches, include_headers=include_headers)
 
-    # --- where it stands -----------------------------------------------------------------------------------
+    # --- its position --------------------------------------------------------------------------------------
 
     def seek(self, partition: TopicPartition) -> None:
         """Go on from `partition.offset`, which may be a logical one. Raises KafkaException for one not assigned."""
@@ -368,7 +368,7 @@ class Consumer:
         return self._group.metadata()
 
     def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
-        """Refused: there is nobody to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+        """Refused: there is no broker to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
         self._polling.require_open()
         raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
 

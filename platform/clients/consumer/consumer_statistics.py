@@ -27,7 +27,7 @@ class Rebalances:
 
 
 class ConsumerStatistics(Statistics):
-    """Tells `stats_cb` of a consumer. `member_id`: in its group, None outside; `lock` guards assignment and buffer."""
+    """A consumer's statistics. `member_id`: in its group, None outside; `lock` guards assignment and buffer."""
 
     kind = "consumer"
 

@@ -15,7 +15,7 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 class DeserializingConsumer(Consumer, Generic[K, V]):
     """A `Consumer` with `key.deserializer` and `value.deserializer`: callables (bytes or None, context) -> object.
 
-    `poll` raises what a message could only tell: `ConsumeError` for an error event, `KeyDeserializationError` or
+    `poll` raises what a message only carries: `ConsumeError` for an error event, `KeyDeserializationError` or
     `ValueDeserializationError` for a record whose bytes can't be read; the next call goes on after it.
     `consume_table` gives bytes. `key.deserializer.builder` and `value.deserializer.builder` build a deserializer when
     the consumer begins, which is closed with it.
@@ -66,7 +66,7 @@ def raise_event(message: Message) -> None:
 
 
 def context_of(message: Message) -> SerializationContext:
-    """What a deserializer is told beside the bytes, of the key first."""
+    """What a deserializer gets beside the bytes, of the key first."""
     return SerializationContext(message.topic() or "", MessageField.KEY, message.headers())
 
 

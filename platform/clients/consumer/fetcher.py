@@ -165,7 +165,7 @@ class Fetcher:
                     require_partition(state, owned.topic, owned.partition)
                     reset = self._settings.auto_offset_reset
                     found = find_start(owned.place, start, state, offsets, reset, owned.reported_error)
-            except UnstableOffsetError:  # an open transaction decides where: nothing to tell of yet
+            except UnstableOffsetError:  # an open transaction decides where: nothing to report yet
                 unstable = True
                 with self._lock:
                     owned.retry_s = self._lake.clock.elapsed_s() + self._unstable_s
@@ -187,7 +187,7 @@ class Fetcher:
             if needs_committed(start):
                 owned.committed = found.committed
             return
-        over = found == KafkaError._AUTO_OFFSET_RESET  # nobody but the application can help
+        over = found == KafkaError._AUTO_OFFSET_RESET  # only the application can help
         owned.retry_s = float("inf") if over else self._lake.clock.elapsed_s() + _RETRY_S
         if found.str() != owned.reported_error:
             owned.reported_error = found.str()
@@ -220,7 +220,7 @@ class Fetcher:
             owned.move(RESET)
             owned.reported_error = f"offset {event.offset} is out of range ({event.error})"
             if isinstance(event.error, TopicChangedError):
-                owned.stored = owned.position = OFFSET_INVALID  # offsets of another life of the topic
+                owned.stored = owned.position = OFFSET_INVALID  # offsets of the topic that was deleted
             self._changed = True
             return
         self._notice(owned, kafka_error(event.error), event.offset)

@@ -26,7 +26,7 @@ from tidelog.log.lake import Lake
 
 @dataclass(frozen=True, slots=True)
 class CommitDone:
-    """A commit in the background is over: what `on_commit` is told."""
+    """A commit in the background is over: what `on_commit` gets."""
 
     error: KafkaError | None
     partitions: list[TopicPartition]
@@ -48,7 +48,7 @@ def _not_available(topic: str, error: KafkaError) -> Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What is told next was assigned to this consumer as such a member."""
+    """The next event assigns partitions to this consumer as this member."""
 
     metadata: ConsumerGroupMetadata
 
@@ -76,8 +76,8 @@ class GroupSide:
         self._membership: Membership | None = None
         self._topics: Topics | None = None
         self._commands: deque[Callable[[], None]] = deque()
-        # As whom the application reads by what it was told: by the time it hears of a loss, the thread may be a member
-        # again, and what was read before must not pass for that member's.
+        # The member that the application reads as, by the events that it got: by the time it learns of a loss, the
+        # thread may be a member again, and what was read before must not pass for that member's.
         self.reads_as: ConsumerGroupMetadata | None = None
         self._wakeup = GroupWakeup(lake.storage, lake.clock)
         self._thread: threading.Thread | None = None
@@ -98,7 +98,7 @@ class GroupSide:
         return (self._membership.member_id or None) if self._membership is not None else None
 
     def metadata(self) -> ConsumerGroupMetadata:
-        """As whom the application reads: as of the last assignment that a poll has told it."""
+        """The member that the application reads as: as of the last assignment that a poll gave it."""
         return self.reads_as or ConsumerGroupMetadata(
             self._settings.group_id, group_instance_id=self._settings.group_instance_id
         )
@@ -117,7 +117,7 @@ class GroupSide:
             raise KafkaException(self.fatal)
 
     def identity(self) -> Identity | None:
-        """As whom to commit; None for a consumer without a subscription.
+        """The member to commit as; None for a consumer without a subscription.
 
         Raises `UnknownMemberError`, `FencedInstanceError`.
         """
@@ -169,7 +169,7 @@ class GroupSide:
         self._do(begin)
 
     def revoked(self) -> None:
-        """The application gave up what it was told to."""
+        """The application gave up what a `Revoke` named."""
 
         def go_on() -> None:
             if self._membership is not None:
@@ -198,7 +198,7 @@ class GroupSide:
             done.result()
 
     def commit_later(self, offsets: Offsets) -> None:
-        """Commit offsets in the background; `CommitDone` tells how it went."""
+        """Commit offsets in the background; `CommitDone` says how it went."""
         self._do(lambda: self.commit_and_tell(offsets))
 
     def commit_regularly(self) -> None:
@@ -207,7 +207,7 @@ class GroupSide:
             self._do(lambda: None)
 
     def halt(self) -> None:
-        """Have the thread end, once it has done what it was told to."""
+        """Have the thread end, once it has carried out its commands."""
         self._stopping = True
         self._wakeup.wake()
 
@@ -321,7 +321,7 @@ class GroupSide:
             self._tell(Trouble(KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error)), deliver=True))
 
     def _trouble(self, error: TidelogError) -> None:
-        """Tell of an error that the membership goes on after, once."""
+        """Report an error that the membership goes on after, once."""
         if str(error) != self._told_trouble:
             self._told_trouble = str(error)
             self._tell(Trouble(kafka_error(error), deliver=not error.retriable))
@@ -351,7 +351,7 @@ class GroupSide:
         return None
 
     def commit_and_tell(self, offsets: Offsets | None, places: Iterable[TopicPartitionKey] | None = None) -> None:
-        """Commit now, what is stored (of some places) where `offsets` is None, and tell how it went: never raises."""
+        """Commit now, what is stored (of some places) where `offsets` is None, and report how it went: never raises."""
         if self.committer is None:
             return
         wanted = self.committer.stored(places) if offsets is None else offsets

@@ -1,4 +1,4 @@
-"""What becomes of a consumer's assignment: by its own calls, and by its group's rebalances with their callbacks."""
+"""Changes of a consumer's assignment: by its own calls, and by its group's rebalances with their callbacks."""
 
 import threading
 from collections import deque
@@ -21,7 +21,7 @@ RebalanceCallback = Callable[[Any, list[TopicPartition]], Any]
 
 
 class Events:
-    """What the group side tells, until a call of the consumer's serves it. `lock` is notified of each."""
+    """The events of the group side, until a call of the consumer's serves it. `lock` is notified of each."""
 
     def __init__(self, lock: threading.Condition) -> None:
         self._lock = lock
@@ -57,7 +57,7 @@ class Events:
                 self._lock.notify_all()
 
     def drop_rebalances(self) -> None:
-        """Forget what a group that was left still told."""
+        """Drop the events of a group that was left."""
         with self._lock:
             self._events = deque(e for e in self._events if isinstance(e, CommitDone))
 

@@ -14,7 +14,7 @@ from tidelog.log.state.topic_state import TopicState
 
 T = TypeVar("T")
 
-# librdkafka's RD_KAFKA_OFFSET_TAIL(n): so many records before the end.
+# librdkafka's RD_KAFKA_OFFSET_TAIL(n): n records before the end.
 OFFSET_TAIL_BASE: Final = -2000
 # Start as `auto.offset.reset` says, whatever is committed: what was asked for is out of range, for the reason kept.
 RESET: Final = -1002
@@ -34,7 +34,7 @@ def needs_committed(start: int) -> bool:
 
 
 def once(look: Callable[[], T]) -> Callable[[], T]:
-    """The same look for all who ask, whether it finds something or is refused: many partitions ask at a time."""
+    """The same look for all callers, whether it finds something or is refused: many partitions ask at a time."""
     found: list[Callable[[], T]] = []
 
     def ask() -> T:

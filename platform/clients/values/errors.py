@@ -1,4 +1,4 @@
-"""Errors in the shape of confluent-kafka's: a `KafkaError` tells, a `KafkaException` is raised with one inside."""
+"""Errors in the shape of confluent-kafka's: a `KafkaError` is a value, a `KafkaException` is raised with one inside."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,7 +61,7 @@ class KafkaError(ErrorCodes):
         return self._fatal
 
     def retriable(self) -> bool:
-        """Return whether the same call may succeed later without anybody changing anything."""
+        """Return whether the same call may succeed later without any change."""
         return self._retriable
 
     def txn_requires_abort(self) -> bool:

@@ -50,7 +50,7 @@ class SerializationContext:
 
 
 class _Serde:
-    """What clients tell serializers and deserializers that have these methods."""
+    """What clients give serializers and deserializers that have these methods."""
 
     def set_cluster_id_resolver(self, resolver: Callable[[], Any]) -> None:
         """Take a function that gives the lake's address, which stands for a cluster's id; this one needs none."""

@@ -201,7 +201,7 @@ class Cursor:
         return state.end(self.partition) > self.position or (ends and self.reported_end != self.position)
 
     def problem(self) -> TidelogError | None:
-        """Why the partition can't be read from its position, as far as the log's state tells."""
+        """Why the partition can't be read from its position, as far as the log's state says."""
         topic, state = self.log.topic, self.log.state
         if topic is None or state is None:
             return self.log.error

@@ -1,7 +1,7 @@
 """Waiting for the next entries of many logs at once, at little cost, without a thread of its own and without listing.
 
-On a local disk the kernel tells which log grew. Everywhere else, and where the kernel's watches are used up, somebody
-has to look: at one name, the next entry's, less and less often while nothing comes.
+On a local disk the kernel says which log grew. Everywhere else, and where the kernel's watches are used up, the reader
+looks at one name, the next entry's, less and less often while nothing comes.
 """
 
 import os
@@ -16,13 +16,13 @@ from tidelog.log.delta import layout
 from tidelog.log.storage.port import OnThisMachine, Storage
 from tidelog.log.storage.watching import FolderWatcher, open_watcher
 
-# Between looks at a log that nobody watches: right after it grew, and when it has long been silent.
+# Between looks at a log without a watch: right after it grew, and when it has long been silent.
 FIRST_PAUSE_S = 0.001
 LAST_PAUSE_S = 0.25
 # Between looks at a log that is watched: should a watch ever fail silently, this is how late one learns. Short enough
 # that the door does not think it was away and lists the floors.
 WATCHED_PAUSE_S = 4.0
-# So many looks a second at most, over all logs.
+# Looks a second at most, over all logs.
 MOST_LOOKS = 400
 
 
@@ -58,13 +58,13 @@ class LookSchedule:
         return True
 
     def watched(self, log: str, yes: bool) -> None:
-        """Whether somebody watches the log, so that looks need not hurry."""
+        """Whether a watch is on the log, so that looks may be rare."""
         if log in self._logs:
             self._logs[log].watched = yes
 
     @property
     def unwatched(self) -> list[str]:
-        """The logs that nobody watches."""
+        """The logs without a watch."""
         return [name for name, log in self._logs.items() if not log.watched]
 
     def due(self, now_s: float) -> set[str]:
@@ -75,7 +75,7 @@ class LookSchedule:
         return due
 
     def looked(self, log: str, *, found: bool, took_s: float, now_s: float) -> None:
-        """What a look came to: `found` anything new, and how long it took."""
+        """The outcome of a look: `found` anything new, and how long it took."""
         kept = self._logs.get(log)
         if kept is None:
             return
@@ -100,15 +100,15 @@ class LookSchedule:
 class Tailing:
     """Many logs of one lake, waited for by one thread at a time; any thread may call the other methods.
 
-    A log goes by its folder below the lake's root. `wait` says at which logs to look, which may turn out to have
-    nothing new; `looked` says what came of it.
+    A log is named by its folder below the lake's root. `wait` says at which logs to look, which may turn out to have
+    nothing new; `looked` reports the outcome.
     """
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
         self._clock = clock
         self._lock = threading.Lock()
-        # Of its own, since nobody waits while holding it; to be had again, as signals and collections call `wake`.
+        # Never held while waiting; reentrant, as signal handlers and finalizers call `wake`.
         self._waking = threading.RLock()
         self._schedule = LookSchedule()
         self._watcher: FolderWatcher | None = open_watcher(storage)
@@ -124,7 +124,7 @@ class Tailing:
 
     @property
     def watches(self) -> bool:
-        """Whether the kernel tells of new entries, as long as its limits allow."""
+        """Whether the kernel notifies of new entries, as long as its limits allow."""
         return self._watcher is not None
 
     def add(self, log: str) -> None:
@@ -135,12 +135,12 @@ class Tailing:
         self.wake()
 
     def hears(self, log: str) -> bool:
-        """Whether the kernel tells of this log's entries, so that `wait` names it as soon as there is one."""
+        """Whether the kernel notifies of this log's entries, so that `wait` names it as soon as there is one."""
         with self._lock:
             return log in self._logs.values()
 
     def remove(self, log: str) -> None:
-        """Wait for it no more, once everybody who added it has removed it."""
+        """Wait for it no more, once every caller that added it has removed it."""
         with self._lock:
             if self._schedule.remove(log):
                 self._forget(log)
@@ -152,7 +152,7 @@ class Tailing:
                 os.write(self._waker, b"w")
 
     def wait(self, timeout_s: float | None) -> set[str]:
-        """The logs at which to look now; waits until there are some, somebody calls `wake`, or the time is over.
+        """The logs at which to look now; waits until there are some, another thread calls `wake`, or the time is over.
 
         `timeout_s` None: without end.
         """
@@ -176,12 +176,12 @@ class Tailing:
                 return found
 
     def looked(self, log: str, *, found: bool, took_s: float) -> None:
-        """What a look at a log came to: `found` anything new, and how many seconds it took."""
+        """The outcome of a look at a log: `found` anything new, and how many seconds it took."""
         with self._lock:
             self._schedule.looked(log, found=found, took_s=took_s, now_s=self._clock.elapsed_s())
 
     def close(self) -> None:
-        """Give back the files; nobody may be waiting."""
+        """Give back the files; no thread may be waiting."""
         with self._lock, self._waking:
             self._closed = True
             if self._watcher is not None:
