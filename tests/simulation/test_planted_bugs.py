@@ -30,6 +30,12 @@ FOUND_BY = {
     "writes_checkpoints_over_unsynced_segments": 101,
     "deletes_its_segments_after_an_unknown_outcome": 6,
     "takes_every_batch_for_a_new_one": 4,
+    "keeps_no_sequences": 4,
+    "gives_an_unknown_outcome_up_for_lost": 62,
+    "takes_commits_of_any_generation": 3,
+    "hands_out_what_another_still_owns": 21,
+    "lets_a_fenced_static_member_come_back": 13,
+    "keeps_what_it_owned_after_an_eviction": 3,
 }
 
 

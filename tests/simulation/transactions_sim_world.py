@@ -158,12 +158,13 @@ class InlineHolder(Holder):
 def inline(scheduler: Scheduler) -> Iterator[None]:
     """Maintenance without threads, and threads that line up for a table of rows on the scheduler."""
 
-    def place(request: Any) -> flat_combining.Place[Any]:
-        return Place(request, wake=SimEvent(scheduler))  # type: ignore[arg-type]  # it is asked for no more
+    real = flat_combining.Waiter
 
-    Place = flat_combining.Place  # noqa: N806 - a class
+    def waiter(request: Any) -> flat_combining.Waiter[Any]:
+        return real(request, wake=SimEvent(scheduler))  # type: ignore[arg-type]  # it is asked for no more
+
     with ExitStack() as stack:
-        stack.enter_context(patch.object(flat_combining, "Place", place))
+        stack.enter_context(patch.object(flat_combining, "Waiter", waiter))
         for module in (execute, compaction_run, executors, purge_run, row_purging, survivors):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch.object(maintenance, "Holder", InlineHolder))
