@@ -20,7 +20,6 @@ from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import replaced_files as row_purging
 from tidelog.log.upkeep.holds import Holder
 from tidelog.retention import maintenance
-from tidelog.retention.compaction import run as compaction_run
 from tidelog.retention.compaction import survivors
 from tidelog.retention.purge import run as purge_run
 from tidelog.retention.rewrites import execute, executors
@@ -165,7 +164,7 @@ def inline(scheduler: Scheduler) -> Iterator[None]:
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(flat_combining, "Waiter", waiter))
-        for module in (execute, compaction_run, executors, purge_run, row_purging, survivors):
+        for module in (execute, executors, purge_run, row_purging, survivors):
             stack.enter_context(patch.object(module, "ThreadPoolExecutor", InlinePool))
         stack.enter_context(patch.object(maintenance, "Holder", InlineHolder))
         yield
