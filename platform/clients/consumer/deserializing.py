@@ -1,18 +1,18 @@
 """DeserializingConsumer: a consumer whose messages hold objects, in the shape of confluent-kafka's."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, NoReturn
+from typing import Generic, NoReturn
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import ConsumeError, KeyDeserializationError, ValueDeserializationError
 from tidelog.clients.values.key_value import K, V
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.serdes import Serdes
+from tidelog.clients.values.serdes import WithSerdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 
 
-class DeserializingConsumer(Consumer, Generic[K, V]):
+class DeserializingConsumer(WithSerdes, Consumer, Generic[K, V]):
     """A `Consumer` with `key.deserializer` and `value.deserializer`: callables (bytes or None, context) -> object.
 
     `poll` raises what a message only carries: `ConsumeError` for an error event, `KeyDeserializationError` or
@@ -21,19 +21,7 @@ class DeserializingConsumer(Consumer, Generic[K, V]):
     the consumer begins, which is closed with it.
     """
 
-    def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        self._serdes = Serdes.built({**(conf or {}), **more}, "deserializer")
-        try:
-            super().__init__(self._serdes.conf)
-        except BaseException:
-            self._serdes.close()
-            raise
-        self._serdes.tell("set_cluster_id_resolver", self.cluster_id)
-
-    def close(self) -> None:
-        """Close as a `Consumer` does, then the deserializers that builders built."""
-        super().close()
-        self._serdes.close()
+    _KIND = "deserializer"
 
     def poll(self, timeout: float | None = None) -> Message[K, V] | None:
         """The next record with its objects; None after `timeout` seconds. Raises as the class says."""

@@ -1,6 +1,6 @@
 """A producer of objects, in the shape of `confluent_kafka.SerializingProducer`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Generic
 
@@ -8,12 +8,12 @@ from tidelog.clients.producer.producer import Producer
 from tidelog.clients.producer.records import DeliveryCallback, as_headers
 from tidelog.clients.values.errors import KeySerializationError, ValueSerializationError
 from tidelog.clients.values.key_value import K, V
-from tidelog.clients.values.serdes import Serdes
+from tidelog.clients.values.serdes import WithSerdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.group_commit.requests import NO_PARTITION
 
 
-class SerializingProducer(Producer, Generic[K, V]):
+class SerializingProducer(WithSerdes, Producer, Generic[K, V]):
     """A `Producer` whose keys and values are objects: `key.serializer` and `value.serializer` make bytes of them.
 
     A serializer is a callable (object, `SerializationContext`) -> bytes, str or None; `key.serializer.builder` and
@@ -21,20 +21,7 @@ class SerializingProducer(Producer, Generic[K, V]):
     `produce_table` take bytes. Source: `confluent_kafka.SerializingProducer`.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        self._serdes = Serdes.built(conf, "serializer")
-        try:
-            super().__init__(self._serdes.conf)
-        except BaseException:
-            self._serdes.close()
-            raise
-        self._serdes.tell("set_cluster_id_resolver", self.cluster_id)
-
-    def close(self, timeout: float | None = -1) -> bool:
-        """Flush, and end; then close the serializers that builders built."""
-        closed = super().close(timeout)
-        self._serdes.close()
-        return closed
+    _KIND = "serializer"
 
     def produce(  # type: ignore[override] # confluent-kafka's order of arguments: the key comes first here
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from tidelog.clients.values.errors import invalid_argument
 
@@ -96,3 +96,27 @@ class Serdes:
             while self.owned:
                 if callable(close := getattr(self.owned.pop(), "close", None)):
                     ends.callback(close)
+
+
+class WithSerdes:
+    """A client whose keys and values are objects, before the client of bytes in the order of bases.
+
+    Builders run when the client begins; what they built is closed with it.
+    """
+
+    _KIND: ClassVar[str]
+
+    def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+        self._serdes = Serdes.built({**(conf or {}), **more}, self._KIND)
+        try:
+            super().__init__(self._serdes.conf)  # type: ignore[call-arg] # that of the client beside it
+        except BaseException:
+            self._serdes.close()
+            raise
+        self._serdes.tell("set_cluster_id_resolver", self.cluster_id)  # type: ignore[attr-defined] # as above
+
+    def close(self, *args: Any, **more: Any) -> Any:
+        """Close as the client of bytes does, then what builders built."""
+        closed = super().close(*args, **more)  # type: ignore[misc] # as above
+        self._serdes.close()
+        return closed

@@ -28,17 +28,6 @@ from tidelog.clients.values.partitions import OFFSET_END, TopicPartition
 from tidelog.log.lake import Lake
 
 
-@pytest.fixture
-def lake():
-    return memory_lake()[0]
-
-
-@pytest.fixture
-def client(lake):
-    with AdminClient({"lake": lake}) as client:
-        yield client
-
-
 def outcomes(futures):
     """What each future gave: a value, or the name of its error's code."""
     found = {}

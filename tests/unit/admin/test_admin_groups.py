@@ -30,12 +30,6 @@ def lake():
     return lake
 
 
-@pytest.fixture
-def client(lake):
-    with AdminClient({"lake": lake}) as client:
-        yield client
-
-
 def commit(lake, group_id, offsets):
     GroupLog(lake).commit_offsets(group_id, {place: CommittedOffset(n) for place, n in offsets.items()})
 

@@ -1,10 +1,9 @@
 """AdminClient: access rules, users and leaders, which a lake has not."""
 
 import pytest
-from support.logs import memory_lake
 
 from tidelog import admin
-from tidelog.admin import AdminClient, TopicCollection
+from tidelog.admin import TopicCollection
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import TopicPartition
 
@@ -12,17 +11,6 @@ RULE = (admin.ResourceType.TOPIC, "a", admin.ResourcePatternType.LITERAL, "User:
 ALLOWED = (admin.AclOperation.READ, admin.AclPermissionType.ALLOW)
 BINDING, FILTER = admin.AclBinding(*RULE, *ALLOWED), admin.AclBindingFilter(*RULE, *ALLOWED)
 DELETION = admin.UserScramCredentialDeletion("u", admin.ScramMechanism.SCRAM_SHA_256)
-
-
-@pytest.fixture
-def lake():
-    return memory_lake()[0]
-
-
-@pytest.fixture
-def client(lake):
-    with AdminClient({"lake": lake}) as client:
-        yield client
 
 
 @pytest.mark.parametrize(
