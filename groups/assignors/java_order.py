@@ -1,8 +1,9 @@
 """The two orders of names that decide Kafka's assignments: Java's comparison of strings, and a HashMap's walk.
 
-Where several members have the same right to a partition, Kafka's sticky assignors take the one that they meet
-first while they walk a `java.util.HashMap`. That order is a plain function of the names, so it is computed here:
-assignments then equal Kafka's in those cases too, and don't depend on the order in which a caller lists members.
+A group may hold Java members, behind a broker, beside native ones, and its leader changes: partitions stay where they
+are only if all leaders break ties alike. Where several members have the same right to a partition, Kafka's sticky
+assignors take the one that they meet first while they walk a `java.util.HashMap`. That order is a plain function of the
+names, so it is computed here: assignments don't depend on the order in which a caller lists members.
 """
 
 from collections.abc import Iterable

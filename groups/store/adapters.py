@@ -25,13 +25,6 @@ class LoggedPositions:
         wanted = {(topic, p): CommittedOffset(offset) for topic, by in offsets.items() for p, offset in by.items()}
         self._log.commit_offsets(group, wanted)
 
-    def positions(self) -> dict[str, dict[TopicPartition, int]]:
-        """{group: {(topic, partition): next offset to read}} of every group that has offsets."""
-        return {
-            group: {place: committed.offset for place, committed in offsets.items()}
-            for group, offsets in self._log.positions().items()
-        }
-
 
 class LoggedOffsets:
     """`tidelog.transactions.ports.GroupOffsets` over a lake's log of groups."""

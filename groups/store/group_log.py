@@ -3,7 +3,7 @@
 A group's generation, members and offsets share one log, so that one decision fences a commit by member and generation.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import TypeVar
@@ -114,10 +114,6 @@ class GroupLog:
             found[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
         return found
 
-    def positions(self) -> dict[str, Mapping[TopicPartition, CommittedOffset]]:
-        """{group id: offsets} of all groups that have offsets."""
-        return {group_id: view.offsets for group_id, view in self.views().items() if view.offsets}
-
     def _written(self, group_id: str) -> GroupView:
         """What the rows say of a group, whatever became of its topics."""
         check_group_id(group_id)
@@ -155,25 +151,6 @@ class GroupLog:
                 return first.response
             self._first().create()
         return self._log(group_id, self._tables()).commit(over_fold)
-
-    def decide_all(self, requests: Sequence[tuple[str, Callable[[GroupView], Decision[R]]]]) -> list[R | Exception]:
-        """`decide` for many (group id, rule)s at once, by a caller that serves many: one entry a table.
-
-        The rules' responses, or what each raised, in order.
-        """
-        for group_id, _ in requests:
-            check_group_id(group_id)
-        if requests and not self._tables():
-            self._first().create()
-        tables = self._tables()
-        by_log: dict[RowLog[GroupsFold], list[int]] = {}
-        for at, (group_id, _) in enumerate(requests):
-            by_log.setdefault(self._log(group_id, tables), []).append(at)
-        found: dict[int, R | Exception] = {}
-        for log, places in by_log.items():
-            answers = log.commit_all([self._over_fold(*requests[at]) for at in places])
-            found.update(zip(places, answers, strict=True))
-        return [found[at] for at in range(len(requests))]
 
     def _over_fold(
         self, group_id: str, rule: Callable[[GroupView], Decision[R]]

@@ -16,10 +16,6 @@ class GroupPositions(Protocol):
         """
         ...
 
-    def positions(self) -> Mapping[str, Mapping[tuple[str, int], int]]:
-        """{group: {(topic, partition): next offset to read}} of every group, as of now."""
-        ...
-
 
 class GroupUpkeep(Protocol):
     """What maintenance does to groups."""

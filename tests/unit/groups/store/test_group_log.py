@@ -1,6 +1,5 @@
 """The log of consumer groups: what was decided is what everybody sees, and who may not commit doesn't."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -221,29 +220,6 @@ def test_offsets_of_topics_that_members_subscribe_to_stay() -> None:
     assert list(groups.reopened().offsets("g")) == [("t", 0)]
 
 
-def test_many_rules_at_once_make_one_entry_a_table_and_are_answered_each() -> None:
-    groups = Groups(offsets_topic_num_partitions="2")
-
-    def refuse(view: GroupView) -> Decision[str]:
-        raise InvalidGroupError("no")
-
-    def commit(offset: int) -> Callable[[GroupView], Decision[str]]:
-        committed = {("t", 0): CommittedOffset(offset)}
-        return lambda view: Decision(response=f"{len(view.offsets)} before {offset}", offsets=committed)
-
-    names = [f"g{i}" for i in range(10)]
-    answers = groups.log.decide_all([*((n, commit(i)) for i, n in enumerate(names)), ("g0", refuse), ("g0", commit(7))])
-    assert answers[:10] == [f"0 before {i}" for i in range(10)]
-    assert isinstance(answers[10], InvalidGroupError)
-    assert answers[11] == "1 before 7"
-    assert {name: o["t", 0].offset for name, o in groups.reopened().positions().items()} == {
-        **{f"g{i}": i for i in range(10)},
-        "g0": 7,
-    }
-    assert {groups.log.version(name) for name in names} == {1}
-    assert groups.log.decide_all([]) == []
-
-
 def test_offsets_of_a_topic_that_was_deleted_mean_nothing_in_its_next_life() -> None:
     groups = Groups()
     groups.log.commit_offsets("g", {("t", 0): CommittedOffset(3)})
@@ -251,7 +227,6 @@ def test_offsets_of_a_topic_that_was_deleted_mean_nothing_in_its_next_life() -> 
     assert groups.log.offsets("g") == {}
     groups.lake.create_topic("t", 2)
     assert groups.log.offsets("g") == groups.reopened().view("g").offsets == {}
-    assert groups.log.positions() == {}
     groups.log.commit_offsets("g", {("t", 0): CommittedOffset(0)})
     assert {place: c.offset for place, c in groups.reopened().offsets("g").items()} == {("t", 0): 0}
 
@@ -320,10 +295,9 @@ def test_no_topic_stands_in_the_way_of_the_tables(name: str) -> None:
 def test_positions_for_those_who_know_no_groups() -> None:
     groups = Groups()
     positions: GroupPositions = LoggedPositions(groups.log)
-    assert positions.positions() == {}
     positions.publish("spark", {"t": {0: 3, 1: 10}})
     positions.publish("spark", {"t": {0: 4}})
-    assert positions.positions() == {"spark": {("t", 0): 4, ("t", 1): 10}}
+    assert {place: one.offset for place, one in groups.log.offsets("spark").items()} == {("t", 0): 4, ("t", 1): 10}
     write(groups.log, stable("spark", 1, member("m")))
     with pytest.raises(UnknownMemberError):
         positions.publish("spark", {"t": {0: 5}})
