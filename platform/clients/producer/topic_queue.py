@@ -130,12 +130,14 @@ class TopicQueue:
         else:
             while items and len(rows) < MOST_ROWS and not isinstance(items[0], Part):
                 rows.append(items.popleft())  # type: ignore[arg-type]
-        sizes = np.array([row[4] for row in rows], np.int64).cumsum()
-        if sizes[-1] > MOST_BYTES:
-            fitting = max(1, int(np.searchsorted(sizes, MOST_BYTES, side="right")))
+        sizes = [row[4] for row in rows]
+        size = sum(sizes)
+        if size > MOST_BYTES:
+            ends = np.cumsum(sizes)
+            fitting = max(1, int(np.searchsorted(ends, MOST_BYTES, side="right")))
             items.extendleft(reversed(rows[fitting:]))
-            rows, sizes = rows[:fitting], sizes[:fitting]
-        return Rows.of(rows, int(sizes[-1]))
+            rows, size = rows[:fitting], int(ends[fitting - 1])
+        return Rows.of(rows, size)
 
 
 def parts_of(table: pa.Table) -> list[pa.Table]:

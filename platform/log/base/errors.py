@@ -347,12 +347,6 @@ class DeliveryTimeoutError(TidelogError):
         self.maybe_persisted = maybe_persisted
 
 
-class QueueFullError(TidelogError):
-    """As many records wait to be committed as may wait: try again when some have been."""
-
-    retriable = True
-
-
 # --- storage -----------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ The engine has no thread and no queue. The owner gathers what waits, begins an e
 that is due, until every record has its outcome; a gateway drives one engine for each topic. One entry at a time.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ import pyarrow as pa
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     DeliveryTimeoutError,
-    InvalidRecordError,
     OutcomeUnknownError,
     OutOfOrderSequenceError,
     ProducerFencedError,
@@ -107,7 +105,7 @@ class PendingEntry:
     """
 
     def __init__(self, engine: GroupCommit, requests: ProduceRequests) -> None:
-        _check(requests)
+        requests.require_consistent()
         self.outcomes = Outcomes()
         self._engine = engine
         self._requests = requests
@@ -390,28 +388,3 @@ class PendingEntry:
             numbering.bump_epoch()
         elif len(self.outcomes.errors) < len(self._open):
             numbering.landed(self._numbered)
-
-
-def _check(requests: ProduceRequests) -> None:
-    """Refuse requests that contradict themselves."""
-    rows, units = requests.table.num_rows, requests.units
-    fit = rows and (requests.partitions is None or len(requests.partitions) == rows)
-    if units is None:
-        fit = fit and len(requests.deadlines_s) == 1
-    else:
-        fit = fit and len(units) == rows and units[0] == 0 and units[-1] == len(requests.deadlines_s) - 1
-    if not fit:
-        raise InvalidRecordError(
-            f"{rows} records were given with {'no' if requests.partitions is None else len(requests.partitions)}"
-            f" partitions and {len(requests.deadlines_s)} units: each record has one, and there is at least one record."
-        )
-    for unit, batch in requests.batches.items():
-        own = requests.partitions
-        if own is not None and units is not None:
-            own = own[np.searchsorted(units, unit) : np.searchsorted(units, unit, side="right")]
-        counts = {} if own is None else dict(Counter(own.tolist()))
-        if {p: n for p, (_, n) in batch.sequences.items()} != counts:
-            raise InvalidRecordError(
-                f"Producer {batch.producer_id} gives sequences {dict(batch.sequences)} for {counts} records of unit"
-                f" {unit}: every partition's records have theirs."
-            )

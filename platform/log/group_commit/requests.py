@@ -1,5 +1,6 @@
 """What group commit is given and what it answers: records of many producers as one table, and an outcome for each."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -58,6 +59,30 @@ class ProduceRequests:
         """The partition of each row in a topic of this many. Raises as `assign` does."""
         return choose(self.table, self.partitions, partitions, self.partitioner, self.turn)
 
+    def require_consistent(self) -> None:
+        """Refuse requests whose rows, partitions, units and sequences don't fit together: `InvalidRecordError`."""
+        rows, units = self.table.num_rows, self.units
+        fit = rows and (self.partitions is None or len(self.partitions) == rows)
+        if units is None:
+            fit = fit and len(self.deadlines_s) == 1
+        else:
+            fit = fit and len(units) == rows and units[0] == 0 and units[-1] == len(self.deadlines_s) - 1
+        if not fit:
+            raise InvalidRecordError(
+                f"{rows} records were given with {'no' if self.partitions is None else len(self.partitions)}"
+                f" partitions and {len(self.deadlines_s)} units: each record has one, and there is at least one record."
+            )
+        for unit, batch in self.batches.items():
+            own = self.partitions
+            if own is not None and units is not None:
+                own = own[np.searchsorted(units, unit) : np.searchsorted(units, unit, side="right")]
+            counts = {} if own is None else dict(Counter(own.tolist()))
+            if {p: n for p, (_, n) in batch.sequences.items()} != counts:
+                raise InvalidRecordError(
+                    f"Producer {batch.producer_id} gives sequences {dict(batch.sequences)} for {counts} records of unit"
+                    f" {unit}: every partition's records have theirs."
+                )
+
 
 def choose(
     table: pa.Table, given: I32 | None, partitions: int, partitioner: str | Partitioner = "murmur2", turn: int = 0
@@ -65,6 +90,8 @@ def choose(
     """The partition of each row of a table among `partitions`: `given`, or the partitioner's."""
     if given is not None and (given != NO_PARTITION).all():
         return given
+    if partitions == 1 and isinstance(partitioner, str):
+        return np.zeros(table.num_rows, np.int32)
     names = table.schema.names
     keys = table.column("key") if "key" in names else pa.chunked_array([pa.nulls(table.num_rows, pa.binary())])
     explicit = None if given is None else pa.array(given, mask=given == NO_PARTITION)

@@ -201,7 +201,7 @@ def _micros(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:
         factor = _MICROS_OF[kind.unit]
         return micros if factor == 1 else pc.multiply_checked(micros, factor)
     if pa.types.is_integer(kind):
-        return pc.multiply_checked(column.cast(pa.int64()), 1000)
+        return pc.multiply_checked(column if kind == pa.int64() else column.cast(pa.int64()), 1000)
     if pa.types.is_null(kind):
         return column.cast(pa.int64())
     raise InvalidRecordError(
