@@ -66,15 +66,17 @@ class Rows:
 
     def columns(self, now_ms: int, now_s: float) -> pa.Table:
         """The rows as a table."""
-        columns = {
-            "key": pa.array(self.keys, pa.binary()),
-            "value": pa.array(self.values, pa.binary()),
-            "timestamp": pa.array(self.timestamps(now_ms, now_s)),
-        }
+        names = ["key", "value", "timestamp"]
+        columns = [
+            pa.array(self.keys, pa.binary()),
+            pa.array(self.values, pa.binary()),
+            pa.array(self.timestamps(now_ms, now_s)),
+        ]
         headers = {row: extra.headers for row, extra in self.extras.items() if extra.headers}
         if headers:
-            columns["headers"] = headers_column(headers, self.count)
-        return pa.table(columns)
+            names.append("headers")
+            columns.append(headers_column(headers, self.count))
+        return pa.Table.from_arrays(columns, names)
 
     def timestamps(self, now_ms: int, now_s: float) -> I64:
         """Each row's timestamp in ms: its own, or the time when it was handed in."""
