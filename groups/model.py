@@ -13,7 +13,7 @@ TopicPartition = tuple[str, int]
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Phase(StrEnum):
+class GroupPhase(StrEnum):
     """Kafka's states of a group, by the names its tools print."""
 
     EMPTY = "Empty"
@@ -49,7 +49,7 @@ class Group:
     """A group: its members, and what they agreed on in this generation. Generations never go back."""
 
     group_id: str
-    phase: Phase = Phase.EMPTY
+    phase: GroupPhase = GroupPhase.EMPTY
     generation: int = 0
     protocol_type: str = ""
     protocol: str | None = None
@@ -95,7 +95,7 @@ class GroupView:
 class Decision(Generic[R_co]):
     """What a rule makes of a `GroupView`; nothing is written when it changes nothing.
 
-    `group`: the group from now on; None leaves it as it is, and one whose phase is `Phase.DEAD` is forgotten.
+    `group`: the group from now on; None leaves it as it is, and one whose phase is `GroupPhase.DEAD` is forgotten.
     `offsets`: offsets from now on; those that aren't named stay, None forgets one. `pending` likewise.
     """
 

@@ -2,7 +2,7 @@
 
 from tidelog.groups.member.events import GroupDoor
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases, RebalanceTimer
-from tidelog.groups.model import Group, Member, Phase
+from tidelog.groups.model import Group, GroupPhase, Member
 from tidelog.groups.rules.members import evict_late, evict_silent
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import StorageUnavailableError
@@ -59,7 +59,7 @@ class FailureDetector:
         me = group.members.get(self._member_id or "")
         if me is None or group.leader == self._member_id:
             return others
-        joins = group.phase is Phase.PREPARING and me.joined
+        joins = group.phase is GroupPhase.PREPARING and me.joined
         return [member for member in others if member.member_id == group.leader or (joins and not member.joined)]
 
     def _look(self, member: Member) -> None:
@@ -79,8 +79,8 @@ class FailureDetector:
     def _evict_late(self, group: Group) -> frozenset[str]:
         """A member that joined waits for the longest rebalance timeout, then the round goes on without the others."""
         me = group.members.get(self._member_id or "")
-        joining = group.phase is Phase.PREPARING and me is not None and me.joined
-        sharing = group.phase is Phase.COMPLETING and me is not None and group.leader != self._member_id
+        joining = group.phase is GroupPhase.PREPARING and me is not None and me.joined
+        sharing = group.phase is GroupPhase.COMPLETING and me is not None and group.leader != self._member_id
         waited_s = self._rebalance.look((group.phase, group.generation), self._clock.elapsed_s())
         timeout_s = max((member.rebalance_timeout_ms for member in group.members.values()), default=0) / 1000
         if not (joining or sharing) or waited_s < timeout_s:

@@ -15,7 +15,7 @@ from tidelog.groups.member.events import COOPERATIVE, GroupDoor, MemberConfig, P
 from tidelog.groups.member.failure_detector import FailureDetector
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.leader import is_shared_out, share_out, topics_of
-from tidelog.groups.model import Group, Member, Phase, TopicPartition
+from tidelog.groups.model import Group, GroupPhase, Member, TopicPartition
 from tidelog.groups.rules.members import check_member, join, leave, sync
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
@@ -126,7 +126,7 @@ class GroupSession:
         )
         self.known = True
         self.leads = group.leader == self.member_id
-        self.round = group.generation + (group.phase is Phase.PREPARING)
+        self.round = group.generation + (group.phase is GroupPhase.PREPARING)
         self._counts = None
         if self._detector is None:
             self._detector = FailureDetector(

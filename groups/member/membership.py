@@ -21,7 +21,7 @@ from tidelog.groups.member.transitions import (
     Request,
     advance,
 )
-from tidelog.groups.model import Group, Phase
+from tidelog.groups.model import Group, GroupPhase
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     FencedInstanceError,
@@ -277,7 +277,7 @@ class Membership:
         stage = self._state.stage
         if stage not in (MemberStage.READY, MemberStage.JOINS_AGAIN):  # it joins when the application has given up
             return False
-        if group.phase is Phase.PREPARING or self._state.resubscribed:
+        if group.phase is GroupPhase.PREPARING or self._state.resubscribed:
             return True
         if stage is MemberStage.JOINS_AGAIN:
             return self._clock.elapsed_s() >= self._again_s
@@ -305,9 +305,9 @@ class Membership:
             return
         session.generation = group.generation
         assignment = None
-        if group.phase is Phase.PREPARING:
+        if group.phase is GroupPhase.PREPARING:
             self._happens(Happening.REJOIN_DUE)
-        elif group.phase is Phase.STABLE:
+        elif group.phase is GroupPhase.STABLE:
             assignment = group.members[session.member_id].assignment
         elif session.leads:
             assignment = session.share_out(group)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase, TopicPartition
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, TopicPartition
 from tidelog.log.base.errors import InconsistentProtocolError
 
 
@@ -24,10 +24,12 @@ def expire(view: GroupView, now_ms: int, retention_ms: int) -> Decision[list[Top
         if (from_ms := since(place, committed)) is not None and now_ms - from_ms >= retention_ms
     )
     group = view.group
-    gone = group is not None and group.phase is Phase.EMPTY and len(expired) == len(view.offsets) and not view.pending
+    gone = (
+        group is not None and group.phase is GroupPhase.EMPTY and len(expired) == len(view.offsets) and not view.pending
+    )
     if group is None or not gone or not (expired or _is_old(group, now_ms, retention_ms)):
         return Decision(response=expired, offsets=dict.fromkeys(expired))
-    return Decision(response=expired, group=replace(group, phase=Phase.DEAD), offsets=dict.fromkeys(expired))
+    return Decision(response=expired, group=replace(group, phase=GroupPhase.DEAD), offsets=dict.fromkeys(expired))
 
 
 def _is_old(group: Group, now_ms: int, retention_ms: int) -> bool:
@@ -38,10 +40,10 @@ def _counts_from(group: Group | None) -> Callable[[TopicPartition, CommittedOffs
     """From when on an offset's time runs, ms since the epoch; None while it does not."""
     if group is None or not group.protocol_type:
         return lambda _, committed: committed.commit_ms
-    if group.phase is Phase.EMPTY:
+    if group.phase is GroupPhase.EMPTY:
         return lambda _, committed: committed.commit_ms if group.empty_since_ms is None else group.empty_since_ms
     topics = _subscribed(group)
-    if group.phase is not Phase.STABLE or topics is None:
+    if group.phase is not GroupPhase.STABLE or topics is None:
         return lambda _, __: None
     return lambda place, committed: None if place[0] in topics else committed.commit_ms
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from tidelog.groups.model import Decision, Group, GroupView, Member, Phase
+from tidelog.groups.model import Decision, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.rounds import begin, common_protocols, complete, elected_protocol, put, without
 from tidelog.log.base.errors import (
     FencedInstanceError,
@@ -78,10 +78,10 @@ def _rejoin(group: Group, member: Member, now_ms: int) -> Decision[Group]:
     before = group.members[member.member_id]
     member = replace(member, assignment=before.assignment)
     unchanged = before.protocols == member.protocols
-    if group.phase is Phase.PREPARING and before.joined and unchanged:
+    if group.phase is GroupPhase.PREPARING and before.joined and unchanged:
         return Decision(response=group)
     leads = group.leader == member.member_id
-    if unchanged and (group.phase is Phase.COMPLETING or (group.phase is Phase.STABLE and not leads)):
+    if unchanged and (group.phase is GroupPhase.COMPLETING or (group.phase is GroupPhase.STABLE and not leads)):
         return Decision(response=group)
     return _written(complete(put(begin(group), member, joined=True), now_ms))
 
@@ -91,7 +91,7 @@ def _take_place(group: Group, old: Member, member: Member, now_ms: int) -> Decis
     member = replace(member, assignment=old.assignment)
     led = group.leader == old.member_id
     group = without(group, [old.member_id])
-    if group.phase is Phase.STABLE:
+    if group.phase is GroupPhase.STABLE:
         stable = put(group, member, joined=False)
         if _same_topics(group, old, member) and elected_protocol(stable.members.values()) == group.protocol:
             return _written(replace(stable, leader=member.member_id) if led else stable)
@@ -185,7 +185,7 @@ def heartbeat(view: GroupView, group_id: str, member_id: str, generation: int, i
     group = current(view, group_id)
     check_member(group, member_id, instance_id)
     check_generation(group, generation)
-    if group.phase is Phase.PREPARING:
+    if group.phase is GroupPhase.PREPARING:
         raise _rebalancing(group)
 
 
@@ -214,14 +214,14 @@ def sync(
             f"Group {group.group_id!r} has elected the assignor {group.protocol!r}, not {protocol!r}: all members of a "
             "generation use the elected one. Join again."
         )
-    if group.phase is Phase.PREPARING:
+    if group.phase is GroupPhase.PREPARING:
         raise _rebalancing(group)
-    if group.phase is Phase.STABLE:
+    if group.phase is GroupPhase.STABLE:
         return Decision(response=group.members[member_id].assignment)
     if assignments is None or group.leader != member_id:
         return Decision(response=None)
     members = {name: replace(member, assignment=assignments.get(name, b"")) for name, member in group.members.items()}
-    stable = replace(group, phase=Phase.STABLE, members=members)
+    stable = replace(group, phase=GroupPhase.STABLE, members=members)
     return Decision(response=members[member_id].assignment, group=stable)
 
 
@@ -279,10 +279,10 @@ def evict_late(view: GroupView, group_id: str, generation: int, *, now_ms: int) 
     none: frozenset[str] = frozenset()
     if group.generation != generation:
         return Decision(response=none)
-    if group.phase is Phase.COMPLETING and group.leader is not None:
+    if group.phase is GroupPhase.COMPLETING and group.leader is not None:
         gone = frozenset([group.leader])
         return Decision(response=gone, group=_go_on(without(group, gone), now_ms))
-    if group.phase is not Phase.PREPARING or not any(member.joined for member in group.members.values()):
+    if group.phase is not GroupPhase.PREPARING or not any(member.joined for member in group.members.values()):
         return Decision(response=none)
     gone = frozenset(name for name, member in group.members.items() if not member.joined and member.instance_id is None)
     return Decision(response=gone, group=complete(without(group, gone), now_ms, late=True))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, PendingPlace, Phase, TopicPartition
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, PendingPlace, TopicPartition
 from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current
 from tidelog.log.base.errors import (
     GroupNotEmptyError,
@@ -35,7 +35,7 @@ def decide_commit(
     it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
     """
     group = _require_committer(view, group_id, member_id, generation, instance_id)
-    if group.phase is Phase.COMPLETING:
+    if group.phase is GroupPhase.COMPLETING:
         raise RebalanceInProgressError(
             f"Group {group_id!r} is rebalancing, so that it takes no offsets: members commit what they "
             "owned before they join again. Records after the last commit come again."
@@ -95,7 +95,7 @@ def _require_committer(
             f"There is no group {group_id!r}, so it has no generation {generation}: only members of a group commit "
             "with one. Join the group, or commit without a generation."
         )
-    if generation >= 0 or group.phase is not Phase.EMPTY:
+    if generation >= 0 or group.phase is not GroupPhase.EMPTY:
         _require_member(group, member_id, generation, instance_id)
     return group
 
@@ -124,7 +124,7 @@ def delete_group(view: GroupView, group_id: str) -> Decision[None]:
         )
     return Decision(
         response=None,
-        group=replace(group, phase=Phase.DEAD),
+        group=replace(group, phase=GroupPhase.DEAD),
         offsets=dict.fromkeys(view.offsets),
         pending=dict.fromkeys(view.pending),
     )

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tidelog.groups.model import Group, Member, Phase
+from tidelog.groups.model import Group, GroupPhase, Member
 
 
 def begin(group: Group) -> Group:
@@ -16,10 +16,10 @@ def begin(group: Group) -> Group:
 
     Source: `GroupCoordinator.prepareRebalance`.
     """
-    if group.phase is Phase.PREPARING:
+    if group.phase is GroupPhase.PREPARING:
         return group
     members = {name: replace(member, joined=False) for name, member in group.members.items()}
-    return replace(group, phase=Phase.PREPARING, members=members)
+    return replace(group, phase=GroupPhase.PREPARING, members=members)
 
 
 def put(group: Group, member: Member, *, joined: bool) -> Group:
@@ -45,11 +45,16 @@ def complete(group: Group, now_ms: int, *, late: bool = False) -> Group:
     must have been taken out. It still takes a member that joined. An ended round has the next generation, the protocol
     with most votes, and a leader that joined. Source: `GroupCoordinator.onCompleteJoin`.
     """
-    if group.phase is not Phase.PREPARING:
+    if group.phase is not GroupPhase.PREPARING:
         return group
     if not group.members:
         return replace(
-            group, phase=Phase.EMPTY, generation=group.generation + 1, protocol=None, leader=None, empty_since_ms=now_ms
+            group,
+            phase=GroupPhase.EMPTY,
+            generation=group.generation + 1,
+            protocol=None,
+            leader=None,
+            empty_since_ms=now_ms,
         )
     joined = [member for member in group.members.values() if member.joined]
     if not joined or (len(joined) < len(group.members) and not late):
@@ -57,7 +62,7 @@ def complete(group: Group, now_ms: int, *, late: bool = False) -> Group:
     leader = group.leader if any(member.member_id == group.leader for member in joined) else _eldest(joined)
     return replace(
         group,
-        phase=Phase.COMPLETING,
+        phase=GroupPhase.COMPLETING,
         generation=group.generation + 1,
         protocol=elected_protocol(group.members.values()),
         leader=leader,

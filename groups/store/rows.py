@@ -11,10 +11,10 @@ from tidelog.groups.model import (
     CommittedOffset,
     Decision,
     Group,
+    GroupPhase,
     GroupView,
     Member,
     PendingPlace,
-    Phase,
     TopicPartition,
 )
 from tidelog.log.delta.schema import TIMESTAMP
@@ -163,7 +163,7 @@ KIND: RowKind[GroupsFold] = RowKind("groups", SCHEMA, GroupsFold, key, is_tombst
 
 def group_row(group: Group) -> Row:
     """The row of a group; that of a dead one says that it is gone."""
-    if group.phase is Phase.DEAD:
+    if group.phase is GroupPhase.DEAD:
         return {"kind": GROUP, "group": group.group_id, "deleted": True}
     row: dict[str, Any] = {
         "kind": GROUP,
@@ -233,7 +233,7 @@ def _member_item(member: Member) -> Row:
 def _group(row: Row) -> Group:
     return Group(
         row["group"],
-        Phase(row["phase"]),
+        GroupPhase(row["phase"]),
         row["generation"],
         row["protocol_type"],
         row.get("protocol"),
@@ -273,7 +273,7 @@ def _offset(row: Row) -> CommittedOffset:
 def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int) -> list[Row]:
     """The rows that a decision over `view` makes: only what it changes. Offsets without a time get `now_ms`."""
     rows, group = [], decision.group
-    if group is not None and group != view.group and not (group.phase is Phase.DEAD and view.group is None):
+    if group is not None and group != view.group and not (group.phase is GroupPhase.DEAD and view.group is None):
         rows.append(group_row(group))
     rows.extend(
         offset_row(group_id, place, None if committed is None else _dated(committed, now_ms))

@@ -15,7 +15,7 @@ _MAX_TIMEOUT_S: Final = 3600.0
 _WORKERS: Final = 4
 
 
-class Answer(Future[Any]):
+class TimedFuture(Future[Any]):
     """A future that gives up waiting when its request's time is over: KafkaException (`_TIMED_OUT`).
 
     What it waits for goes on, as a broker would: look whether it came to pass before asking again.
@@ -62,11 +62,11 @@ class Answers:
         self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="tidelog-admin")
         self._closed = False
 
-    def one(self, work: Callable[[], Any], timeout_s: float | None) -> Answer:
+    def one(self, work: Callable[[], Any], timeout_s: float | None) -> TimedFuture:
         """Start one piece of work. Raises RuntimeError when closed, ValueError for an impossible time."""
         if self._closed:
             raise RuntimeError("AdminClient closed")
-        answer = Answer(self._clock, checked_timeout("request_timeout", timeout_s))
+        answer = TimedFuture(self._clock, checked_timeout("request_timeout", timeout_s))
         self._threads.submit(_fill, answer, work)
         return answer
 
@@ -95,7 +95,7 @@ def _bound(work: Callable[[K], Any], key: K) -> Callable[[], Any]:
     return lambda: work(key)
 
 
-def _fill(answer: Answer, work: Callable[[], Any]) -> None:
+def _fill(answer: TimedFuture, work: Callable[[], Any]) -> None:
     if not answer.set_running_or_notify_cancel():
         return
     try:

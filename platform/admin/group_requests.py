@@ -19,17 +19,17 @@ from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.heartbeats import Leases
-from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, Phase
+from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView, Member
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import GroupNotFoundError, InconsistentProtocolError
 from tidelog.log.lake import Lake
 
-STATES: Final[Mapping[Phase, ConsumerGroupState]] = {
-    Phase.EMPTY: ConsumerGroupState.EMPTY,
-    Phase.PREPARING: ConsumerGroupState.PREPARING_REBALANCING,
-    Phase.COMPLETING: ConsumerGroupState.COMPLETING_REBALANCING,
-    Phase.STABLE: ConsumerGroupState.STABLE,
-    Phase.DEAD: ConsumerGroupState.DEAD,
+STATES: Final[Mapping[GroupPhase, ConsumerGroupState]] = {
+    GroupPhase.EMPTY: ConsumerGroupState.EMPTY,
+    GroupPhase.PREPARING: ConsumerGroupState.PREPARING_REBALANCING,
+    GroupPhase.COMPLETING: ConsumerGroupState.COMPLETING_REBALANCING,
+    GroupPhase.STABLE: ConsumerGroupState.STABLE,
+    GroupPhase.DEAD: ConsumerGroupState.DEAD,
 }
 _PAUSE_S: Final = 0.25
 

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, QueryBuilder
 from support.logs import values
 from support.storage_adapters import ADAPTERS
 
-from tidelog.groups.model import CommittedOffset, Decision, Group, Phase
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
@@ -54,7 +54,7 @@ def test_sql_sees_a_commit_as_soon_as_it_is_acknowledged(tmp_path: Path) -> None
         assert (row["generation"], row["kind"], row["deleted"]) == (-1, "offset", None)
         assert round(row["commit_time"].timestamp() * 1000) == committed.commit_ms
 
-        log.decide("g", lambda view: Decision(response=None, group=Group("g", Phase.EMPTY, 4, "consumer")))
+        log.decide("g", lambda view: Decision(response=None, group=Group("g", GroupPhase.EMPTY, 4, "consumer")))
         log.delete_offsets("g", [("t", 0)])
         _, group, gone = rows_of(tmp_path)
         assert (group["kind"], group["phase"], group["generation"], group["members"]) == ("group", "Empty", 4, [])

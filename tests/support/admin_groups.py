@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tidelog.groups.consumer_protocol import Assignment, Subscription, encode_assignment, encode_subscription
 from tidelog.groups.member.heartbeats import Leases
-from tidelog.groups.model import Decision, Group, Member, Phase
+from tidelog.groups.model import Decision, Group, GroupPhase, Member
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
@@ -26,7 +26,7 @@ def stable_group(lake: Lake, group_id: str, members: dict[str, Iterable[tuple[st
         )
         for name, places in members.items()
     }
-    group = Group(group_id, Phase.STABLE, 1, "consumer", "range", next(iter(joined)), joined)
+    group = Group(group_id, GroupPhase.STABLE, 1, "consumer", "range", next(iter(joined)), joined)
     log.decide(group_id, lambda view: Decision(response=None, group=group))
     for name in joined:
         Leases(lake.storage).renew(group_id, name, 1)

@@ -33,13 +33,13 @@ SMALL_MODULES: Mapping[str, str] = {
 REPEATED_CLASSES: Mapping[str, str] = {
     "ConsumerStatistics": UNDECIDED,
     "SourceOptions": UNDECIDED,
-    "TopicDescription": UNDECIDED,
-    "TopicPartition": UNDECIDED,
+    "TopicDescription": "confluent-kafka's class of the admin client, and the lake's own",
+    "TopicPartition": "confluent-kafka's class, and the source's tuple",
     **dict.fromkeys(
         (
-            "Address", "Answer", "Assignment", "Batch", "Codec", "Group", "Key",
-            "Moved", "Part", "Phase", "Produced", "ProducerStatistics", "Producing", "Progress",
-            "Report", "Rows", "Source", "StagedTopics", "Step", "Subscription", "Surroundings", "Target",
+            "Address", "Batch", "Codec", "Group", "Key",
+            "Moved", "Part", "Produced", "ProducerStatistics", "Producing", "Progress",
+            "Report", "Rows", "Source", "StagedTopics", "Step", "Surroundings", "Target",
             "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
             "_Waiting", "_Writer",
         ),

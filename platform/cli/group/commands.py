@@ -63,10 +63,10 @@ def list_groups(
 
 
 def _states(text: str | None) -> set[str]:
-    from tidelog.groups.model import Phase
+    from tidelog.groups.model import GroupPhase
 
     names = {name.strip().lower() for name in (text or "").split(",") if name.strip()}
-    known = {phase.value.lower(): phase.value for phase in Phase}
+    known = {phase.value.lower(): phase.value for phase in GroupPhase}
     unknown = sorted(names - known.keys())
     if unknown or (text is not None and not names):
         raise typer.BadParameter(

@@ -56,7 +56,7 @@ class PartitionState:
             self.stored = offset
 
 
-class Assignment:
+class ConsumerAssignment:
     """What a consumer reads, by topic and partition. The caller holds the consumer's lock."""
 
     def __init__(self) -> None:

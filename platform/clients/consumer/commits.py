@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 
-from tidelog.clients.consumer.assignment import Assignment, TopicPartitionKey
+from tidelog.clients.consumer.assignment import ConsumerAssignment, TopicPartitionKey
 from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.message import Message
@@ -29,7 +29,7 @@ class Committer:
         log: GroupLog,
         group_id: str,
         lock: threading.Condition,
-        assignment: Assignment,
+        assignment: ConsumerAssignment,
         identity: Callable[[], Identity | None],
         owned: Callable[[], frozenset[TopicPartitionKey] | None],
         traffic: Traffic | None = None,

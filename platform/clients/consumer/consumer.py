@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidelog.clients.by_partition import offsets_by_time
 from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
-from tidelog.clients.consumer.assignment import Assignment
+from tidelog.clients.consumer.assignment import ConsumerAssignment
 from tidelog.clients.consumer.buffer import Buffer, as_table
 from tidelog.clients.consumer.commits import Committer, as_partition, commit_failed, partitions_of, to_offsets
 from tidelog.clients.consumer.consumer_statistics import ConsumerStatistics
@@ -19,7 +19,7 @@ from tidelog.clients.consumer.fetcher import Fetcher
 from tidelog.clients.consumer.group import GroupSide
 from tidelog.clients.consumer.polling import Polling
 from tidelog.clients.consumer.rebalance import Events, RebalanceCallback, Rebalancing
-from tidelog.clients.consumer.subscription import Subscription
+from tidelog.clients.consumer.subscription import TopicSelection
 from tidelog.clients.finalizer import Finalizer
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
@@ -47,7 +47,7 @@ class Consumer:
         opened = open_lake(settings)
         lake = self._lake = opened.lake
         lock = self._lock = threading.Condition()
-        assignment = self._assignment = Assignment()
+        assignment = self._assignment = ConsumerAssignment()
         buffer = self._buffer = Buffer(store=settings.enable_auto_offset_store)
         events = self._events = Events(lock)
         group = self._group = GroupSide(lake, settings, events.tell)
@@ -126,7 +126,7 @@ class Consumer:
         """
         self._polling.require_open()
         self._group.require_able()
-        subscription = Subscription.parse(topics)
+        subscription = TopicSelection.parse(topics)
         for name, callback in (("on_assign", on_assign), ("on_revoke", on_revoke), ("on_lost", on_lost)):
             if callback is not None and not callable(callback):
                 raise TypeError(f"{name} expects a callable")

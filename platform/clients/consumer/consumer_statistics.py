@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.clients.consumer.assignment import Assignment, PartitionState
+from tidelog.clients.consumer.assignment import ConsumerAssignment, PartitionState
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.documents import Statistics
@@ -37,7 +37,7 @@ class ConsumerStatistics(Statistics):
         settings: ConsumerSettings,
         traffic: Traffic,
         lock: threading.Condition,
-        assignment: Assignment,
+        assignment: ConsumerAssignment,
         buffer: Buffer,
         rebalances: Rebalances,
         member_id: Callable[[], str | None],

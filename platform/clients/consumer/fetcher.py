@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from tidelog.clients.consumer.assignment import Assignment, PartitionState, TopicPartitionKey
+from tidelog.clients.consumer.assignment import ConsumerAssignment, PartitionState, TopicPartitionKey
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed, once
 from tidelog.clients.settings import ConsumerSettings
@@ -38,7 +38,7 @@ class Fetcher:
         lake: Lake,
         settings: ConsumerSettings,
         lock: threading.Condition,
-        assignment: Assignment,
+        assignment: ConsumerAssignment,
         buffer: Buffer,
         offsets: Callable[[], Mapping[TopicPartitionKey, CommittedOffset]],
         traffic: Traffic | None = None,

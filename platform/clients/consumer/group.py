@@ -11,7 +11,7 @@ from typing import TypeAlias
 from tidelog.clients.consumer.assignment import TopicPartitionKey
 from tidelog.clients.consumer.commits import Committer, Offsets, as_partitions, commit_failed, no_offset
 from tidelog.clients.consumer.group_wakeup import GroupWakeup
-from tidelog.clients.consumer.subscription import Subscription, Topics
+from tidelog.clients.consumer.subscription import Topics, TopicSelection
 from tidelog.clients.open_lake import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
@@ -134,7 +134,7 @@ class GroupSide:
             self._wants_poll = False
             self._wakeup.wake()
 
-    def subscribe(self, subscription: Subscription) -> None:
+    def subscribe(self, subscription: TopicSelection) -> None:
         """Be a member with this subscription. Raises tidelog's errors."""
         config = MemberConfig(
             group_id=self._settings.group_id,

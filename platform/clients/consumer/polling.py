@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from tidelog.clients.consumer.assignment import Assignment
+from tidelog.clients.consumer.assignment import ConsumerAssignment
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.fetcher import Fetcher
 from tidelog.clients.consumer.group import GroupSide
@@ -29,7 +29,7 @@ class Polling:
         self,
         clock: Clock,
         lock: threading.Condition,
-        assignment: Assignment,
+        assignment: ConsumerAssignment,
         buffer: Buffer,
         events: Events,
         rebalancing: Rebalancing,

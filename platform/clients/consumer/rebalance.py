@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidelog.clients.consumer.assignment import Assignment, TopicPartitionKey, as_list
+from tidelog.clients.consumer.assignment import ConsumerAssignment, TopicPartitionKey, as_list
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.consumer_statistics import Rebalances
 from tidelog.clients.consumer.fetcher import Fetcher
@@ -70,7 +70,7 @@ class Rebalancing:
         settings: ConsumerSettings,
         clock: Clock,
         lock: threading.Condition,
-        assignment: Assignment,
+        assignment: ConsumerAssignment,
         buffer: Buffer,
         fetcher: Fetcher,
         group: GroupSide,

@@ -16,14 +16,14 @@ _MISSING_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Subscription:
+class TopicSelection:
     """Names of topics, and regular expressions (`^...`) that match names from their beginning."""
 
     names: frozenset[str]
     patterns: tuple[re.Pattern[str], ...] = ()
 
     @classmethod
-    def parse(cls, topics: object) -> "Subscription":
+    def parse(cls, topics: object) -> "TopicSelection":
         """What `subscribe` was given. Raises TypeError, KafkaException (`_INVALID_ARG`)."""
         if not isinstance(topics, list | tuple | set | frozenset) or not all(isinstance(t, str) for t in topics):
             raise TypeError("expected list of topic unicode strings")
@@ -54,7 +54,7 @@ class Topics:
     """
 
     lake: Lake
-    subscription: Subscription
+    subscription: TopicSelection
     interval_s: float
     create_missing: bool
     found: frozenset[str] = frozenset()

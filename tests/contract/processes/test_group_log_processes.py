@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidelog.check.lake import check_lake
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Phase
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
@@ -28,7 +28,7 @@ def commit_many(uri: str, who: int, ready: Any, go: Any, answers: Any) -> None:
 
         def count(view: GroupView) -> Decision[int]:
             generation = 0 if view.group is None else view.group.generation
-            return Decision(response=generation + 1, group=Group("shared", Phase.EMPTY, generation + 1))
+            return Decision(response=generation + 1, group=Group("shared", GroupPhase.EMPTY, generation + 1))
 
         def run(thread: int) -> None:
             for i in range(1, COMMITS + 1):

@@ -22,7 +22,7 @@ from tidelog.admin import (
     TopicCollection,
     Uuid,
 )
-from tidelog.admin.answers import Answer
+from tidelog.admin.answers import TimedFuture
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import OFFSET_END, TopicPartition
 from tidelog.log.lake import Lake
@@ -348,11 +348,11 @@ def test_a_request_keeps_to_its_time(lake, client, monkeypatch):
 
 def test_an_answer_in_time_and_one_that_raises_a_timeout_of_its_own():
     clock = FakeClock()
-    answer = Answer(clock, 5)
+    answer = TimedFuture(clock, 5)
     answer.set_result("done")
     clock.pass_s(6)
     assert answer.result() == "done"
-    own = Answer(clock, 5)
+    own = TimedFuture(clock, 5)
     own.set_exception(TimeoutError("the store's"))
     with pytest.raises(TimeoutError, match="the store's"):
         own.result()

@@ -27,7 +27,7 @@ from support.waiting import eventually
 
 from tidelog.admin import AdminClient
 from tidelog.clients.consumer.consumer import Consumer
-from tidelog.clients.consumer.subscription import Subscription, Topics
+from tidelog.clients.consumer.subscription import Topics, TopicSelection
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.log.lake import Lake
@@ -350,12 +350,12 @@ class TestTopics:
             assert ("made" in lake.topics()) == allowed
 
     def test_a_subscription_in_words(self, lake: Lake) -> None:
-        parsed = Subscription.parse(["b", "^a.*c$", "a"])
-        assert parsed == Subscription(frozenset("ab"), (re.compile("^a.*c$"),))
+        parsed = TopicSelection.parse(["b", "^a.*c$", "a"])
+        assert parsed == TopicSelection(frozenset("ab"), (re.compile("^a.*c$"),))
         assert parsed.matches(["abc", "abcd", "xabc", "ac"]) == {"abc", "ac"}
 
     def test_looks_for_topics_are_rare(self, lake: Lake) -> None:
-        topics = Topics(lake, Subscription.parse(["t"]), 300.0, create_missing=False)
+        topics = Topics(lake, TopicSelection.parse(["t"]), 300.0, create_missing=False)
         topics.look(100.0)
         assert topics.due_s(100.0) == 300.0
         assert topics.counts(["t", "u"]) == {"t": 4}

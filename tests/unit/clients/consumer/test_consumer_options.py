@@ -12,7 +12,7 @@ from support.consumers import consumer, exactly, fill, poll_some, poll_texts, te
 from support.logs import values
 from support.waiting import eventually
 
-from tidelog.clients.consumer.assignment import Assignment
+from tidelog.clients.consumer.assignment import ConsumerAssignment
 from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.commits import to_offsets
 from tidelog.clients.consumer.consumer import Consumer
@@ -202,8 +202,8 @@ def test_what_a_commit_names() -> None:
 
 
 class TestBuffer:
-    def filled(self, lake: Lake) -> tuple[Assignment, Buffer]:
-        assignment, buffer = Assignment(), Buffer(store=True)
+    def filled(self, lake: Lake) -> tuple[ConsumerAssignment, Buffer]:
+        assignment, buffer = ConsumerAssignment(), Buffer(store=True)
         assignment.add(both())
         fill(lake, "t", "a", "b", "c")
         (batch,) = lake.topic("t").read(0, include_headers=True)

@@ -7,7 +7,7 @@ from support.group_members import GROUP, FakeGroup
 
 from tidelog.groups.member.failure_detector import ExternalFailureDetector
 from tidelog.groups.member.membership import BUSY_LOOK_S
-from tidelog.groups.model import Phase
+from tidelog.groups.model import GroupPhase
 from tidelog.log.base.errors import StorageUnavailableError
 
 
@@ -30,7 +30,7 @@ def test_a_group_whose_members_were_all_killed_is_emptied_from_outside() -> None
         assert group.clock.seconds - began < 60
         group.clock.pass_s(detector.due_s())
     assert group.clock.seconds - began == pytest.approx(10)
-    assert group.state.phase is Phase.EMPTY
+    assert group.state.phase is GroupPhase.EMPTY
     assert group.state.empty_since_ms == group.clock.ms
 
 

@@ -6,7 +6,7 @@ from support.group_members import GROUP, FakeGroup, FakeGroupLog
 from tidelog.groups.member.events import MemberConfig
 from tidelog.groups.member.heartbeats import FOLDER, lease_path
 from tidelog.groups.member.leader import newest_claims
-from tidelog.groups.model import CommittedOffset, Phase
+from tidelog.groups.model import CommittedOffset, GroupPhase
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import (
     InvalidConfigError,
@@ -98,7 +98,7 @@ def test_nobody_gets_what_an_eager_member_has_not_given_up() -> None:
     group.run(40)
     assert a.owned == ["t0", "t1", "t2", "t3"]
     assert b.owned == []
-    assert group.state.phase is Phase.PREPARING
+    assert group.state.phase is GroupPhase.PREPARING
     a.membership.revoked()
     group.run_until(lambda: b.owned == ["t2", "t3"], 5)
     assert a.owned == ["t0", "t1"]
@@ -235,7 +235,7 @@ def test_a_share_that_is_no_longer_wanted_goes_back() -> None:
     a.membership.subscribe(["t", "u"])
     group.run(1)
     leader.frozen, b.frozen = True, False
-    group.run_until(lambda: group.state.phase is Phase.COMPLETING, 2)
+    group.run_until(lambda: group.state.phase is GroupPhase.COMPLETING, 2)
     a.membership.subscribe(["u"])
     a.step()
     leader.frozen = False

@@ -3,7 +3,7 @@
 import pytest
 from support.group_members import GROUP, FakeGroup
 
-from tidelog.groups.model import CommittedOffset, Phase
+from tidelog.groups.model import CommittedOffset, GroupPhase
 from tidelog.groups.rules.offsets import decide_commit
 from tidelog.log.base.errors import IllegalGenerationError
 
@@ -69,7 +69,7 @@ def test_a_static_member_that_missed_a_generation_says_so_and_joins_again() -> N
     a.events()
     a.frozen = True
     group.join("c", max_poll_interval_ms=15_000)
-    group.run_until(lambda: group.state.generation > 2 and group.state.phase is Phase.STABLE, 30)
+    group.run_until(lambda: group.state.generation > 2 and group.state.phase is GroupPhase.STABLE, 30)
     assert len(group.state.members) == 3
     assert len(b.owned) <= 2
     old = a.membership.identity()

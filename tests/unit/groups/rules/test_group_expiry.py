@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, Phase
+from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView, Member
 from tidelog.groups.rules.expiry import expire
 
 MINUTE = 60_000
@@ -13,10 +13,10 @@ T, U = ("t", 0), ("u", 0)
 
 def empty(since: int | None, protocol_type: str = "consumer") -> Group:
     since_ms = None if since is None else since * MINUTE
-    return Group("g", Phase.EMPTY, 3, protocol_type, empty_since_ms=since_ms)
+    return Group("g", GroupPhase.EMPTY, 3, protocol_type, empty_since_ms=since_ms)
 
 
-def live(phase: Phase, subscription: bytes, protocol_type: str = "consumer") -> Group:
+def live(phase: GroupPhase, subscription: bytes, protocol_type: str = "consumer") -> Group:
     member = Member("m", "c", "/h", 1, 1, (("range", subscription),))
     return Group("g", phase, 3, protocol_type, "range", "m", {"m": member})
 
@@ -38,20 +38,20 @@ READS_T = encode_subscription(Subscription(("t",)))
         (empty(4), 14, [T, U], True),
         (empty(None), 10, [T], False),
         # has members: what they read stays, the rest goes by its own time
-        (live(Phase.STABLE, READS_T), 1_000, [U], False),
-        (live(Phase.STABLE, READS_T), 14, [], False),
-        (live(Phase.PREPARING, READS_T), 1_000, [], False),
-        (live(Phase.COMPLETING, READS_T), 1_000, [], False),
+        (live(GroupPhase.STABLE, READS_T), 1_000, [U], False),
+        (live(GroupPhase.STABLE, READS_T), 14, [], False),
+        (live(GroupPhase.PREPARING, READS_T), 1_000, [], False),
+        (live(GroupPhase.COMPLETING, READS_T), 1_000, [], False),
         # members that don't say what they read keep everything
-        (live(Phase.STABLE, b"\x00"), 1_000, [], False),
-        (live(Phase.STABLE, READS_T, "connect"), 1_000, [], False),
+        (live(GroupPhase.STABLE, b"\x00"), 1_000, [], False),
+        (live(GroupPhase.STABLE, READS_T, "connect"), 1_000, [], False),
     ],
 )
 def test_the_rule(group: Group | None, now: int, expired: list, forgotten: bool) -> None:
     decision = expire(GroupView(group, OFFSETS), now * MINUTE, 10 * MINUTE)
     assert decision.response == expired
     assert decision.offsets == dict.fromkeys(expired)
-    assert (decision.group is not None and decision.group.phase is Phase.DEAD) == forgotten
+    assert (decision.group is not None and decision.group.phase is GroupPhase.DEAD) == forgotten
 
 
 @pytest.mark.parametrize(("now", "forgotten"), [(13, False), (14, True)])

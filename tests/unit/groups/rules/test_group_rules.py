@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.group_scripts import GROUP, NOW_MS, member, play
 
-from tidelog.groups.model import GroupView, Phase
+from tidelog.groups.model import GroupPhase, GroupView
 from tidelog.groups.rules.members import join, leave, sync
 from tidelog.log.base.errors import InconsistentProtocolError, InvalidGroupError
 
@@ -268,7 +268,7 @@ def test_what_is_no_subscription_is_compared_by_its_bytes(kind: str, disturbs: b
     group = join(GroupView(), GROUP, one, known=False, now_ms=NOW_MS, protocol_type=kind).response
     stable = sync(GroupView(group), GROUP, "a", 1, assignments={"a": b"1"}).group
     after = join(GroupView(stable), GROUP, other, known=False, now_ms=NOW_MS, protocol_type=kind).response
-    assert (after.phase is not Phase.STABLE) == disturbs
+    assert (after.phase is not GroupPhase.STABLE) == disturbs
 
 
 def test_a_group_is_of_one_type() -> None:

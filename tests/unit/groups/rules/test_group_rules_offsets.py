@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.group_scripts import GROUP, NOW_MS, member
 
-from tidelog.groups.model import CommittedOffset, Group, GroupView, Phase
+from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import join
 from tidelog.groups.rules.offsets import delete_group, delete_offsets
 from tidelog.log.base.errors import GroupNotEmptyError, GroupNotFoundError, GroupSubscribedError
@@ -17,7 +17,7 @@ LIVE = join(GroupView(), GROUP, member("a", topics="t,v"), known=False, now_ms=N
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:
     decision = delete_group(GroupView(Group(GROUP, generation=3), OFFSETS), GROUP)
     assert decision.group is not None
-    assert decision.group.phase is Phase.DEAD
+    assert decision.group.phase is GroupPhase.DEAD
     assert decision.offsets == {("t", 0): None, ("u", 0): None}
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.group_scripts import GROUP, Script
 
-from tidelog.groups.model import Group, Phase
+from tidelog.groups.model import Group, GroupPhase
 from tidelog.groups.rules.rounds import common_protocols
 
 names = st.sampled_from("abcd")
@@ -41,33 +41,33 @@ def test_a_group_always_makes_sense(script_lines: list[str]) -> None:
         assert_sound(after)
         assert_follows(before, after)
         if script.view.offsets != offsets:
-            assert after.phase is not Phase.COMPLETING
+            assert after.phase is not GroupPhase.COMPLETING
 
 
 def assert_sound(group: Group) -> None:
     members = group.members.values()
-    assert (group.phase is Phase.EMPTY) == (not members)
+    assert (group.phase is GroupPhase.EMPTY) == (not members)
     assert (group.leader in group.members) if members else group.leader is None
     instances = [member.instance_id for member in members if member.instance_id is not None]
     assert len(instances) == len(set(instances))
-    if group.phase is Phase.PREPARING:
+    if group.phase is GroupPhase.PREPARING:
         assert not all(member.joined for member in members), "a round that is complete has ended"
     else:
         assert not any(member.joined for member in members)
-    if group.phase in (Phase.COMPLETING, Phase.STABLE):
+    if group.phase in (GroupPhase.COMPLETING, GroupPhase.STABLE):
         assert group.protocol in common_protocols(members)
     assert not members or common_protocols(members)
     assert group.turns >= max((member.turn for member in members), default=0)
-    assert (group.empty_since_ms is not None) == (group.phase is Phase.EMPTY and group.generation > 0)
+    assert (group.empty_since_ms is not None) == (group.phase is GroupPhase.EMPTY and group.generation > 0)
 
 
 def assert_follows(before: Group, after: Group) -> None:
     assert after.generation >= before.generation
     assert after.turns >= before.turns
-    if before.phase is Phase.STABLE and after.phase is Phase.STABLE:
+    if before.phase is GroupPhase.STABLE and after.phase is GroupPhase.STABLE:
         assert after.generation == before.generation
         kept = {member.assignment for member in before.members.values()}
         assert {member.assignment for member in after.members.values()} == kept
-    if after.phase is Phase.STABLE and before.phase is not Phase.STABLE:
-        assert before.phase is Phase.COMPLETING
+    if after.phase is GroupPhase.STABLE and before.phase is not GroupPhase.STABLE:
+        assert before.phase is GroupPhase.COMPLETING
         assert before.generation == after.generation

@@ -7,7 +7,7 @@ import pytest
 from support.logs import FakeClock, memory_lake, open_lake, values
 
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Member, Phase
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, Member
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import (
@@ -53,7 +53,7 @@ def member(member_id: str, *topics: str) -> Member:
 
 def stable(group_id: str, generation: int, *members: Member) -> Group:
     by_id = {m.member_id: m for m in members}
-    return Group(group_id, Phase.STABLE, generation, "consumer", "range", members[0].member_id, by_id, turns=2)
+    return Group(group_id, GroupPhase.STABLE, generation, "consumer", "range", members[0].member_id, by_id, turns=2)
 
 
 def write(log: GroupLog, group: Group) -> None:
@@ -96,12 +96,12 @@ def test_a_group_comes_back_as_it_was_written() -> None:
     static = replace(member("m2", "t"), instance_id="i", joined=True, session_timeout_ms=1)
     group = replace(stable("g", 7, member("m1"), static), empty_since_ms=12)
     write(groups.log, group)
-    write(groups.log, replace(group, group_id="bare", members={}, leader=None, protocol=None, phase=Phase.EMPTY))
+    write(groups.log, replace(group, group_id="bare", members={}, leader=None, protocol=None, phase=GroupPhase.EMPTY))
     for log in (groups.log, groups.reopened()):
         assert log.group("g") == group
         found = log.group("bare")
         assert found is not None
-        assert (found.phase, found.members, found.leader, found.protocol) == (Phase.EMPTY, {}, None, None)
+        assert (found.phase, found.members, found.leader, found.protocol) == (GroupPhase.EMPTY, {}, None, None)
 
 
 def test_a_decision_that_changes_nothing_writes_nothing() -> None:
@@ -198,7 +198,7 @@ def test_a_group_is_deleted_with_its_offsets_once_it_has_no_members() -> None:
     write(groups.log, group)
     with pytest.raises(GroupNotEmptyError):
         groups.log.delete_group("g")
-    write(groups.log, replace(group, phase=Phase.EMPTY, members={}, leader=None))
+    write(groups.log, replace(group, phase=GroupPhase.EMPTY, members={}, leader=None))
     groups.log.delete_group("g")
     for log in (groups.log, groups.reopened()):
         assert (log.groups(), log.view("g")) == (["h"], GroupView())
@@ -239,7 +239,7 @@ def test_offsets_expire_when_their_group_has_been_empty_for_the_retention() -> N
     start = groups.clock.now_ms()
     groups.log.commit_offsets("simple", {("t", 0): CommittedOffset(1)})
     groups.log.commit_offsets("left", {("t", 0): CommittedOffset(1)})
-    write(groups.log, Group("left", Phase.EMPTY, 4, "consumer", empty_since_ms=start + 5 * MINUTE))
+    write(groups.log, Group("left", GroupPhase.EMPTY, 4, "consumer", empty_since_ms=start + 5 * MINUTE))
     groups.log.commit_offsets("live", {("t", 0): CommittedOffset(1)})
     write(groups.log, stable("live", 1, member("m", "t")))
     assert groups.log.expire_offsets(start + 10 * MINUTE - 1) == {}

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.groups.model import CommittedOffset, Group, GroupView, Member, Phase
+from tidelog.groups.model import CommittedOffset, Group, GroupPhase, GroupView, Member
 from tidelog.groups.store.rows import SCHEMA, GroupsFold, group_row, offset_row
 
 IDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
@@ -23,7 +23,7 @@ MEMBERS = st.builds(
 GROUPS = st.builds(
     Group,
     IDS,
-    st.sampled_from([p for p in Phase if p is not Phase.DEAD]),
+    st.sampled_from([p for p in GroupPhase if p is not GroupPhase.DEAD]),
     st.integers(0, 2**31 - 1),
     st.text("ab"),
     st.none() | st.text("ab"),
