@@ -6,13 +6,12 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import typer
 
 from tidelog.commands.declare import program
-from tidelog.commands.failures import UsageProblemError, exit_code_of
+from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session, pairs
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
@@ -170,7 +169,7 @@ def _transfer(
         raise typer.Exit(code)
 
 
-app = program(
+main = program(
     "export",
     export,
     summary=export.__doc__ or "",
@@ -178,7 +177,6 @@ app = program(
     " long, city string' --available-now --checkpoint ./checkpoints/orders-table",
     codes=EXIT_CODES,
 )
-main = partial(exit_code_of, app, "export")
 
 if __name__ == "__main__":
     sys.exit(main())

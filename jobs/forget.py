@@ -4,10 +4,8 @@
 """
 
 import sys
-from functools import partial
 
 from tidelog.commands.declare import program
-from tidelog.commands.failures import exit_code_of
 from tidelog.commands.forget_options import ForgetOptions
 from tidelog.commands.forget_run import forget_keys
 from tidelog.commands.options import Session
@@ -28,13 +26,12 @@ def _on_spark(lake: Lake) -> SparkExecutor:
     return SparkExecutor(spark_session("tidelog forget", delta=False), lake.uri, lake.options)
 
 
-app = program(
+main = program(
     "forget",
     forget,
     summary=forget.__doc__ or "",
     example="spark-submit jobs/forget.py --lake s3://bucket/lake --topic orders --key customer-7",
 )
-main = partial(exit_code_of, app, "forget")
 
 if __name__ == "__main__":
     sys.exit(main())

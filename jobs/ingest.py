@@ -6,13 +6,11 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
 import typer
 
 from tidelog.commands.declare import program
-from tidelog.commands.failures import exit_code_of
 from tidelog.commands.options import Session, pairs
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
@@ -193,7 +191,7 @@ def _check_topic(lake: Lake, topic: str) -> None:
         )
 
 
-app = program(
+main = program(
     "ingest",
     ingest,
     summary=ingest.__doc__ or "",
@@ -201,7 +199,6 @@ app = program(
     " --key id --available-now --checkpoint ./checkpoints/orders",
     codes=EXIT_CODES,
 )
-main = partial(exit_code_of, app, "ingest")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,14 +4,11 @@
 """
 
 import sys
-from functools import partial
 
-from tidelog.commands.failures import exit_code_of
 from tidelog.commands.maintain_options import Part
 from tidelog.jobs.maintenance_job import maintenance_job
 
-app = maintenance_job("maintain", __doc__.partition("\n")[0], tuple(Part))
-main = partial(exit_code_of, app, "maintain")
+main = maintenance_job("maintain", __doc__.partition("\n")[0], tuple(Part))
 
 if __name__ == "__main__":
     sys.exit(main())

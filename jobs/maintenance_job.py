@@ -4,8 +4,7 @@ Each job is that command with parts of its own for a default. It needs no jars b
 """
 
 from collections.abc import Sequence
-
-import typer
+from functools import partial
 
 from tidelog.commands.declare import program
 from tidelog.commands.maintain_options import MaintainOptions, Part
@@ -17,8 +16,8 @@ from tidelog.log.lake import Lake
 from tidelog.spark.session import session as spark_session
 
 
-def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> typer.Typer:
-    """The program `name`, which does `parts` unless `--only` says otherwise."""
+def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> "partial[int]":
+    """The `main` of the program `name`, which does `parts` unless `--only` says otherwise."""
 
     def on_spark(lake: Lake) -> tuple[SparkExecutor, SparkCompactor]:
         spark = spark_session(f"tidelog {name}", delta=False)

@@ -13,13 +13,13 @@ from tidelog.log.state.topic_state import Segment, TopicState
 
 # What the topic's history calls it.
 OPERATION = "RETENTION"
-# An entry that takes long to make loses every race against producers who append all the time.
+# An entry that takes long to make loses every race against producers that append all the time.
 MOST_SEGMENTS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Expiry:
-    """What expires in one life of a topic: {partition: its new log start offset}, partitions that lose something."""
+    """What expires in a topic of one id: {partition: its new log start offset}, partitions that lose something."""
 
     topic_id: str
     starts: Mapping[int, int]

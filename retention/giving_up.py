@@ -44,7 +44,7 @@ class GivenUp:
 def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) -> list[GivenUp]:
     """Give up those of a topic's live segments, by path, that can't be read; one that can be read is left as it is.
 
-    Without `execute` nothing is written. A segment that somebody rewrote or deleted meanwhile is not `done`. Raises
+    Without `execute` nothing is written. A segment that was rewritten or deleted meanwhile is not `done`. Raises
     `StorageError` when the store does not say whether a segment is there, and as `rewrite` does.
     """
     opened = lake.topic(topic)

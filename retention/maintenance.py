@@ -42,7 +42,7 @@ R = TypeVar("R")
 RETAIN, COMPACT, MERGE, PURGE, OFFSETS = PARTS = ("retention", "compact", "merge", "purge", "offsets")
 # What a topic's history calls a merge.
 OPTIMIZE = "OPTIMIZE"
-# So many files of a table of rows are worth making one of, when a job looks after it.
+# The fewest files of a table of rows that a job compacts.
 _FEWEST_ROW_FILES = 2
 # A unit takes a limited number of segments: what very many become is merged once more, but not what comes meanwhile.
 _MOST_PASSES = 3
@@ -292,7 +292,7 @@ class _Run:
     def _maintain_table(self, report: OffsetsReport, table: RowLog[Any]) -> None:
         if table.chores.plan(_FEWEST_ROW_FILES) is not None and (
             self.dry_run or table.chores.compact(_FEWEST_ROW_FILES, {"run": self.run_id})
-        ):  # else somebody else was faster
+        ):  # else another run was faster
             report.compacted.append(table.name)
         report.purged.append(self.purger.purge_rows(table, now_ms=self.now_ms, dry_run=self.dry_run))
 

@@ -12,7 +12,7 @@ from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.retention.compaction.plan import cleanable
 from tidelog.retention.rewrites.units import Unit, rewrite_codec, runs, unit_of
 
-# So many segments become one at most: an entry that takes long to make loses every race against producers who append
+# The most segments that become one: an entry that takes long to make loses every race against producers that append
 # all the time. What very many become is merged by the next pass.
 MOST_INPUTS = 1_000
 

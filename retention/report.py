@@ -26,7 +26,7 @@ class Failure:
 class Retained:
     """What expiry let go: `starts` {partition: new log start offset}, `segments` and `bytes` that left.
 
-    `cut`: segments that were rewritten without the records below the log start, `lost` those that somebody else had
+    `cut`: segments that were rewritten without the records below the log start, `lost` those that another writer had
     changed. `future`: {partition: ms} where a timestamp later than now keeps all from expiring by time.
     """
 
@@ -51,7 +51,7 @@ class Retained:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What merging did: `units` of which `lost` had been changed by somebody else; the topic's shape around it."""
+    """What merging did: `units` of which `lost` another writer had changed; the topic's shape around it."""
 
     units: int
     lost: int
@@ -87,7 +87,7 @@ class TopicReport:
 
     @property
     def lost(self) -> int:
-        """Units that somebody else was faster with."""
+        """Units that another run rewrote first."""
         return sum(part.lost for part in (self.retention, self.compact, self.merge) if part is not None)
 
     def to_json(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class Report:
 
     @property
     def failed(self) -> bool:
-        """Whether a part failed. That somebody else was faster is no failure."""
+        """Whether a part failed. That another run was faster is no failure."""
         return bool(self.failures())
 
     def failures(self) -> list[tuple[str, Failure]]:

@@ -7,12 +7,13 @@ own, as typer declares it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from inspect import Parameter, Signature, signature
 from typing import Any, TypeVar, get_type_hints
 
 import typer
 
-from tidelog.commands.failures import EXIT_CODES, LoneCommand
+from tidelog.commands.failures import EXIT_CODES, LoneCommand, exit_code_of
 from tidelog.commands.options import CommonOptions, Session, session
 from tidelog.commands.terminal import prose
 
@@ -36,8 +37,11 @@ def family(summary: str) -> typer.Typer:
 
 def program(
     name: str, function: Callable[..., None], *, summary: str, example: str, codes: str = EXIT_CODES
-) -> typer.Typer:
-    """A program of its own with one command, as a job is. `codes`: what its help says of exit codes."""
+) -> "partial[int]":
+    """The `main` of a program with one command, as a job is: it runs a command line and returns its exit code.
+
+    `main()` takes the process's own arguments. `codes`: what the help says of exit codes.
+    """
     app = typer.Typer(
         name=name,
         add_completion=False,
@@ -46,7 +50,7 @@ def program(
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.command(cls=LoneCommand, help=prose(summary), epilog=f"Example: {example}\n\n{codes}")(flat(function))
-    return app
+    return partial(exit_code_of, app, name)
 
 
 def flat(function: Callable[..., None]) -> Callable[..., None]:

@@ -39,30 +39,25 @@ class JobFailedError(Exception):
     """Spark did not carry a job out; the message says why, and what to do."""
 
 
-class CommandGroup(TyperGroup):
-    """The group of all commands: turns errors into messages and exit codes."""
+class _Reporting:
+    """What turns errors of a command into messages and exit codes."""
 
     def main(self, *args: Any, **more: Any) -> Any:
-        """Carry out a command line, and end the process."""
-        return _main(super().main, *args, **more)
+        """Run a command line, and end the process."""
+        return _main(super().main, *args, **more)  # type: ignore[misc]  # typer's class comes next
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Raises `typer.Exit` with the code of a failure."""
-        with _failures_told(ctx):
-            return super().invoke(ctx)
+        with _failures_reported(ctx):
+            return super().invoke(ctx)  # type: ignore[misc]  # as above
 
 
-class LoneCommand(TyperCommand):
-    """A command that is a program of its own, as a job is: turns errors into messages and exit codes."""
+class CommandGroup(_Reporting, TyperGroup):
+    """The group of all commands."""
 
-    def main(self, *args: Any, **more: Any) -> Any:
-        """Carry out a command line, and end the process."""
-        return _main(super().main, *args, **more)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command. Raises `typer.Exit` with the code of a failure."""
-        with _failures_told(ctx):
-            return super().invoke(ctx)
+class LoneCommand(_Reporting, TyperCommand):
+    """A command that is a program of its own, as a job is."""
 
 
 def _main(run: Callable[..., Any], args: Sequence[str] | None = None, **more: Any) -> Any:
@@ -119,7 +114,7 @@ def prepare_streams() -> None:
 
 
 @contextmanager
-def _failures_told(ctx: Any) -> Iterator[None]:
+def _failures_reported(ctx: Any) -> Iterator[None]:
     with _logging_to_stderr(lambda: _debug(ctx)):
         try:
             yield
@@ -140,7 +135,7 @@ def _debug(ctx: Any) -> bool:
 
 
 def message_of(error: Exception) -> str:
-    """What a person reads about an error."""
+    """An error in words, for a person."""
     if isinstance(error, OSError):
         about = f"{error.filename}: " if error.filename else ""
         return f"{about}{error.strerror or error}. The operating system refused; correct that and try again."
@@ -185,7 +180,7 @@ def asks_for_json(arguments: Sequence[str]) -> bool:
 
 
 def silence_stdout() -> None:
-    """Let what is still buffered go nowhere: its reader is gone."""
+    """Drop what is still buffered: the pipe's reader is gone."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):  # a stream without a descriptor, as tests put in place

@@ -11,12 +11,12 @@ Offsets = npt.NDArray[np.int64]
 
 # What a key costs beyond its own bytes: its offset, its bounds, and Arrow's table of hashes while it looks keys up.
 KEY_OVERHEAD_BYTES: Final = 64
-# Keys wait until there are so many bytes of them, or as many as are known: each time all of those are hashed again.
+# Bytes of keys that wait at most, or as many as are known: each time all of those are hashed again.
 _LEAST_WAITING_BYTES: Final = 4 * 1024 * 1024
 
 
 class NewestKeys:
-    """{key: its newest offset} of the records added so far, in memory: whoever adds asks for `size`."""
+    """{key: its newest offset} of the records added so far, in memory: the caller compares `size` with its limit."""
 
     def __init__(self) -> None:
         self._keys = pa.array([], pa.binary())

@@ -1,4 +1,4 @@
-"""Kept offsets as bytes: rising offsets as differences, in as few bytes as the largest of them takes."""
+"""Delta-encoded offset lists: rising offsets as differences, in as few bytes as the largest of them takes."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _WIDTHS: Final = (np.dtype("<u1"), np.dtype("<u2"), np.dtype("<u4"), np.dtype("<
 
 
 def pack(offsets: Offsets) -> bytes:
-    """Rising offsets as bytes: `unpack` gives them back. Some 1 or 2 bytes an offset, where they lie close."""
+    """Rising offsets as bytes: `unpack` gives them back. Some 1 or 2 bytes an offset, where they are close."""
     if not len(offsets):
         return b""
     steps = np.diff(offsets)

@@ -49,7 +49,7 @@ class PartitionCompaction:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The partitions of one life of a topic that are due, the dirtiest first."""
+    """The partitions of a topic that are due, the dirtiest first; `topic_id` says of which incarnation."""
 
     topic_id: str
     known_version: int

@@ -29,7 +29,7 @@ from tidelog.retention.compaction.plan import PartitionCompaction
 MAP_BYTES: Final = 128 * 1024 * 1024
 # Kept offsets that stay in memory; more wait in a temporary file.
 _SPOOLED_BYTES: Final = 32 * 1024 * 1024
-# Small segments are read so many at once: on an object store each costs a round trip.
+# Small segments that are read at once: on an object store each costs a round trip.
 _SMALL_BYTES: Final = 64 * 1024
 _AT_ONCE: Final = 64
 _READERS: Final = 8

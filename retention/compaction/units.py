@@ -122,7 +122,7 @@ def decide_compaction(
 ) -> Outcome[Landing]:
     """One entry with what was compacted: the units' segments, and how far the partitions of `work` are clean.
 
-    A partition of which a unit was changed by somebody else is not clean; its other units land all the same.
+    A partition of which another writer changed a unit is not clean; its other units land all the same.
     `topic_id` is the life of the topic that was planned for. The times: `planned_ms` is what the plan saw, `now_ms`
     what the clock says. Raises `UnknownTopicError`, `TopicChangedError`.
     """

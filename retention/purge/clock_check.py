@@ -9,7 +9,7 @@ MOST_BEHIND_MS = 60 * 60_000
 def clock_problem(now_ms: int, store_ms: int | None, newest_ms: int) -> str | None:
     """Why nothing may be deleted by this clock; None when it is fine. All times in ms since the epoch.
 
-    `store_ms` is what the store's clock said just now, None where it can't be told; `newest_ms` when the topic's newest
+    `store_ms` is what the store's clock said just now, None where it is unknown; `newest_ms` when the topic's newest
     segment was committed, by its committer's clock.
     """
     off_ms = 0 if store_ms is None else now_ms - store_ms

@@ -1,4 +1,4 @@
-"""What may leave storage: pure plans over what the log says, what lies in the folder, and the store's times."""
+"""What may leave storage: pure plans over what the log says, the files in the folder, and the store's times."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -12,9 +12,9 @@ from tidelog.log.storage.port import ObjectInfo
 from tidelog.log.upkeep.replaced_files import Gone, Kept, over
 from tidelog.log.upkeep.trim import Seen, ages_ms, old_version
 
-# A file that nobody names belongs to a writer at work for so long: 'tidelog check' calls it an orphan after that.
+# How long a file that no entry names belongs to a writer at work: 'tidelog check' calls it an orphan after that.
 ORPHAN_AGE_MS = 3_600_000
-# tidelog's own names of data files; whatever else lies in the folder is another engine's.
+# tidelog's own names of data files; every other file in the folder is another engine's.
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _OWN = re.compile(rf"(?:partition=\d+|rows)/(\d+)-{_UUID}(?:_\d+-{_UUID})?\.parquet")
 # What other engines name the files that they write, before the protocol makes them refuse to commit.
@@ -83,7 +83,7 @@ def plan_log(
 class Facts:
     """What a plan of deletions goes by. Paths below the topic's folder, as they are in storage.
 
-    `files`: what lies there. `live`: what the head of the log, entry `head`, names. `kept`: what the kept log says of
+    `files`: the files there. `live`: what the head of the log, entry `head`, names. `kept`: what the kept log says of
     removed files. `entry_ms`: when entries were stored. `spare`: partitions of which nothing may go. `holds`: the
     (version, by whom) of other jobs' standing holds.
     """
@@ -112,7 +112,7 @@ class Leaving:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A removed file that somebody may still need; `until_ms` (store's clock) when that can be told."""
+    """A removed file that a reader or a job may still need; `until_ms` (store's clock) when that is known."""
 
     path: str
     size: int
@@ -211,7 +211,7 @@ def decide_purge_floor(
 ) -> Outcome[frozenset[str]]:
     """Raise the purge floor to `floor`; the response are those of the candidates that are live.
 
-    From this entry on nobody can commit a segment that was opened at an older version. The floor never falls.
+    From this entry on no writer can commit a segment that was opened at an older version. The floor never falls.
     """
     live = frozenset(s.path for s in state.all_segments()) & frozenset(candidates)
     raised = max(floor, state.txn(layout.PURGE_TXN) or 0)

@@ -1,7 +1,7 @@
-"""What leaves storage, carried out: entries past the time-travel window, then files that nobody needs any more.
+"""File deletion: entries past the time-travel window, then files that no reader, job or transaction needs any more.
 
 The order (docs/format.md, 10.4): the log is trimmed, the purge floor is committed, files go last. Safe to run twice at
-once and to kill anywhere: whoever comes next goes on from what the log says.
+once and to kill anywhere: the next run goes on from what the log says.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -47,7 +47,7 @@ from tidelog.retention.purge.plan import (
 )
 
 # Files of decisions that are still to be rolled forward: (topic, purge floor) -> paths below the topic's folder. From
-# the answer on, nobody may decide on files that were opened at a version below that floor.
+# the answer on, no run may decide on files that were opened at a version below that floor.
 Needed = Callable[[str, int], Collection[str]]
 
 
@@ -111,7 +111,7 @@ class _Look:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """What lies in a log's folders, listed in an order that misses no hold."""
+    """The files in a log's folders, listed in an order that misses no hold."""
 
     floor: int
     listing: Sequence[ObjectInfo]
@@ -233,7 +233,7 @@ class Purger:
         if not dry_run and plan.floor > log.floor:
             self._wait(look)
             if plan.checkpoint is not None:
-                # Somebody else trims now: then his floor counts.
+                # Another run trims now: then its floor counts.
                 with suppress(LogTrimmedError, ObjectNotFoundError):
                     target.upkeep.checkpoint(plan.checkpoint)
             trimmed = trim(self.lake.storage, target.name, rules.log_min_age_ms, seen)
@@ -266,7 +266,7 @@ class Purger:
         return _Log(floor, listing, read_holds(storage, name))
 
     def _head(self, target: _Target, log: _Log) -> int:
-        """The version of the log's head, which no entry lies behind.
+        """The version of the log's head, after which there is no entry.
 
         Where one does, the entry before it was removed, and what the later ones name must not be taken for orphans.
         """
@@ -280,7 +280,7 @@ class Purger:
         return head
 
     def _wait(self, look: _Look) -> None:
-        """Let the look become so old that every writer who has not seen that head looks at the floors."""
+        """Let the look become so old that every writer that has not seen that head looks at the floors."""
         left_s = look.seen_s + SMALLEST_MIN_AGE_S - self.lake.clock.elapsed_s()
         if left_s > 0:
             self.lake.clock.sleep(left_s)

@@ -100,7 +100,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class Landing:
-    """Which units an entry took, and which it left because somebody else had changed their segments."""
+    """Which units an entry took, and which it left because another writer had changed their segments."""
 
     landed: tuple[Rewritten, ...]
     lost: tuple[Rewritten, ...]
@@ -201,7 +201,7 @@ def decide_rewrite(
 
 
 def _replacement(done: Rewritten, start: int, now_ms: int) -> list[Action]:
-    """Inputs leave and outputs come; an output that the log start has passed meanwhile is nobody's."""
+    """Inputs leave and outputs come; an output that the log start has passed meanwhile is left out."""
     partition = done.unit.partition
     actions: list[Action] = [Remove(s.path, partition, s.base_offset, s.size, now_ms, False) for s in done.unit.inputs]
     actions.extend(

@@ -14,11 +14,6 @@ UNDECIDED = "undecided"
 SMALL_MODULES: Mapping[str, str] = {
     # check
     "platform/check/transactions.py": UNDECIDED,
-    # cli
-    "platform/cli/check/store_views.py": UNDECIDED,
-    "platform/cli/consume/options.py": UNDECIDED,
-    "platform/cli/demo/next_steps.py": UNDECIDED,
-    "platform/cli/demo/tables.py": UNDECIDED,
     # clients
     "platform/clients/producer/sequences.py": UNDECIDED,
     # log

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidelog.cli.check import views
-from tidelog.cli.check.store_views import print_store
 from tidelog.commands.failures import CHECK_FOUND_ERRORS, UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, size
@@ -85,7 +84,7 @@ def check(
 def _repaired(
     call: Session, storage: "Storage", topics: list[str] | None, *, deep: bool, execute: bool, giving_up: bool
 ) -> "Report":
-    """The state of the lake after a repair, which is reported."""
+    """The lake's state after a repair, which is printed."""
     # As for the check itself.
     from tidelog.check.lake import check_lake
     from tidelog.check.lake import repair as mend
@@ -133,7 +132,7 @@ def _try_store(call: Session, address: str) -> None:
     if call.as_json:
         print_json(report.to_dict())
     else:
-        print_store(report)
+        views.print_store(report)
     if not report.fit:
         raise typer.Exit(CHECK_FOUND_ERRORS)
 

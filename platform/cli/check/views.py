@@ -1,4 +1,4 @@
-"""What a check found, and what a repair does, as people read it."""
+"""What a check found, what a repair does, and whether a store is fit for a lake, as people read it."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from tidelog.commands.views import counted
 
 if TYPE_CHECKING:
     from tidelog.check.lake import Finding, Refusal, Repair, Report, Step
+    from tidelog.check.store import StoreReport
     from tidelog.retention.giving_up import GivenUp
 
 _COLOURS = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
@@ -115,3 +116,28 @@ def _print_verdict(report: "Report", opening: str = "") -> None:
         words = f"green: no errors, no warnings, {notes}" if infos else "green: no errors, no warnings"
     colour = "bold red" if errors else "bold yellow" if warnings else "bold green"
     say(Text.assemble(opening, (words, colour)))
+
+
+_VERDICT_COLOURS = {"holds": "bold green", "warning": "bold yellow", "fails": "bold red"}
+
+
+def print_store(report: "StoreReport") -> None:
+    """Each trial, how long calls took, and the verdict."""
+    out = console()
+    say(Text.assemble((report.uri, "bold"), f"  {report.place}"))
+    for trial in report.trials:
+        verdict = trial.verdict.value
+        say(Text.assemble((f"{verdict:7}", _VERDICT_COLOURS[verdict]), f"  {trial.demand}  ", (trial.seen, "dim")))
+    out.print()
+    rows = (
+        [kind, number(one.calls), f"{one.median_ms:.1f}", f"{one.most_ms:.1f}"]
+        for kind, one in report.latencies.items()
+    )
+    out.print(table(["call", ">calls", ">median ms", ">most ms"], rows))
+    out.print()
+    for path in report.left:
+        say(Text.assemble(("left behind", "bold yellow"), f"  {path} could not be removed; delete it by hand."))
+    if report.fit:
+        say(Text("fit: nothing speaks against a lake there", "bold green"))
+    else:
+        say(Text("unfit: no lake can be kept there. Use another store, or a newer version of this one.", "bold red"))

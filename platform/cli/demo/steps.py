@@ -1,23 +1,25 @@
 """The demo's steps between Spark's start and the end, each compared to the data."""
 
+from collections.abc import Iterable, Mapping
+
 import pyarrow as pa
 from pyspark.sql import SparkSession
+from rich.console import RenderableType
 
 from tidelog.check.lake import Severity, check_lake
-from tidelog.cli.demo import tables
 from tidelog.cli.demo.flights import Flights, as_records, closed_averages, count_by, parse_averages
 from tidelog.cli.demo.lake import DemoFolder
 from tidelog.cli.demo.screen import Screen, Step, seconds
-from tidelog.commands.terminal import number
+from tidelog.commands.terminal import number, size, table
 from tidelog.commands.views import counted
 from tidelog.jobs import flight_delays as jobs
 from tidelog.log.base.clock import Clock
-from tidelog.log.lake import Lake
+from tidelog.log.lake import Lake, TopicDescription
 from tidelog.spark import create_view
 
 
 class Steps:
-    """Carries the steps out, in order."""
+    """Runs the steps, in order."""
 
     def __init__(
         self, screen: Screen, folder: DemoFolder, lake: Lake, flights: Flights, spark: SparkSession, clock: Clock
@@ -51,7 +53,7 @@ class Steps:
                 f"{counted(flights.num_rows, 'record')} to topic flights in {seconds(took)}: the year but its"
                 " last day, JSON keyed by carrier"
             )
-            step.show(tables.partitions(self._lake.describe_topic("flights"), keys))
+            step.show(_partitions(self._lake.describe_topic("flights"), keys))
             self._check_keys(step, keys, flights)
 
     def _check_keys(self, step: Step, keys: dict[int, dict[str, int]], flights: pa.Table) -> None:
@@ -68,7 +70,7 @@ class Steps:
         with self._screen.step("A streaming query averages the delay by airport and hour") as step:
             ran = self._run_query(step, self._flights.year.num_rows)
             step.say("from topic flights to topic delays; an hour is written when flights a week later have been seen")
-            step.show(tables.batches(ran))
+            step.show(_batches(ran))
             late = sum(b.too_late for b in ran)
             step.check(late == 0, "no flight came too late for its hour", f"{counted(late, 'row')} dropped.")
             self._check_averages(step, self._flights.year)
@@ -77,7 +79,7 @@ class Steps:
         with self._screen.step("SQL asks both topics for the worst hours of the year") as step:
             for topic in ("flights", "delays"):
                 create_view(self._spark, self._lake, topic)
-            step.show(tables.worst_hours(jobs.worst_hours(self._spark, self._flights.airlines)))
+            step.show(_worst_hours(jobs.worst_hours(self._spark, self._flights.airlines)))
 
     def _run_again(self) -> None:
         with self._screen.step("The query is started again, from its checkpoint") as step:
@@ -160,3 +162,45 @@ class Steps:
         batches = [batch.select([name]) for batch in self._lake.topic(topic).read(partition)]
         column = pa.Table.from_batches(batches)[name] if batches else pa.chunked_array([[]], pa.binary())
         return column.cast(pa.string()) if name == "key" else column
+
+
+def _partitions(topic: TopicDescription, keys: Mapping[int, Iterable[str]]) -> RenderableType:
+    """Where the records of each key went."""
+    return table(
+        [">partition", ">records", ">size", "carriers"],
+        [
+            (str(p.partition), number(p.end - p.start), size(p.bytes), ", ".join(sorted(keys[p.partition])) or "none")
+            for p in topic.partitions
+        ],
+    )
+
+
+def _batches(ran: Iterable[jobs.Batch]) -> RenderableType:
+    """What each micro-batch read and wrote."""
+    return table(
+        [">batch", ">records read", ">hours written", "written up to"],
+        [(str(i), number(b.read), number(b.written), b.watermark[:10] if b.written else "") for i, b in enumerate(ran)],
+    )
+
+
+def _worst_hours(found: pa.Table) -> RenderableType:
+    """Airport, hour, flights that departed, average delay, and the airline that was latest."""
+    return table(
+        ["airport", "hour in New York", ">flights", ">mean delay", ">longest", "airline of the longest"],
+        [
+            (
+                row["origin"],
+                row["departure"],
+                number(row["departed"]),
+                _minutes(row["average_delay"]),
+                _minutes(row["longest"]),
+                row["carrier"],
+            )
+            for row in found.to_pylist()
+        ],
+    )
+
+
+def _minutes(delay: float) -> str:
+    hours, minutes = divmod(round(delay), 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min"

@@ -125,16 +125,9 @@ def describe(
 def reset_offsets(
     call: Session,
     name: options.GroupName,
+    target: options.ResetTarget,
     topic: options.Topics = None,
     all_topics: options.AllTopics = False,
-    to_earliest: options.ToEarliest = False,
-    to_latest: options.ToLatest = False,
-    to_current: options.ToCurrent = False,
-    to_offset: options.ToOffset = None,
-    shift_by: options.ShiftBy = None,
-    to_datetime: options.ToDatetime = None,
-    by_duration: options.ByDuration = None,
-    from_file: options.FromFile = None,
     execute: options.Execute = False,
     dry_run: options.DryRun = False,
     export: options.Export = False,
@@ -148,25 +141,14 @@ def reset_offsets(
     if export and call.as_json:
         raise UsageProblemError("--export prints CSV, but JSON is asked for: leave out one of them.")
     scope = options.scope_of(topic, all_topics)
-    if scope is None and not all_topics and from_file is None:
+    if scope is None and not all_topics and target.from_file is None:
         raise UsageProblemError("Say which offsets to reset: with --topic, or with --all-topics.")
     from tidelog.cli.group import reading as group_reading
     from tidelog.cli.group import views as group_views
     from tidelog.cli.group.resets import export_lines, plan_reset
 
     with _open(call) as (opened, log):
-        scenario = options.scenario_of(
-            name,
-            opened.clock.now_ms(),
-            to_earliest=to_earliest,
-            to_latest=to_latest,
-            to_current=to_current,
-            to_offset=to_offset,
-            shift_by=shift_by,
-            to_datetime=to_datetime,
-            by_duration=by_duration,
-            from_file=from_file,
-        )
+        scenario = target.scenario(name, opened.clock.now_ms())
         standings = group_reading.standings(opened, log, name, scope, scenario)
         if not standings:
             raise UsageProblemError(f"Group '{name}' has no committed offsets there. Name topics with --topic.")

@@ -28,111 +28,78 @@ _TRANSACTION_MS = 3000
 perf = family("Measure the producer and the consumer as Kafka's kafka-*-perf-test do, and what storage is asked.")
 
 
-def produce(
-    call: Session,
-    topic: options.TopicOption,
-    num_records: options.NumRecords,
-    more: options.MoreProps = None,
-    record_size: options.RecordSize = None,
-    payload_file: options.PayloadFile = None,
-    payload_monotonic: options.PayloadMonotonic = False,
-    payload_delimiter: options.PayloadDelimiter = "\\n",
-    throughput: options.Throughput = -1.0,
-    producer_props: options.ProducerProps = None,
-    producer_config: options.ProducerConfig = None,
-    transactional_id: options.TransactionalId = None,
-    transaction_duration_ms: options.TransactionDuration = None,
-    warmup_records: options.WarmupRecords = 0,
-    storage_calls: options.StorageCallsOption = False,
-    prices: options.PricesOption = None,
-) -> None:
+def produce(call: Session, asked: options.PerfProduceOptions) -> None:
     """Produce records as fast as they go, and print what kafka-producer-perf-test prints.
 
     A line each 5 s, and one at the end: records and MB a second, and how long records took from produce() to their
     acknowledgement. A topic that is missing is created if the lake allows it (auto.create.topics.enable).
     """
-    if [record_size is not None, payload_file is not None, payload_monotonic].count(True) != 1:
+    if [asked.record_size is not None, asked.payload_file is not None, asked.payload_monotonic].count(True) != 1:
         raise UsageProblemError("Give exactly one of --record-size, --payload-file and --payload-monotonic.")
-    if warmup_records >= num_records:
+    if asked.warmup_records >= asked.num_records:
         raise UsageProblemError("--warmup-records leaves nothing to measure: give fewer than --num-records.")
-    if not throughput or math.isnan(throughput):
+    if not asked.throughput or math.isnan(asked.throughput):
         raise UsageProblemError("--throughput 0 never ends: give a rate, or -1 for none.")
     # The log and the client: heavy, and not needed for --help.
     from tidelog.cli.perf.produce import ProduceRun, Producing, counting, letters, picked
 
     say = _say(call)
-    conf = _conf(producer_config, "--producer-props", [*(producer_props or ()), *(more or ())])
-    transaction_ms = _in_transactions(conf, transactional_id, transaction_duration_ms)
-    if record_size is not None:
-        values = letters(record_size)
-    elif payload_file is not None:
-        values = picked(_payloads(payload_file, payload_delimiter, say))
+    conf = _conf(asked.producer_config, "--producer-props", [*(asked.producer_props or ()), *(asked.more or ())])
+    transaction_ms = _in_transactions(conf, asked.transactional_id, asked.transaction_duration_ms)
+    if asked.record_size is not None:
+        values = letters(asked.record_size)
+    elif asked.payload_file is not None:
+        values = picked(_payloads(asked.payload_file, asked.payload_delimiter, say))
     else:
         values = counting()
-    run = ProduceRun(topic, num_records, values, throughput, warmup_records, transaction_ms, conf)
-    with Stop() as stop, _opened(call, topic, storage_calls, prices) as (opened, meter):
-        if warmup_records:
+    run = ProduceRun(asked, values, transaction_ms, conf)
+    with Stop() as stop, _opened(call, asked.topic, asked.storage_calls, asked.prices) as (opened, meter):
+        if asked.warmup_records:
             say(
-                f"Warmup first {warmup_records} records. Steady state results will print after the complete test"
+                f"Warmup first {asked.warmup_records} records. Steady state results will print after the complete test"
                 " summary."
             )
         done = _told(lambda: Producing(opened, run, stop, say).work())
         calls = None if meter is None else meter.calls(done.total.records)
-    _report_produced(call, topic, done, calls, say)
+    _report_produced(call, asked.topic, done, calls, say)
     if stop.asked:
         raise typer.Exit(stop.exit_code)
 
 
-def consume(
-    call: Session,
-    topic: options.TopicOption,
-    messages: options.Messages,
-    group: options.GroupOption = None,
-    fetch_size: options.FetchSize = 1024 * 1024,
-    from_latest: options.FromLatest = False,
-    consumer_config: options.ConsumerConfig = None,
-    show_detailed_stats: options.DetailedStats = False,
-    timeout: options.TimeoutMs = 10_000,
-    reporting_interval: options.ReportingInterval = 5_000,
-    date_format: options.DateFormat = "yyyy-MM-dd HH:mm:ss:SSS",
-    hide_header: options.HideHeader = False,
-    storage_calls: options.StorageCallsOption = False,
-    prices: options.PricesOption = None,
-) -> None:
+def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
     """Consume records as fast as they come, and print what kafka-consumer-perf-test prints."""
     try:
-        check_pattern(date_format)
+        check_pattern(asked.date_format)
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint="--date-format") from None
     # The log and the client: heavy, and not needed for --help.
-    from tidelog.cli.perf.consume import ConsumeRun, Consuming
+    from tidelog.cli.perf.consume import Consuming
     from tidelog.cli.perf.measures import consumer_header
 
     say = _say(call)
     conf = {
-        "max.partition.fetch.bytes": str(fetch_size),
-        "auto.offset.reset": "latest" if from_latest else "earliest",
-        **_conf(consumer_config, "", ()),
+        "max.partition.fetch.bytes": str(asked.fetch_size),
+        "auto.offset.reset": "latest" if asked.from_latest else "earliest",
+        **_conf(asked.consumer_config, "", ()),
     }
-    with Stop() as stop, _opened(call, topic, storage_calls, prices) as (opened, meter):
-        if not hide_header:
-            say(consumer_header(detailed=show_detailed_stats))
-        name = group or f"perf-consumer-{int(opened.ids.fraction() * 100_000)}"
-        run = ConsumeRun(topic, messages, name, timeout, reporting_interval, show_detailed_stats, date_format, conf)
-        work = Consuming(opened, run, stop, say)
+    with Stop() as stop, _opened(call, asked.topic, asked.storage_calls, asked.prices) as (opened, meter):
+        if not asked.hide_header:
+            say(consumer_header(detailed=asked.show_detailed_stats))
+        name = asked.group or f"perf-consumer-{int(opened.ids.fraction() * 100_000)}"
+        work = Consuming(opened, asked, name, conf, stop, say)
         done = _told(work.work)
         calls = None if meter is None else meter.calls(done.records)
     if call.as_json:
         print_json(
             {
-                "topic": topic,
+                "topic": asked.topic,
                 "group": name,
                 **_consumer_json(done),
                 **({"storage": calls.as_json()} if calls else {}),
             }
         )
     else:
-        if not show_detailed_stats:
+        if not asked.show_detailed_stats:
             say(work.line(done))
         if calls:
             calls.print_lines()
@@ -276,18 +243,9 @@ def _producer_json(total: "ProducerTotal") -> dict[str, Any]:
 
 
 def _consumer_json(total: "ConsumerTotal") -> dict[str, Any]:
-    return {
-        "start_ms": total.start_ms,
-        "end_ms": total.end_ms,
-        "records": total.records,
-        "bytes": total.bytes,
-        "mb_per_s": _number(total.mb_per_s),
-        "records_per_s": _number(total.records_per_s),
-        "rebalance_ms": total.rebalance_ms,
-        "fetch_ms": total.fetch_ms,
-        "fetch_mb_per_s": _number(total.fetch_mb_per_s),
-        "fetch_records_per_s": _number(total.fetch_records_per_s),
-    }
+    exact = ("start_ms", "end_ms", "records", "bytes")
+    measured = ("mb_per_s", "records_per_s", "rebalance_ms", "fetch_ms", "fetch_mb_per_s", "fetch_records_per_s")
+    return {name: _number(getattr(total, name)) for name in (*exact, *measured)}
 
 
 def _number(value: float) -> float | None:

@@ -1,61 +1,49 @@
 """`tidelog perf consume` at work: a member of a group that reads as fast as it goes."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 from tidelog.cli.perf.java_dates import java_date
-from tidelog.cli.perf.measures import WINDOW_MS, ConsumerStatistics, ConsumerTotal
+from tidelog.cli.perf.measures import ConsumerStatistics, ConsumerTotal
+from tidelog.cli.perf.options import PerfConsumeOptions
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.commands.stopping import Stop
 from tidelog.log.lake import Lake
 
-# As Kafka's tool polls: the longest wait, and the most records (max.poll.records).
+# As Kafka's tool polls: seconds, and the most records (max.poll.records).
 _POLL_S = 0.1
 _POLLED = 500
-DATE_FORMAT = "yyyy-MM-dd HH:mm:ss:SSS"
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumeRun:
-    """What to consume: `records` of a topic, or fewer when none came for `timeout_ms`.
-
-    `detailed`: a line each `interval_ms`.
-    """
-
-    topic: str
-    records: int
-    group: str
-    timeout_ms: int = 10_000
-    interval_ms: int = WINDOW_MS
-    detailed: bool = False
-    date_format: str = DATE_FORMAT
-    conf: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Consuming:
-    """One run. `say` prints a line."""
+    """One run of a member of `group`. `conf`: the consumer's own configuration; `say` prints a line."""
 
-    def __init__(self, lake: Lake, run: ConsumeRun, stop: Stop, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        asked: PerfConsumeOptions,
+        group: str,
+        conf: Mapping[str, str],
+        stop: Stop,
+        say: Callable[[str], None],
+    ) -> None:
         self._clock = lake.clock
-        self._lake = lake
-        self._run = run
+        self._asked = asked
+        self._conf = {"client.id": "perf-consumer-client", **conf, "group.id": group, "lake": lake}
         self._stop = stop
         self._say = say
-        self._date = partial(java_date, run.date_format)
+        self._date = partial(java_date, asked.date_format)
 
     def work(self) -> ConsumerTotal:
-        """Consume it all. Raises what the client raises, and KafkaException for an error that it reports."""
-        run, clock = self._run, self._clock
-        conf = {"client.id": "perf-consumer-client", **run.conf, "group.id": run.group, "lake": self._lake}
-        statistics = ConsumerStatistics(clock.now_ms(), run.interval_ms, detailed=run.detailed)
-        consumer = Consumer(conf)
+        """Consume it all. Raises what the client raises, and KafkaException for an error that a message holds."""
+        asked, clock = self._asked, self._clock
+        statistics = ConsumerStatistics(clock.now_ms(), asked.reporting_interval, detailed=asked.show_detailed_stats)
+        consumer = Consumer(self._conf)
         try:
             consumer.subscribe(
-                [run.topic],
+                [asked.topic],
                 on_assign=lambda _, given: statistics.assigned(_names(given), clock.now_ms()),
                 on_revoke=lambda _, taken: statistics.revoked(_names(taken), clock.now_ms()),
             )
@@ -64,10 +52,10 @@ class Consuming:
             end_ms = clock.now_ms()
         finally:
             consumer.close()
-        if statistics.records < run.records and not self._stop.asked:
+        if statistics.records < asked.messages and not self._stop.asked:
             self._say(
                 "WARNING: Exiting before consuming the expected number of messages: timeout"
-                f" ({run.timeout_ms} ms) exceeded. You can use the --timeout option to increase the timeout."
+                f" ({asked.timeout} ms) exceeded. You can use the --timeout option to increase the timeout."
             )
         return statistics.total(end_ms)
 
@@ -76,9 +64,9 @@ class Consuming:
         return total.line(self._date)
 
     def _read(self, consumer: Consumer, statistics: ConsumerStatistics) -> None:
-        run, clock = self._run, self._clock
+        asked, clock = self._asked, self._clock
         now_ms = consumed_ms = clock.now_ms()
-        while statistics.records < run.records and now_ms - consumed_ms <= run.timeout_ms and not self._stop.asked:
+        while statistics.records < asked.messages and now_ms - consumed_ms <= asked.timeout and not self._stop.asked:
             messages = consumer.consume(_POLLED, _POLL_S)
             now_ms = clock.now_ms()
             for message in messages:

@@ -2,10 +2,10 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from tidelog.cli.perf.measures import ProducerStatistics, ProducerTotal
+from tidelog.cli.perf.options import PerfProduceOptions
 from tidelog.clients.producer.producer import Producer
 from tidelog.clients.values.errors import KafkaError
 from tidelog.clients.values.message import Message
@@ -15,29 +15,26 @@ from tidelog.log.lake import Lake
 
 _BLOCK_BYTES = 1 << 20
 _LETTERS = bytes(65 + byte % 26 for byte in range(256))
-# How long a full queue is waited for before a look at whether the run was asked to end.
+# Seconds to wait for a full queue before a check whether the run shall end.
 _FULL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceRun:
-    """What to produce. `throughput`: records a second, below 0 for no limit; `warmup`: how many the second sum skips.
+    """What to produce: values, and the producer's own configuration.
 
-    `transaction_ms`: in transactions that are open so long.
+    `transaction_ms`: how long each transaction is open; None without transactions.
     """
 
-    topic: str
-    records: int
+    asked: PerfProduceOptions
     values: Iterator[bytes]
-    throughput: float = -1.0
-    warmup: int = 0
-    transaction_ms: int | None = None
-    conf: Mapping[str, Any] = field(default_factory=dict)
+    transaction_ms: int | None
+    conf: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """The result of a run, and how many records failed with which error first."""
+    """The result of a run, how many records failed, and the first error."""
 
     total: ProducerTotal
     steady: ProducerTotal | None
@@ -86,8 +83,7 @@ class Producing:
         self._run = run
         self._stop = stop
         self._say = say
-        self._start_ms = self._clock.now_ms()
-        self._statistics = ProducerStatistics(run.records, self._start_ms)
+        self._statistics = ProducerStatistics(run.asked.num_records, self._clock.now_ms())
         self._steady: ProducerStatistics | None = None
         self._acknowledged = self._failed = 0
         self._error: KafkaError | None = None
@@ -101,21 +97,17 @@ class Producing:
         with producer:
             if run.transaction_ms is not None:
                 producer.init_transactions()
-            self._start()
+            self._statistics = ProducerStatistics(self._run.asked.num_records, self._clock.now_ms())
             self._send_all(producer)
             producer.flush()
         now_ms = self._clock.now_ms()
         steady = None if self._steady is None else self._steady.total(now_ms)
         return Produced(self._statistics.total(now_ms), steady, self._failed, self._error)
 
-    def _start(self) -> None:
-        self._start_ms = self._clock.now_ms()
-        self._statistics = ProducerStatistics(self._run.records, self._start_ms)
-
     def _send_all(self, producer: Producer) -> None:
         run, clock, transactional = self._run, self._clock, self._run.transaction_ms is not None
         began_s, opened_ms, served_ms, in_transaction = clock.elapsed_s(), 0, 0, False
-        for sent in range(1, run.records + 1):
+        for sent in range(1, run.asked.num_records + 1):
             now_ms = clock.now_ms()
             if transactional and not in_transaction:
                 producer.begin_transaction()
@@ -127,8 +119,8 @@ class Producing:
             if now_ms != served_ms:
                 producer.poll(0)
                 served_ms = now_ms
-            if run.throughput > 0:
-                self._throttle(producer, began_s + sent / run.throughput)
+            if run.asked.throughput > 0:
+                self._throttle(producer, began_s + sent / run.asked.throughput)
             if self._stop.asked:
                 break
         if in_transaction:
@@ -137,7 +129,7 @@ class Producing:
     def _send(self, producer: Producer, value: bytes) -> None:
         while not self._stop.asked:
             try:
-                producer.produce(self._run.topic, value)
+                producer.produce(self._run.asked.topic, value)
             except BufferError:
                 producer.poll(_FULL_S)
             else:
@@ -152,10 +144,10 @@ class Producing:
             self._failed += 1
             self._error = self._error or error
             return
-        now_ms, run = self._clock.now_ms(), self._run
+        now_ms, asked = self._clock.now_ms(), self._run.asked
         latency_ms, size = int(1000 * (message.latency() or 0)), len(message)
-        if run.warmup and self._acknowledged == run.warmup:
-            self._steady = ProducerStatistics(run.records - run.warmup, now_ms, steady=True)
+        if asked.warmup_records and self._acknowledged == asked.warmup_records:
+            self._steady = ProducerStatistics(asked.num_records - asked.warmup_records, now_ms, steady=True)
             self._statistics.mute()
         self._acknowledged += 1
         lines = self._statistics.record(latency_ms, size, now_ms)

@@ -23,53 +23,37 @@ if TYPE_CHECKING:
 _MOST_PARTITIONS_NAMED = 8
 
 
-def produce(
-    call: Session,
-    topic: options.TopicArgument,
-    files: options.FilesArgument = None,
-    key_delimiter: options.KeyDelimiter = None,
-    key: options.FixedKey = None,
-    header: options.Header = None,
-    partition: options.Partition = None,
-    delimiter: options.Delimiter = None,
-    nulls: options.Nulls = False,
-    as_json: options.JsonInput = False,
-    repartition: options.Repartition = False,
-    codec: options.Compression = None,
-    acks: options.AcksOption = options.Acks.DURABLE,
-    partitioner: options.Partitioner = options.PartitionerName.MURMUR2,
-    batch_records: options.BatchRecords = 50_000,
-    linger_ms: options.LingerMs = 100,
-    quiet: options.Quiet = False,
-) -> None:
+def produce(call: Session, asked: options.ProduceOptions) -> None:
     """Produce records: each line of stdin, or of files, is a value.
 
     Lines are appended in bounded batches while they come in. The first record that the topic refuses ends the
     command with its line's number; all records before it are produced. A topic that is missing is created if the
     lake allows it (auto.create.topics.enable).
     """
-    if as_json and (key_delimiter is not None or delimiter is not None or nulls):
+    if asked.as_json and (asked.key_delimiter is not None or asked.delimiter is not None or asked.nulls):
         raise UsageProblemError("With --json a line says what is key, value and null: leave out -K, -D and -Z.")
-    if repartition and not as_json:
+    if asked.repartition and not asked.as_json:
         raise UsageProblemError("--repartition goes with --json: plain lines name no partitions.")
-    if repartition and partition is not None:
+    if asked.repartition and asked.partition is not None:
         raise UsageProblemError("-p sends all records to one partition, so --repartition would do nothing.")
-    divider = _delimiter("-D", "\n" if delimiter is None else delimiter)
-    parse = _parser(as_json, None if key_delimiter is None else _delimiter("-K", key_delimiter), nulls=nulls)
+    divider = _delimiter("-D", "\n" if asked.delimiter is None else asked.delimiter)
+    parse = _parser(
+        asked.as_json, None if asked.key_delimiter is None else _delimiter("-K", asked.key_delimiter), nulls=asked.nulls
+    )
     from tidelog.cli.produce.batches import ProduceRules  # Arrow and the log: heavy, and not needed for --help
 
     rules = ProduceRules(
-        acks=acks.value,
-        partitioner=partitioner.value,
-        compression=codec.value if codec else None,
-        batch_records=batch_records,
-        linger_s=linger_ms / 1000,
-        partition=partition,
-        repartition=repartition,
-        key=None if key is None else to_bytes(key),
-        headers=_headers(header or ()),
+        acks=asked.acks.value,
+        partitioner=asked.partitioner.value,
+        compression=asked.codec.value if asked.codec else None,
+        batch_records=asked.batch_records,
+        linger_s=asked.linger_ms / 1000,
+        partition=asked.partition,
+        repartition=asked.repartition,
+        key=None if asked.key is None else to_bytes(asked.key),
+        headers=_headers(asked.header or ()),
     )
-    _run(call, topic, files or ["-"], rules, divider, parse, quiet)
+    _run(call, asked.topic, asked.files or ["-"], rules, divider, parse, asked.quiet)
 
 
 def _run(

@@ -1,5 +1,6 @@
 """The options of `tidelog produce`: kcat's letters, each with a long name."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -34,48 +35,54 @@ class PartitionerName(StrEnum):
     RANDOM = "random"
 
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Where to produce to.", show_default=False)]
-FilesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="FILE", help="What to read; without any, or for -, stdin.", show_default=False),
-]
-KeyDelimiter = Annotated[
-    str | None, typer.Option("-K", "--key-delimiter", metavar="DELIM", help="Divides key and value in a line.")
-]
-FixedKey = Annotated[
-    str | None, typer.Option("-k", "--key", metavar="KEY", help="The key of records that come without one.")
-]
-Header = Annotated[
-    list[str] | None,
-    typer.Option("-H", "--header", metavar="NAME=VALUE", help="A header for each record. Repeatable."),
-]
-Partition = Annotated[
-    int | None, typer.Option("-p", "--partition", metavar="N", min=0, help="The partition for all records.")
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(
-        "-D", "--delimiter", metavar="DELIM", help=r"Divides records: \n (the default), \t, \0, \x1e, or any text."
-    ),
-]
-Nulls = Annotated[
-    bool, typer.Option("-Z", "--nulls", help="An empty value, or an empty key before the delimiter, is null.")
-]
-JsonInput = Annotated[
-    bool, typer.Option("-J", "--json", help="Lines are JSON, as 'consume --format json' writes them.")
-]
-Repartition = Annotated[
-    bool, typer.Option("--repartition", help="With --json: choose partitions anew, whatever the lines say.")
-]
-Compression = Annotated[Codec | None, typer.Option("-z", "--compression", help="Codec of the segments.")]
-AcksOption = Annotated[
-    Acks, typer.Option("--acks", help="When a batch counts: 0 at once, 1 committed, all (or -1) also safe on disk.")
-]
-Partitioner = Annotated[PartitionerName, typer.Option("--partitioner", help="Chooses partitions; murmur2 as Kafka's.")]
-BatchRecords = Annotated[
-    int, typer.Option("--batch-records", metavar="N", min=1, help="Records in one append at most.")
-]
-LingerMs = Annotated[
-    int, typer.Option("--linger-ms", metavar="MS", min=0, help="How long a record waits for others at most.")
-]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No report on stderr.")]
+@dataclass(frozen=True, kw_only=True)
+class ProduceOptions:
+    """What a call asks for: kcat's letters, each with a long name."""
+
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to produce to.", show_default=False)]
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE", help="What to read; without any, or for -, stdin.", show_default=False),
+    ] = None
+    key_delimiter: Annotated[
+        str | None, typer.Option("-K", "--key-delimiter", metavar="DELIM", help="Divides key and value in a line.")
+    ] = None
+    key: Annotated[
+        str | None, typer.Option("-k", "--key", metavar="KEY", help="The key of records that come without one.")
+    ] = None
+    header: Annotated[
+        list[str] | None,
+        typer.Option("-H", "--header", metavar="NAME=VALUE", help="A header for each record. Repeatable."),
+    ] = None
+    partition: Annotated[
+        int | None, typer.Option("-p", "--partition", metavar="N", min=0, help="The partition for all records.")
+    ] = None
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "-D", "--delimiter", metavar="DELIM", help=r"Divides records: \n (the default), \t, \0, \x1e, or any text."
+        ),
+    ] = None
+    nulls: Annotated[
+        bool, typer.Option("-Z", "--nulls", help="An empty value, or an empty key before the delimiter, is null.")
+    ] = False
+    as_json: Annotated[
+        bool, typer.Option("-J", "--json", help="Lines are JSON, as 'consume --format json' writes them.")
+    ] = False
+    repartition: Annotated[
+        bool, typer.Option("--repartition", help="With --json: choose partitions anew, whatever the lines say.")
+    ] = False
+    codec: Annotated[Codec | None, typer.Option("-z", "--compression", help="Codec of the segments.")] = None
+    acks: Annotated[
+        Acks, typer.Option("--acks", help="When a batch counts: 0 at once, 1 committed, all (or -1) also safe on disk.")
+    ] = Acks.DURABLE
+    partitioner: Annotated[
+        PartitionerName, typer.Option("--partitioner", help="Chooses partitions; murmur2 as Kafka's.")
+    ] = PartitionerName.MURMUR2
+    batch_records: Annotated[
+        int, typer.Option("--batch-records", metavar="N", min=1, help="Records in one append at most.")
+    ] = 50_000
+    linger_ms: Annotated[
+        int, typer.Option("--linger-ms", metavar="MS", min=0, help="How long a record waits for others at most.")
+    ] = 100
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No report on stderr.")] = False

@@ -1,4 +1,4 @@
-"""What a client can be told: one frozen class of settings per kind of client, made from a dict by `parse`.
+"""The configuration of clients: one frozen class of settings per kind of client, made from a dict by `parse`.
 
 Keys, aliases, types, ranges and defaults are librdkafka's (CONFIGURATION.md of librdkafka 2.16), with Kafka 4's Java
 names as further aliases; where a default differs, the field's text says so. A field holds its key's value in the

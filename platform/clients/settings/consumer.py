@@ -1,4 +1,4 @@
-"""What a consumer can be told."""
+"""The configuration of a consumer."""
 
 # ruff: noqa: RUF009 - `key` makes a dataclass field
 

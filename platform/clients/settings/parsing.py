@@ -62,7 +62,7 @@ class ClientKeys:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a dict of configuration comes to.
+    """The result of parsing a dict of configuration.
 
     `values`: by field, for the keys that are set. `ignored`: the keys that are set and do nothing, with the reason.
     """

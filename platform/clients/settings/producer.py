@@ -1,4 +1,4 @@
-"""What a producer can be told."""
+"""The configuration of a producer."""
 
 # ruff: noqa: RUF009 - `key` makes a dataclass field
 

@@ -1,6 +1,6 @@
 """Rules between configuration keys. Pure: the values that were set, by field, in; the same with what follows, out.
 
-Source: librdkafka's `rd_kafka_conf_finalize`; idempotence that nobody set yields as in Kafka's Java client
+Source: librdkafka's `rd_kafka_conf_finalize`; idempotence that is not set yields as in Kafka's Java client
 (`ProducerConfig.postProcessAndValidateIdempotenceConfigs`).
 """
 
@@ -21,7 +21,7 @@ class MissingGroupError(KafkaException, ValueError):
 
 
 def producer_rules(values: dict[str, Any]) -> dict[str, Any]:
-    """Check what a producer is told, and settle idempotence, the entries in flight, the linger and the queue's size."""
+    """Check a producer's configuration, and settle idempotence, entries in flight, linger and queue size."""
     _check_backoff(values)
     obstacle = _obstacle(values)
     if obstacle and values.get("enable_idempotence"):
@@ -63,7 +63,7 @@ def _obstacle(values: dict[str, Any]) -> str | None:
 
 
 def consumer_rules(values: dict[str, Any]) -> dict[str, Any]:
-    """Check what a consumer is told, and settle the heartbeat interval."""
+    """Check a consumer's configuration, and settle the heartbeat interval."""
     _check_backoff(values)
     if not values.get("group_id"):
         raise MissingGroupError(

@@ -1,4 +1,4 @@
-"""A lake's own file, `__lake.json`: the format's version, and the configuration that somebody set."""
+"""A lake's own file, `__lake.json`: the format's version, and the configuration that was set."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ class LakeFile:
     def config(self) -> LakeConfig:
         """The lake's configuration as it was at most `LOOK_EVERY_S` ago; the defaults before there is a lake.
 
-        While the store gives no answer, or the file holds what nobody can use, what was known before counts.
+        While the store gives no answer, or the file holds what can't be used, what was known before counts.
         """
         now_s = self._clock.elapsed_s()
         if self._data is not None and now_s - self._looked_s >= LOOK_EVERY_S:

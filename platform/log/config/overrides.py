@@ -12,7 +12,7 @@ from tidelog.log.config.key_type import Key
 class Row(NamedTuple):
     """One key of a described configuration.
 
-    `is_default`: nobody set it; `source`: who did, "topic", "lake" or "default".
+    `source`: where its value was set, "topic", "lake" or "default" (`is_default`).
     """
 
     name: str

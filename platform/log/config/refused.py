@@ -1,4 +1,4 @@
-"""Kafka's configuration keys that mean nothing in a lake, with the reason that a caller is told.
+"""Kafka's configuration keys that mean nothing in a lake, with the reason that an error gives.
 
 They are refused, not ignored: a key that does nothing hides from its owner that it does nothing.
 """

@@ -1,7 +1,7 @@
 """Configuration of topics and of lakes: Kafka's names, types, defaults and checks.
 
-A configuration holds only what somebody set. A topic takes what it does not set from its lake's defaults, and
-what nobody sets from Kafka. Every key that is accepted does something; a key of Kafka's that could do nothing
+A configuration holds only what was set. A topic takes what it does not set from its lake's defaults, and
+what neither sets, from Kafka. Every key that is accepted does something; a key of Kafka's that could do nothing
 here is refused with the reason (`config_refused`), and an unknown one with the nearest known one.
 
 Source: Kafka 4's `LogConfig`, `TopicConfig`, `ServerTopicConfigSynonyms`, `ConfigDef`.
@@ -37,7 +37,7 @@ class Codec(NamedTuple):
 
 
 class UnaskedCodec(Codec):
-    """One that nobody asked for: a segment that it gains nothing for does without."""
+    """One that neither topic nor producer asked for: a segment that it gains nothing for does without."""
 
     __slots__ = ()
 
@@ -225,7 +225,7 @@ class TopicConfig(Settings):
     def codec(self, producer: str | None = None, producer_level: int | None = None) -> Codec:
         """Return how to compress segments of a producer that asks for none, gzip, snappy, lz4 or zstd, or nothing.
 
-        A topic's level counts where the topic names the codec, or where somebody set that level; else the producer's.
+        A topic's level counts where the topic names the codec, or where that level is set; else the producer's.
         Raises InvalidConfigError for another codec.
         """
         if producer is not None and producer not in _CODECS:

@@ -80,8 +80,10 @@ def test_a_program_of_one_command_takes_them_too():
     def lone(call: Session, how: Paint) -> None:
         """Paint."""
 
-    found = get_command(program("lone", lone, summary="Paint.", example="lone --colour red"))
+    main = program("lone", lone, summary="Paint.", example="lone --colour red")
+    found = get_command(main.args[0])
     assert [option.opts[0] for option in found.params if option.opts != ["--help"]] == ["--colour", "--coats", *COMMON]
+    assert (main(["--colour", "red"]), main(["--color", "red"])) == (0, 2)
 
 
 def test_two_options_of_one_name_are_refused():

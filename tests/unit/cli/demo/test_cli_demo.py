@@ -14,7 +14,7 @@ from support.pages import tidelog_calls
 
 from tidelog.cli.demo.flights import as_records, closed_averages, count_by, parse_averages
 from tidelog.cli.demo.lake import PARTITIONS, DemoFolder
-from tidelog.cli.demo.next_steps import commands
+from tidelog.cli.demo.run import commands
 from tidelog.cli.demo.screen import Screen, seconds
 from tidelog.commands.failures import UsageProblemError
 from tidelog.log.lake import Lake
