@@ -7,10 +7,10 @@ from typing import Final
 
 from tidelog.clients.settings import CommonSettings, ConsumerSettings, ProducerSettings
 from tidelog.clients.values.errors import invalid_argument, kafka_exceptions
+from tidelog.log.base.environment import LAKE_VARIABLE
 from tidelog.log.lake import Lake
 from tidelog.log.storage.addresses import parse_address
 from tidelog.log.storage.objects_connecting import REQUEST_TIMEOUT_MS, RETRY_TIMEOUT_MS
-from tidelog.log.storage.option_table import LAKE_VARIABLE
 from tidelog.log.storage.options import StoreOptions
 
 LOGGER: Final = logging.getLogger("tidelog.clients")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.storage.option_table import LAKE_VARIABLE
+from tidelog.log.base.environment import LAKE_VARIABLE
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

@@ -9,11 +9,11 @@ from pyspark.sql.types import StructType
 
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.environment import LAKE_VARIABLE
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
 from tidelog.log.spark_options import unknown_options
-from tidelog.log.storage.option_table import LAKE_VARIABLE
 from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter
 from tidelog.sources import options as source_options

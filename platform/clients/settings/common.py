@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self, Union
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
 from tidelog.clients.settings.parsing import ClientKeys, key, parse_keys
 from tidelog.clients.settings.value_types import Address, Callback, Instance, Options
+from tidelog.log.base.environment import LAKE_VARIABLE
 from tidelog.log.base.typed_values import Choice, Text, Whole
-from tidelog.log.storage.option_table import LAKE_VARIABLE
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

@@ -9,8 +9,6 @@ from typing import Any, Final, Literal
 from tidelog.log.base.typed_values import Flag, Text, TextKind, Whole
 
 PREFIX: Final = "lake."
-# The environment variable that names the lake of a program that names none.
-LAKE_VARIABLE: Final = "TIDELOG_LAKE"
 
 # A store's name in options, and the addresses that lead to it.
 SCHEMES: Final = {
