@@ -97,7 +97,7 @@ def erase_keys(
     """
     sought = frozenset(keys)
     if not sought:
-        raise InvalidRecordError("There is no key to erase, and records without a key can't be told apart. Give keys.")
+        raise InvalidRecordError("There is no key to erase, and records without a key are all alike. Give keys.")
     state = lake.topic(topic).state()
     run = _Run(
         lake, topic, sought, executor or LocalExecutor(lake.storage, lake.ids), run_id or lake.ids.new(), dry_run

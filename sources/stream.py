@@ -220,7 +220,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         except Exception as e:
             if str(e) != self._untold:  # once, not for every batch
                 self._untold = str(e)
-                logger.warning("Group '%s' is not told how far the query is, which goes on: %s", group, e)
+                logger.warning("The query's progress could not be written to group '%s'; it goes on: %s", group, e)
 
     def _publish(
         self, positions: Callable[[Lake], GroupPositions], group: str, done: dict[TopicPartition, int]

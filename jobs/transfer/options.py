@@ -202,8 +202,8 @@ def parse_run(text: str | None) -> Run | None:
     match = _RUN.fullmatch(text.strip())
     if match is None:
         raise UsageProblemError(
-            f"--run {text!r} is not of the form NAME:NUMBER: the number grows from run to run, so that a repeat is"
-            " told from a new one. Example: --run orders:1795219200"
+            f"--run {text!r} is not of the form NAME:NUMBER: the number grows from run to run, so that a repeat"
+            " differs from a new run. Example: --run orders:1795219200"
         )
     return Run(match.group(1), int(match.group(2)))
 

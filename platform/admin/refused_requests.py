@@ -13,7 +13,8 @@ from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import TopicPartition
 
 _NO_RULES: Final = (
-    "a lake has no users and no access rules of its own. Who may read and write it, its storage decides: set that there"
+    "a lake has no users and no access rules of its own. Its storage decides which programs may read and write it:"
+    " set that there"
 )
 _NO_LEADERS: Final = (
     "there are no replicas to elect leaders from: every client reads and writes the lake's storage itself"

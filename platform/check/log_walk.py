@@ -145,7 +145,7 @@ class _Walker:
             self._find(
                 Kind.LOG_START_MISSING,
                 "entry 0",
-                "The log has no first entry and no checkpoint: somebody removed them, and the topic can't be read.",
+                "The log has no first entry and no checkpoint: another program removed them, so it can't be read.",
                 "Restore the log folder from a copy; the segments are still there.",
             )
         return self._next_checkpoint(0)
@@ -244,8 +244,9 @@ class _Walker:
         files = self._files
         later = [v for v in (*files.entries, *(c.version for c in files.checkpoints)) if v > version]
         last = min(later, default=version + 1) - 1
-        which = f"Entry {version} is" if last <= version else f"Entries {version} to {last} are"
-        return f"{which} missing while later ones are there: somebody removed {'it' if last <= version else 'them'}."
+        alone = last <= version
+        which = f"Entry {version} is" if alone else f"Entries {version} to {last} are"
+        return f"{which} missing while later ones are there: another program removed {'it' if alone else 'them'}."
 
     def _after(self, broken: Break) -> TopicState | None:
         """Note the break, and find the checkpoint past it to go on from."""
@@ -275,7 +276,7 @@ class _Walker:
                         Kind.OFFSETS_FELL,
                         f"partition {p}",
                         f"Its {name} offset is {offset} at entry {before.version} and {new.get(p, 0)} at checkpoint"
-                        f" {after.version}: within one life of a topic it never falls, else offsets are given twice.",
+                        f" {after.version}: within one topic id it never falls, else offsets are given twice.",
                         "Stop the writers and restore the log folder from a copy.",
                     )
 

@@ -254,7 +254,7 @@ def _what_is_taken(tail: list[tuple[int, bytes]], stale: list[Checkpoint]) -> st
         shown = ", ".join(a.path for a in adds[:5]) + (", ..." if len(adds) > 5 else "")
         held = (
             f"It named {len(adds)} segments ({shown}). They stay in storage, but their records are not in the topic;"
-            " whether their producer was told that they are can't be known. Produce them again from these files."
+            " whether their producer got an acknowledgement is unknown. Produce them again from these files."
         )
     else:
         held = "No segment can be read from it; records that it committed are not in the topic."

@@ -91,7 +91,7 @@ def _segments(live: Iterable[Segment], topic: str, start: int) -> Iterator[Findi
             yield Finding(Kind.SEGMENT_EMPTY, topic, segment.path, what, _FROM_A_COPY)
             continue
         if segment.end <= start:
-            what = f"It covers offsets {covers}, all below the log start offset {start}, and nobody reads it."
+            what = f"It covers offsets {covers}, all below the log start offset {start}, and no reader reads it."
             todo = "Nothing: the next retention or delete_records past it takes it out of the table."
             yield Finding(Kind.SEGMENT_BELOW_START, topic, segment.path, what, todo)
         yield from _stats(segment, topic, covers)

@@ -232,11 +232,11 @@ def _one_winner(bench: _Bench) -> str:
         there = bench.get(f"race/{i:03}")
         if len(won) > 1:
             raise _FailedError(
-                f"{len(won)} of {RACERS} writers at once were told that they had created one object:"
+                f"{len(won)} of {RACERS} writers at once believed that they had created one object:"
                 " acknowledged records would be lost."
             )
         if won and there != b"%d" % won[0]:
-            raise _FailedError("A writer was told that it had created an object, and another's bytes were there.")
+            raise _FailedError("The store let a writer create an object, and another's bytes were there.")
         if not won and (there is None or answers[int(there)] is False):
             raise _FailedError(f"None of {RACERS} writers at once created the object that all of them wanted.")
     seen = f"{RACES} objects, each wanted by {RACERS} writers at once, were created by one of them."
@@ -299,7 +299,7 @@ def _tell_time(bench: _Bench) -> str:
 _TRIALS: Final[Mapping[str, Callable[[_Bench], str]]] = {
     "what was written is read": _read_what_was_written,
     "what is there is not created again": _refuse_what_is_there,
-    "of many who create at once one wins": _one_winner,
+    "of many writers that create at once one wins": _one_winner,
     "listings are complete and in order": _list_in_order,
     "large objects appear whole": _large_objects,
     "what was deleted is gone": _delete_for_good,

@@ -60,7 +60,7 @@ def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[To
     state = walk.state or TopicState()
     records = 0
     if log.is_empty and any(path.startswith("partition=") for path in data.data):
-        what = "The folder has data files but its log is empty or gone: nobody can tell which records are valid."
+        what = "The folder has data files but its log is empty or gone: it is unknown which records are valid."
         todo = f"Restore the folder {topic}/{layout.LOG_FOLDER} from a copy."
         findings.append(Finding(Kind.LOG_MISSING, topic, layout.LOG_FOLDER, what, todo))
     findings.extend(_taken(storage, topic))
@@ -139,13 +139,13 @@ def _log_folder(
     strays = [v for v in log.entries if v <= log.floor]
     if strays:
         what = (
-            f"{len(strays)} entries ({min(strays)} to {max(strays)}) at or below the floor {log.floor}: nobody reads"
-            " them. They wait for the next trim, or a writer that had slept put them there."
+            f"{len(strays)} entries ({min(strays)} to {max(strays)}) at or below the floor {log.floor}: no program"
+            " reads them. They wait for the next trim, or a writer that was frozen put them there."
         )
         yield Finding(Kind.STRAY_ENTRIES, topic, f"floor {log.floor}", what, "Nothing: the next trim deletes them.")
     if log.parts:
         what = f"{len(log.parts)} files of checkpoints that are not whole, {log.parts[0].path} among them."
-        todo = "'tidelog check --repair' deletes those older than an hour; nobody reads them."
+        todo = "'tidelog check --repair' deletes those older than an hour; no program reads them."
         yield Finding(Kind.CHECKPOINT_INCOMPLETE, topic, log.parts[0].path, what, todo)
     yield from _overdue(topic, log, state, options)
 

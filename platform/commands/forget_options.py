@@ -60,7 +60,7 @@ class ForgetOptions:
                     found.add(text if encoding is KeyEncoding.TEXT else _decoded(_ascii(text), encoding, where))
         if not found:
             raise UsageProblemError(
-                "No key is given, and records without one can't be told apart. Give --key or --key-file."
+                "No key is given, and records without one can't be distinguished. Give --key or --key-file."
             )
         return frozenset(found)
 

@@ -246,7 +246,7 @@ def _committed(name: str, _: BaseException | None) -> TidelogError:
 
 def _unknown(name: str, _: BaseException | None) -> TidelogError:
     return ProducerFencedError(
-        f"Whether the transaction of {name!r} was committed can't be told any more: its commit had no answer, and the"
+        f"Whether the transaction of {name!r} was committed is unknown now: its commit had no answer, and the"
         " log has later transactions of the id. Close this producer, and read the topics before you send the records"
         " again."
     )

@@ -16,13 +16,13 @@ def clock_problem(now_ms: int, store_ms: int | None, newest_ms: int) -> str | No
     if abs(off_ms) > MOST_OFF_MS:
         way = "ahead of" if off_ms > 0 else "behind"
         return (
-            f"this machine's clock is {abs(off_ms) // 1000} s {way} the store's, and what is old can't be told by it:"
+            f"this machine's clock is {abs(off_ms) // 1000} s {way} the store's, and can't tell the age of files:"
             " nothing was done. Set the clock (NTP), and run this again."
         )
     if store_ms is None and newest_ms - now_ms > MOST_BEHIND_MS:
         return (
             f"its newest segment was committed {(newest_ms - now_ms) // 1000} s after this machine's time, so a clock"
-            " is wrong, this one or that committer's, and what is old can't be told: nothing was done. Set this clock"
+            " is wrong, this one or that committer's, and the age of files is unknown: nothing was done. Set this clock"
             " (NTP) if it is the wrong one; else wait until that time, or copy the topic to a new one."
         )
     return None

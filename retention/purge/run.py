@@ -273,8 +273,8 @@ class Purger:
         head: int = target.door.refresh().version
         if max(log.entry_ms, default=-1) > head:
             raise CorruptLogError(
-                f"The log in {target.name} lacks entry {head + 1}, although later ones are there: it was removed by"
-                " somebody else's tool. Restore it from a copy; nothing is deleted here until then.",
+                f"The log in {target.name} lacks entry {head + 1}, although later ones are there: another program"
+                " removed it. Restore it from a copy; nothing is deleted here until then.",
                 version=head + 1,
             )
         return head

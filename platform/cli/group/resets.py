@@ -90,9 +90,9 @@ def _reset(scenario: Scenario, place: Place, standing: Standing) -> Reset:
 
 def _within(offset: int, standing: Standing) -> Reset:
     if offset < standing.start:
-        return Reset(standing.start, f"begins at offset {standing.start}: {offset} lies before it")
+        return Reset(standing.start, f"begins at offset {standing.start}: {offset} is before it")
     if offset > standing.end:
-        return Reset(standing.end, f"ends at offset {standing.end}: {offset} lies behind it")
+        return Reset(standing.end, f"ends at offset {standing.end}: {offset} is behind it")
     return Reset(offset)
 
 

@@ -168,7 +168,7 @@ def delete(
 def _ask(topic: str) -> None:
     if not interactive():
         raise UsageProblemError(
-            "Nothing was deleted: without a terminal nobody can be asked whether to delete a topic and its records."
+            "Nothing was deleted: without a terminal there is no way to ask whether to delete a topic and its records."
             " Add --yes."
         )
     if not typer.confirm(f"Delete topic {topic}?", err=True):

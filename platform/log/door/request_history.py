@@ -46,7 +46,7 @@ def find_answer(
             return Answer(version, ranges)
     if oldest != after + 1 and not _is_younger(storage, topic, staged, oldest):
         raise RequestForgottenError(
-            f"Whether request {request_id} was committed to topic '{topic}' before can't be told any more: its segments"
+            f"Whether request {request_id} was committed to topic '{topic}' before is unknown now: its segments"
             f" were staged at version {after}, segments have left the topic since, and the log is kept from version"
             f" {head + 1 if oldest is None else oldest} on (log.min.age.ms). Nothing was committed now. Read the topic"
             " to see; if the records are not there, stage them again and commit them under another id."

@@ -161,7 +161,7 @@ def _brokers(address: str) -> str | None:
     if not all(_BROKER.fullmatch(part.strip()) for part in address.split(",")):
         return None
     return (
-        f"{address!r} is the address of Kafka brokers, and there are none: who reads or writes a lake does so in its"
+        f"{address!r} is the address of Kafka brokers, and there are none: programs read and write a lake in its"
         f" storage. Give the lake's address, a folder or a URI, {_EXAMPLES}; a folder of that name is './{address}'."
     )
 

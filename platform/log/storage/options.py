@@ -226,7 +226,7 @@ def _check_keys(own: Mapping[str, str]) -> None:
             " environment's don't complete them. Give all of them, or none."
         )
     if S3_PROFILE in own:
-        raise InvalidConfigError(f"Options {S3_KEY_ID!r} and {S3_PROFILE!r} both say who asks. Give one of them.")
+        raise InvalidConfigError(f"Options {S3_KEY_ID!r} and {S3_PROFILE!r} both name the caller. Give one of them.")
 
 
 def _credential(options: Mapping[str, str]) -> dict[str, str | None]:

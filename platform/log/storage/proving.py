@@ -91,7 +91,7 @@ def _race(storage: Storage, paths: Sequence[str]) -> None:
             _clear(storage, paths)
             raise _unsafe(
                 storage,
-                f"it told {answers.count(True)} of {RACERS} writers at once that they had created {path} (of puts with"
+                f"{answers.count(True)} of {RACERS} writers at once created {path} (of puts with"
                 " 'If-None-Match: *' one may succeed, whichever of the server's addresses they go to)",
             )
         if all(answer is None for answer in answers):

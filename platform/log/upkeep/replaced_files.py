@@ -64,8 +64,8 @@ def read_kept(storage: Storage, folder: str, floor: int, head: int) -> Kept:
         if data is None:
             if newest_floor(storage, folder) < version:
                 raise CorruptLogError(
-                    f"The log in {folder} lacks entry {version}, which no trim has passed: it was removed by somebody"
-                    " else's tool. Nothing is deleted here until 'tidelog check' is satisfied.",
+                    f"The log in {folder} lacks entry {version}, which no trim has passed: another program"
+                    " removed it. Nothing is deleted here until 'tidelog check' is satisfied.",
                     version=version,
                 )
         elif b'"remove"' in data:

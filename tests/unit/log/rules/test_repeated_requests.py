@@ -193,7 +193,7 @@ def test_when_the_log_has_forgotten_it_says_so_and_appends_nothing(process: Proc
         for one in staged:
             storage.delete(f"t/{one.path}")
     again = process(lake, storage, clock)
-    with pytest.raises(RequestForgottenError, match=r"request mine .* can't be told any more.*stage them again"):
+    with pytest.raises(RequestForgottenError, match=r"request mine .* is unknown now.*stage them again"):
         again.topic("t").commit(staged, request_id="mine")
     assert (read(again, "t", 0), read(again, "t", 1)) == (ALL, ["c"])
     assert again.topic("t").commit(stage(again.topic("t"), "d", partition=[1]), request_id="anew") == {1: (1, 2)}

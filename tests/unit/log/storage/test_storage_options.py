@@ -197,7 +197,7 @@ REFUSED: dict[str, tuple[str, dict, dict, str]] = {
         KEY_VARIABLES,
         "'lake.s3.access.key.id' is miss",
     ),
-    "two who ask": ("s3", {**KEYS, "lake.s3.profile": "p"}, {}, "both say who asks"),
+    "two who ask": ("s3", {**KEYS, "lake.s3.profile": "p"}, {}, "both name the caller"),
     "twice": ("s3", {"lake.s3.region": "r", "aws_region": "s"}, {}, "given twice, the other time as 'region'"),
     "twice, for the client": ("s3", {"lake.s3.allow.http": "true", "allow_http": "true"}, {}, "given twice"),
     "TLS and none": ("s3", {"lake.s3.endpoint": "http://h", "lake.s3.allow.http": "false"}, {}, "begins with http://"),
