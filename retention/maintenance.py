@@ -25,7 +25,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rules.topics import Outcome, require_topic
 from tidelog.log.state.topic_state import ROWS, Segment, TopicState
-from tidelog.log.upkeep.holds import Holder, Onlooker
+from tidelog.log.upkeep.holds import Holder, NullHolder
 from tidelog.retention.compaction.run import CompactionReport, Compactor, LocalCompactor, compact
 from tidelog.retention.expiry import OPERATION as RETENTION
 from tidelog.retention.expiry import Expiry, decide_expiry, in_steps, kept_by_the_future, plan_expiry
@@ -74,7 +74,7 @@ def maintain(
     run_id = lake.ids.new()
     at_ms = lake.clock.now_ms() if now_ms is None else now_ms
     report = Report(run_id, lake.uri, at_ms, dry_run)
-    holds = Onlooker if dry_run else Holder
+    holds = NullHolder if dry_run else Holder
     with holds(lake.storage, lake.clock, lake.ids, f"maintenance run {run_id}") as holder:
         run = _Run(
             lake,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from tidelog.log.base.errors import ContendedLogError, ProducerFencedError, StaleBatchError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.sinks.staged_files import Segments, delete
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import NoGroups
 from tidelog.transactions.roll_forward import complete
@@ -133,7 +133,7 @@ def _commit(
     producer: TransactionManager, batch: int, segments: Segments, strict: bool, counted_before: Callable[[], int]
 ) -> bool:
     """Whether the segments are committed now; they aren't in a repeat."""
-    if producer.phase is Phase.NEW:
+    if producer.phase is TransactionPhase.NEW:
         producer.init()
     newest = producer.committed_batch
     if newest < 0:
@@ -159,7 +159,7 @@ def _add(producer: TransactionManager, segments: Segments) -> None:
 
 def _is_undecided(producer: TransactionManager) -> bool:
     """Whether it is certain that no intent of the producer's names what it was given."""
-    return producer.phase in (Phase.NEW, Phase.READY, Phase.OPEN)
+    return producer.phase in (TransactionPhase.NEW, TransactionPhase.READY, TransactionPhase.OPEN)
 
 
 def _new(lake: Lake, transactional_id: str) -> TransactionManager:

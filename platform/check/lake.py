@@ -16,13 +16,13 @@ from tidelog.check.files import check_temporary_files
 from tidelog.check.repair import Repair, mend
 from tidelog.check.repair_plan import Refusal, Step
 from tidelog.check.report import (
+    CheckedTopic,
     Finding,
     Kind,
     OnProgress,
     Progress,
     Report,
     Severity,
-    TopicSummary,
     most_severe_first,
 )
 from tidelog.check.topic import TopicOptions, check_topic
@@ -35,6 +35,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.upkeep.topic_files import unfinished_in
 
 __all__ = [
+    "CheckedTopic",
     "Finding",
     "Kind",
     "OnProgress",
@@ -44,7 +45,6 @@ __all__ = [
     "Report",
     "Severity",
     "Step",
-    "TopicSummary",
     "check_lake",
     "repair",
 ]

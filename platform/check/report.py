@@ -153,7 +153,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSummary:
+class CheckedTopic:
     """What was looked at in one topic.
 
     `version`: the last entry that could be read, -1 for none. `entries`: how many were read. `checkpoint`: the
@@ -176,7 +176,7 @@ class Report:
 
     uri: str
     deep: bool
-    topics: tuple[TopicSummary, ...]
+    topics: tuple[CheckedTopic, ...]
     findings: tuple[Finding, ...]
 
     @property

@@ -23,7 +23,7 @@ LARGE_BYTES: Final = 11 * 1024 * 1024
 CLOCK_OFF_MS: Final = 60_000
 
 
-class Verdict(StrEnum):
+class TrialResult(StrEnum):
     """The result of a trial. A warning asks for a look and rules nothing out."""
 
     HOLDS = "holds"
@@ -36,7 +36,7 @@ class Trial:
     """One demand: what it is, its result, and what was seen."""
 
     demand: str
-    verdict: Verdict
+    verdict: TrialResult
     seen: str
 
 
@@ -62,7 +62,7 @@ class StoreReport:
     @property
     def fit(self) -> bool:
         """Whether nothing speaks against a lake there."""
-        return all(trial.verdict is not Verdict.FAILS for trial in self.trials)
+        return all(trial.verdict is not TrialResult.FAILS for trial in self.trials)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -190,11 +190,11 @@ class _Bench:
 
 def _tried(demand: str, trial: Callable[[_Bench], str], bench: _Bench) -> Trial:
     try:
-        return Trial(demand, Verdict.HOLDS, trial(bench))
+        return Trial(demand, TrialResult.HOLDS, trial(bench))
     except _DoubtError as e:
-        return Trial(demand, Verdict.WARNING, str(e))
+        return Trial(demand, TrialResult.WARNING, str(e))
     except (_FailedError, StorageError) as e:
-        return Trial(demand, Verdict.FAILS, str(e))
+        return Trial(demand, TrialResult.FAILS, str(e))
 
 
 def _read_what_was_written(bench: _Bench) -> str:

@@ -10,7 +10,7 @@ from tidelog.check.files import check_leftovers, check_segments, check_temporary
 from tidelog.check.listing import LogFiles, list_log, taken_names
 from tidelog.check.log_walk import LogWalk, walk_log
 from tidelog.check.records import DeepCheck
-from tidelog.check.report import Finding, Kind, OnProgress, TopicSummary
+from tidelog.check.report import CheckedTopic, Finding, Kind, OnProgress
 from tidelog.check.rows import RowsCheck, check_offsets
 from tidelog.check.state import check_state
 from tidelog.check.transactions import check_intents
@@ -53,7 +53,7 @@ def read_log(storage: Storage, topic: str) -> tuple[TopicFiles, LogFiles, LogWal
         attempt += 1
 
 
-def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[TopicSummary, list[Finding]]:
+def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[CheckedTopic, list[Finding]]:
     """Everything that is wrong with a topic. Raises only `StorageUnavailableError`."""
     data, log, walk = read_log(storage, topic)
     findings = list(walk.findings)
@@ -78,7 +78,7 @@ def check_topic(storage: Storage, topic: str, options: TopicOptions) -> tuple[To
     segments = list(state.all_segments())
     newest = max((c.version for c in walk.good), default=None)
     size = sum(s.size for s in segments)
-    return TopicSummary(
+    return CheckedTopic(
         topic, state.version, walk.entries, newest, state.partitions, len(segments), size, records
     ), findings
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from tidelog.check.report import Finding, Kind
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import Storage
-from tidelog.transactions.model import Part
+from tidelog.transactions.model import IntentPart
 from tidelog.transactions.roll_forward import IntentMarker
 from tidelog.transactions.rows import TransactionsFold
 
@@ -34,7 +34,7 @@ def check_intents(
             yield Finding(Kind.INTENT_UNDONE, table, where, f"{what}.", todo)
 
 
-def _missing(part: Part, storage: Storage) -> Iterator[str]:
+def _missing(part: IntentPart, storage: Storage) -> Iterator[str]:
     """Paths of a part's segments that are not in storage."""
     wanted = [f"{part.topic}/{segment.path}" for segment in part.segments]
     folders = {path.rpartition("/")[0] for path in wanted}

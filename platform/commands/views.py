@@ -13,7 +13,7 @@ from tidelog.commands.terminal import in_words, number, size, table
 if TYPE_CHECKING:
     from tidelog.log.base.errors import TidelogError
     from tidelog.log.config.topics_and_lakes import Row
-    from tidelog.log.lake import TopicDescription, TopicSummary
+    from tidelog.log.state.descriptions import TopicDescription, TopicSummary
 
 
 def topic_json(topic: "TopicDescription") -> dict[str, Any]:

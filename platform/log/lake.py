@@ -37,6 +37,7 @@ from tidelog.log.rules.topics import (
     decide_delete_records,
     require_topic,
 )
+from tidelog.log.state.descriptions import TopicDescription, TopicSummary, describe, summarize
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.options import StoreOptions
@@ -47,38 +48,6 @@ from tidelog.log.upkeep.background import Upkeep, UpkeepRules
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionDescription:
-    """One partition: its log start and end offset, and its live segments' number and bytes."""
-
-    partition: int
-    start: int
-    end: int
-    segments: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
-    """A topic: its id, configuration (own overrides in `config`) and partitions."""
-
-    name: str
-    id: str
-    partitions: tuple[PartitionDescription, ...]
-    config: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSummary:
-    """A topic in a list of topics; `offsets` is how many lie between start and end, over all partitions."""
-
-    name: str
-    partitions: int
-    offsets: int
-    segments: int
-    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +211,7 @@ class Lake:
         if not state.exists and self.config().auto_create_topics_enable:
             try:
                 return self.create_topic(name).id
-            except TopicExistsError:  # somebody else created it meanwhile
+            except TopicExistsError:  # another process created it meanwhile
                 state = self._log(name).door.refresh()
         if not state.exists:
             raise UnknownTopicError(
@@ -253,22 +222,14 @@ class Lake:
 
     def describe_topic(self, name: str) -> TopicDescription:
         """The topic's id, configuration and partitions. Raises `UnknownTopicError`."""
-        state = self._state(name)
-        rows = []
-        for p in range(state.partitions):
-            live = state.live(p)
-            rows.append(PartitionDescription(p, state.start(p), state.end(p), len(live), sum(s.size for s in live)))
-        return TopicDescription(name, state.topic_id, tuple(rows), state.overrides)
+        return describe(self._state(name), name)
 
     def summarize_topic(self, name: str) -> TopicSummary:
         """What the topic holds in all, at a cost that partitions without records add nothing to.
 
         Raises `UnknownTopicError`.
         """
-        state = self._state(name)
-        sizes = [segment.size for segment in state.all_segments()]
-        offsets = sum(end - state.start(p) for p, end in state.ends.items())
-        return TopicSummary(name, state.partitions, offsets, len(sizes), sum(sizes))
+        return summarize(self._state(name), name)
 
     def alter_topic(
         self, name: str, partitions: int | None = None, config: Mapping[str, str | None] | None = None

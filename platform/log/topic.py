@@ -5,11 +5,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
-from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     InvalidConfigError,
     UnknownPartitionError,
@@ -39,10 +38,9 @@ from tidelog.log.segments.staging import Stager, Target, stage_records
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
 from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
-from tidelog.log.storage.port import Storage
-from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.topic_tables import TopicTables
 from tidelog.log.upkeep.background import Upkeep
+from tidelog.log.upkeep.lake_context import LakeContext
 
 logger = logging.getLogger("tidelog.log")
 
@@ -60,33 +58,11 @@ def parse_acks(acks: int | str) -> int:
         raise InvalidConfigError(f"Invalid value {acks!r} for acks: it is 0, 1, -1 or 'all'.") from e
 
 
-class Surroundings(Protocol):
-    """What a topic needs of the lake it is in."""
-
-    storage: Storage
-    clock: Clock
-    ids: Ids
-    time: StoreTime
-    background: Executor
-
-    def config(self) -> LakeConfig:
-        """The lake's configuration."""
-        ...
-
-    def require_lake(self) -> None:
-        """Refuse to look into a lake that is not there."""
-        ...
-
-    def ensure_topic(self, name: str) -> str:
-        """The id of the topic, which may be created on the way."""
-        ...
-
-
 class Topic(TopicTables):
     """One topic of a lake, from `Lake.topic`. All methods may be called from many threads."""
 
     def __init__(
-        self, lake: Surroundings, name: str, door: Door[TopicState], upkeep: Upkeep, throttle: Throttle
+        self, lake: LakeContext, name: str, door: Door[TopicState], upkeep: Upkeep, throttle: Throttle
     ) -> None:
         self._lake = lake
         self._name = name

@@ -16,7 +16,7 @@ from tidelog.log.base.errors import (
 )
 
 
-class Phase(StrEnum):
+class TransactionPhase(StrEnum):
     """Where a producer is, as its caller needs to know it: what the caller may do next."""
 
     NEW = "new"
@@ -49,9 +49,9 @@ class TransactionStage(StrEnum):
     FENCED = auto()
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> TransactionPhase:
         """The stage as the caller sees it."""
-        return _PHASES.get(self, Phase.OPEN)
+        return _PHASES.get(self, TransactionPhase.OPEN)
 
 
 class Event(StrEnum):
@@ -124,13 +124,13 @@ class Move(NamedTuple):
     effects: tuple[Effect, ...] = ()
 
 
-_PHASES: Final[Mapping[TransactionStage, Phase]] = {
-    TransactionStage.NEW: Phase.NEW,
-    TransactionStage.READY: Phase.READY,
-    TransactionStage.REQUESTED: Phase.COMMITTING,
-    TransactionStage.IN_DOUBT: Phase.COMMITTING,
-    TransactionStage.PREPARED: Phase.COMMITTING,
-    TransactionStage.FENCED: Phase.FENCED,
+_PHASES: Final[Mapping[TransactionStage, TransactionPhase]] = {
+    TransactionStage.NEW: TransactionPhase.NEW,
+    TransactionStage.READY: TransactionPhase.READY,
+    TransactionStage.REQUESTED: TransactionPhase.COMMITTING,
+    TransactionStage.IN_DOUBT: TransactionPhase.COMMITTING,
+    TransactionStage.PREPARED: TransactionPhase.COMMITTING,
+    TransactionStage.FENCED: TransactionPhase.FENCED,
 }
 
 
@@ -198,12 +198,12 @@ def _rows() -> Iterator[tuple[TransactionStage, Event, Move]]:
 # A later row replaces an earlier one of the same stage and event.
 TABLE: Final[Mapping[tuple[TransactionStage, Event], Move]] = {(stage, event): move for stage, event, move in _rows()}
 
-_HINTS: Final[Mapping[Phase, str]] = {
-    Phase.NEW: "call init_transactions first",
-    Phase.READY: "call begin_transaction first",
-    Phase.OPEN: "commit or abort it first",
-    Phase.COMMITTING: "call commit_transaction again, until it returns",
-    Phase.FENCED: "close the producer",
+_HINTS: Final[Mapping[TransactionPhase, str]] = {
+    TransactionPhase.NEW: "call init_transactions first",
+    TransactionPhase.READY: "call begin_transaction first",
+    TransactionPhase.OPEN: "commit or abort it first",
+    TransactionPhase.COMMITTING: "call commit_transaction again, until it returns",
+    TransactionPhase.FENCED: "close the producer",
 }
 
 
@@ -212,7 +212,7 @@ def move(stage: TransactionStage, event: Event, transactional_id: str) -> Move:
     found = TABLE.get((stage, event))
     if found is not None:
         return found
-    if event is Event.ADD and stage.phase is Phase.OPEN:
+    if event is Event.ADD and stage.phase is TransactionPhase.OPEN:
         raise InvalidTransactionStateError(
             f"The transaction of {transactional_id!r} is being committed, or that has failed: nothing can be added to"
             " it any more. Call commit_transaction again, or abort_transaction."

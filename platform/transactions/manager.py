@@ -27,8 +27,17 @@ from tidelog.log.base.errors import (
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.segments.writer import Staged
-from tidelog.transactions.lifecycle import REFUSALS, Effect, Event, Phase, TransactionStage, move, refusal, timed_out
-from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
+from tidelog.transactions.lifecycle import (
+    REFUSALS,
+    Effect,
+    Event,
+    TransactionPhase,
+    TransactionStage,
+    move,
+    refusal,
+    timed_out,
+)
+from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, Verdict
 from tidelog.transactions.ports import GroupIdentity, GroupOffsets, NoGroups, OffsetToCommit
 from tidelog.transactions.roll_forward import CompletionMarkers, complete, roll_forward
 from tidelog.transactions.staged_topics import StagedTopics
@@ -103,14 +112,14 @@ class TransactionManager:
     def _reset(self) -> None:
         self._staged = StagedTopics(self._lake, self._helpers)
         self._pending: dict[str, None] = {}  # groups that offsets were added of
-        self._parts: tuple[Part, ...] | None = None
+        self._parts: tuple[IntentPart, ...] | None = None
         self._missing: BaseException | None = None
         self._batch: int | None = None
         self._intent: Intent | None = None
         self._began_s = 0.0
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> TransactionPhase:
         """Where the producer is."""
         return self._stage.phase
 
@@ -197,7 +206,7 @@ class TransactionManager:
 
     def close(self) -> None:
         """End: what is open is aborted. A transaction that is being committed is left to its next finisher."""
-        if self.phase is Phase.OPEN:
+        if self.phase is TransactionPhase.OPEN:
             self.abort()
         self._markers.close()
 

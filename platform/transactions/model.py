@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 class TransactionKey:
     """One transaction: of a transactional id, in an epoch of it, the `number`-th that the log knows, from 1.
 
-    Epochs of a transactional id never fall, in whatever life of it.
+    Epochs of a transactional id never fall, also when it expired and returned.
     """
 
     transactional_id: str
@@ -49,7 +49,7 @@ class TransactionKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class IntentPart:
     """What a transaction appends to one incarnation of a topic: staged segments, in their order."""
 
     topic: str
@@ -64,7 +64,7 @@ class Intent:
     epoch: int
     number: int
     sequence: int
-    parts: tuple[Part, ...] = ()
+    parts: tuple[IntentPart, ...] = ()
     groups: tuple[str, ...] = ()
 
 
@@ -73,9 +73,9 @@ class Transactional:
     """A transactional id, as its newest event says.
 
     `number`: how many transactions of this epoch are decided, the last one with `outcome` (None: none was). `intent`:
-    one that is committed and not known to be everywhere yet, of this epoch or an earlier one. `sequence`: of its newest
+    one that is committed and not marked complete, of this epoch or an earlier one. `sequence`: of its newest
     intent. `batch`: the caller's own number of the last one that it committed with a number, -1 for none; ids that have
-    one are never forgotten. `updated_ms`: the time of the event, ms since the epoch, its writer's clock.
+    one never expire. `updated_ms`: the time of the event, ms since the epoch, its writer's clock.
     """
 
     transactional_id: str

@@ -19,7 +19,7 @@ from tidelog.log.rules.topics import Outcome
 from tidelog.log.segments.restage import restage
 from tidelog.log.segments.writer import Staged
 from tidelog.log.state.topic_state import TopicState
-from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, marker, marker_version
+from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, marker, marker_version
 from tidelog.transactions.ports import GroupOffsets
 from tidelog.transactions.rules import Completed
 from tidelog.transactions.transaction_log import TransactionLog
@@ -43,7 +43,7 @@ class IntentMarker:
         """The marker of an id's intent."""
         return cls(marker(transactional_id), marker_version(intent.epoch, intent.number), intent.sequence)
 
-    def is_missing(self, state: TopicState, part: Part) -> bool:
+    def is_missing(self, state: TopicState, part: IntentPart) -> bool:
         """Whether a part of the intent is still to be appended to its topic (docs/format.md, rule Y3)."""
         return state.exists and state.topic_id == part.topic_id and not self.is_there(state)
 
@@ -56,7 +56,7 @@ class IntentMarker:
 
 def decide_roll_forward(
     state: TopicState,
-    part: Part,
+    part: IntentPart,
     mark: IntentMarker,
     segments: Sequence[Staged],
     *,
@@ -140,7 +140,7 @@ class CompletionMarkers:
             logger.info("No completion marker of %s was written (%s): its next reader writes one.", key, e)
 
 
-def _append(lake: Lake, part: Part, mark: IntentMarker) -> Ranges:
+def _append(lake: Lake, part: IntentPart, mark: IntentMarker) -> Ranges:
     segments: Sequence[Staged] = part.segments
     while True:
         try:
@@ -159,7 +159,7 @@ def _append(lake: Lake, part: Part, mark: IntentMarker) -> Ranges:
             )
 
 
-def _try(lake: Lake, part: Part, mark: IntentMarker, segments: Sequence[Staged]) -> Ranges:
+def _try(lake: Lake, part: IntentPart, mark: IntentMarker, segments: Sequence[Staged]) -> Ranges:
     by_committer = lake.topic(part.topic).config().timestamp_type == LOG_APPEND_TIME
     lake.time.keep(lake.storage, part.topic)
     now_ms = lake.time.now_ms()

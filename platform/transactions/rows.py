@@ -10,7 +10,7 @@ from tidelog.log.delta.schema import TIMESTAMP
 from tidelog.log.rows.schema import Row, RowSchema
 from tidelog.log.rows.state import RowKind
 from tidelog.log.segments.writer import Staged
-from tidelog.transactions.model import Intent, Part, Transactional, Verdict
+from tidelog.transactions.model import Intent, IntentPart, Transactional, Verdict
 
 TRANSACTION = "transaction"
 FLOOR = "floor"
@@ -199,7 +199,7 @@ def floor_row(topic_id: str, floor: Floor | None) -> Row:
     return {"kind": FLOOR, "id": topic_id, "topic": floor.topic, "version": floor.version}
 
 
-def _part_item(part: Part) -> Row:
+def _part_item(part: IntentPart) -> Row:
     segments = [
         {
             "partition": s.partition,
@@ -247,7 +247,7 @@ def _intent(row: Row) -> Intent | None:
     )
 
 
-def _part(item: Row) -> Part:
+def _part(item: Row) -> IntentPart:
     segments = tuple(
         Staged(
             s["partition"],
@@ -261,4 +261,4 @@ def _part(item: Row) -> Part:
         )
         for s in item["segments"]
     )
-    return Part(item["topic"], item["topic_id"], segments)
+    return IntentPart(item["topic"], item["topic_id"], segments)

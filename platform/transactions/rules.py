@@ -22,7 +22,7 @@ from tidelog.transactions.model import (
     EPOCHS_OF_AN_ID,
     MAX_EPOCH,
     Intent,
-    Part,
+    IntentPart,
     State,
     Transactional,
     TransactionKey,
@@ -88,7 +88,7 @@ def decide_init(
 def decide_intent(
     fold: TransactionsFold,
     key: TransactionKey,
-    parts: Sequence[Part],
+    parts: Sequence[IntentPart],
     groups: Sequence[str],
     now_ms: int,
     batch: int | None = None,
@@ -293,7 +293,7 @@ def _aborted(key: TransactionKey) -> TransactionAbortedError:
     )
 
 
-def _check_floors(fold: TransactionsFold, parts: Sequence[Part]) -> None:
+def _check_floors(fold: TransactionsFold, parts: Sequence[IntentPart]) -> None:
     for part in parts:
         floor = fold.floors.get(part.topic_id)
         for segment in part.segments if floor is not None else ():

@@ -18,7 +18,7 @@ from tidelog.log.segments.restage import restage
 from tidelog.log.segments.writer import Staged
 from tidelog.log.staged_append import StagedAppend
 from tidelog.log.topic import Topic
-from tidelog.transactions.model import Part
+from tidelog.transactions.model import IntentPart
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class StagedTopics:
             if segment.topic_id != staging.topic_id:
                 raise TopicChangedError(
                     f"Topic '{topic}' was deleted and created again since segment {segment.path} was written (its id"
-                    f" was {segment.topic_id}): records of one life mean nothing in another. Write them again."
+                    f" was {segment.topic_id}): records of one topic id mean nothing for another. Write them again."
                 )
             staging.ready.append(segment)
             staging.unseen.append(segment)
@@ -113,7 +113,7 @@ class StagedTopics:
                 " were checked against its configuration of then. Abort the transaction, and begin it again."
             )
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[IntentPart, ...]:
         """All that is staged, durable: it survives a power loss from here on.
 
         Everything is validated: raises `TopicChangedError` for a topic that is gone, `MissingSegmentError` for a
@@ -128,7 +128,7 @@ class StagedTopics:
                 self._require_unchanged(staging)
                 for segment in staging.ready:
                     require_partition(state, name, segment.partition)
-                parts.append(Part(name, staging.topic_id, tuple(staging.ready)))
+                parts.append(IntentPart(name, staging.topic_id, tuple(staging.ready)))
         return tuple(parts)
 
     def _finish_all(self) -> None:

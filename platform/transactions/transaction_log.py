@@ -11,7 +11,7 @@ from tidelog.log.rows.rules import RowOutcome
 from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
 from tidelog.log.state.topic_state import ROWS
 from tidelog.transactions import rules
-from tidelog.transactions.model import Intent, Part, Transactional, TransactionKey, Verdict
+from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, Verdict
 from tidelog.transactions.rows import KIND, TransactionsFold
 
 R = TypeVar("R")
@@ -81,7 +81,7 @@ class TransactionLog:
     def intent(
         self,
         key: TransactionKey,
-        parts: Sequence[Part],
+        parts: Sequence[IntentPart],
         groups: Sequence[str],
         batch: int | None = None,
         completed: TransactionKey | None = None,

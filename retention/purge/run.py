@@ -300,7 +300,7 @@ class Purger:
             [
                 (h.version, h.by)
                 for h in log.holds
-                if h.stands(times.seen_ms) and h.path != self.holder.path(target.name)
+                if h.is_valid(times.seen_ms) and h.path != self.holder.path(target.name)
             ],
         )
 

@@ -24,7 +24,7 @@ from tidelog.log.base.errors import (
     UnstableOffsetError,
 )
 from tidelog.retention.maintenance import maintain
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 from tidelog.transactions.transaction_log import TransactionLog
@@ -130,7 +130,7 @@ class _Copying:
             if self._world.rng.random() < 0.3:
                 self._program.pause(self._world.rng.uniform(0.5, 5.0))
         except (*TROUBLED, TransactionAbortedError):
-            if manager.phase is Phase.OPEN:
+            if manager.phase is TransactionPhase.OPEN:
                 self._abort(manager, one)
             return
         if self._world.rng.random() < 0.15:
@@ -162,7 +162,7 @@ class _Copying:
                 return
             except TROUBLED:
                 self._world.history.counts["commit again"] += 1
-                if manager.phase is Phase.OPEN and self._world.rng.random() < 0.3:
+                if manager.phase is TransactionPhase.OPEN and self._world.rng.random() < 0.3:
                     self._abort(manager, one)
                     return
                 self._program.pause(self._world.rng.uniform(0.05, 2.0))

@@ -34,8 +34,8 @@ REPEATED_CLASSES: Mapping[str, str] = {
         (
             "Address", "Batch", "Codec", "Group", "Key",
             "Moved", "Part", "Produced", "ProducerStatistics", "Producing", "Progress",
-            "Report", "Rows", "Source", "StagedTopics", "Step", "Surroundings", "Target",
-            "TopicSummary", "Txn", "Verdict", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
+            "Report", "Rows", "Source", "StagedTopics", "Step", "Target",
+            "Txn", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
             "_Waiting", "_Writer",
         ),
         UNDECIDED,

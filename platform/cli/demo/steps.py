@@ -14,7 +14,8 @@ from tidelog.commands.terminal import number, size, table
 from tidelog.commands.views import counted
 from tidelog.jobs import flight_delays as jobs
 from tidelog.log.base.clock import Clock
-from tidelog.log.lake import Lake, TopicDescription
+from tidelog.log.lake import Lake
+from tidelog.log.state.descriptions import TopicDescription
 from tidelog.spark import create_view
 
 

@@ -6,17 +6,17 @@ from typing import Any, Final
 from tidelog.clients.producer.committer import Shared, TopicCommitter
 from tidelog.clients.stats.documents import Statistics, Ticker
 from tidelog.clients.stats.traffic import TopicFigures, Traffic
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 
 # The partition of records that have none yet, as librdkafka numbers it.
 _UNASSIGNED: Final = -1
 
-_TXN_STATES: Final[Mapping[Phase, str]] = {
-    Phase.NEW: "Init",
-    Phase.READY: "Ready",
-    Phase.OPEN: "InTransaction",
-    Phase.COMMITTING: "CommittingTransaction",
-    Phase.FENCED: "FatalError",
+_TXN_STATES: Final[Mapping[TransactionPhase, str]] = {
+    TransactionPhase.NEW: "Init",
+    TransactionPhase.READY: "Ready",
+    TransactionPhase.OPEN: "InTransaction",
+    TransactionPhase.COMMITTING: "CommittingTransaction",
+    TransactionPhase.FENCED: "FatalError",
 }
 
 
@@ -92,7 +92,7 @@ class ProducerStatistics(Statistics):
             "idemp_stateage": age_ms,
             "txn_state": "Init" if phase is None else _TXN_STATES[phase],
             "txn_stateage": age_ms,
-            "txn_may_enq": phase is Phase.OPEN,
+            "txn_may_enq": phase is TransactionPhase.OPEN,
             "producer_id": producer_id,
             "producer_epoch": epoch,
             "epoch_cnt": len(producers),

@@ -25,7 +25,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.group_commit.requests import I32
 from tidelog.log.lake import Lake
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity, OffsetToCommit
 
@@ -50,14 +50,14 @@ class ProducerTransactions:
         self._turn = threading.Lock()
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> TransactionPhase:
         """Where the producer is in its transactions."""
         return self._manager.phase
 
     @property
     def is_open(self) -> bool:
         """Whether records belong to a transaction now."""
-        return self._manager.phase is Phase.OPEN
+        return self._manager.phase is TransactionPhase.OPEN
 
     def init(self) -> None:
         """Fence earlier producers of the id, and finish what they have committed."""
@@ -107,10 +107,10 @@ class ProducerTransactions:
     def out_of_turn(self) -> KafkaException:
         """What producing outside of a transaction is refused with."""
         phase = self._manager.phase
-        if phase is Phase.FENCED:
+        if phase is TransactionPhase.FENCED:
             text = "Local: Fatal error: this producer was fenced, or its id forgotten. Close it, and create a new one."
             return KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
-        if phase in (Phase.OPEN, Phase.COMMITTING):
+        if phase in (TransactionPhase.OPEN, TransactionPhase.COMMITTING):
             hint = "a commit or an abort has begun: call it again"
         else:
             hint = "none is open: call begin_transaction first"
@@ -125,7 +125,7 @@ class ProducerTransactions:
                 raise KafkaException(_as_kafka(e, self._manager.phase, ending=ending)) from e
 
 
-def _as_kafka(error: TidelogError, phase: Phase, *, ending: bool) -> KafkaError:
+def _as_kafka(error: TidelogError, phase: TransactionPhase, *, ending: bool) -> KafkaError:
     """Fatal: close the producer. Retriable: call again. Abortable: abort the transaction. `ending`: it was an abort."""
     code, text = error.kafka_code, str(error)
     if isinstance(error, ProducerFencedError):
@@ -136,9 +136,9 @@ def _as_kafka(error: TidelogError, phase: Phase, *, ending: bool) -> KafkaError:
         return KafkaError(KafkaError._STATE, text)
     if isinstance(error, TransactionAbortedError):
         return KafkaError(_code_of(error.__cause__, code), text, txn_requires_abort=True)
-    if ending or phase is Phase.COMMITTING:
+    if ending or phase is TransactionPhase.COMMITTING:
         return KafkaError(code, text, retriable=isinstance(error, _PASSING))
-    if phase is Phase.OPEN:
+    if phase is TransactionPhase.OPEN:
         return KafkaError(code, text, txn_requires_abort=True)
     return kafka_error(error)
 

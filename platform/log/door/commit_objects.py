@@ -5,11 +5,11 @@ has written (a Spark task) is looked up: that process may see another place unde
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 
-from tidelog.log.base.errors import MissingSegmentError, ObjectNotFoundError, StorageError
+from tidelog.log.base.errors import MissingSegmentError, ObjectNotFoundError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
 from tidelog.log.delta.actions import Action, Add, Entry
+from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Distant, Storage
 
 
@@ -63,16 +63,11 @@ class AttachedFiles:
         self._stored: frozenset[str] = frozenset()
 
     def store(self, files: Mapping[str, bytes]) -> None:
-        """Store the files of the next attempt, by path below the log's folder, and delete those of a lost one.
-
-        A file that can't be deleted now is an orphan, which a purge deletes.
-        """
+        """Store the files of the next attempt, by path below the log's folder, and delete those of a lost one."""
         for path in files.keys() - self._stored:
             self._storage.put(f"{self._folder}/{path}", files[path])
         left, self._stored = self._stored - files.keys(), frozenset(files)
-        for path in left:
-            with suppress(StorageError):
-                self._storage.delete(f"{self._folder}/{path}")
+        discard(self._storage, (f"{self._folder}/{path}" for path in left))
 
 
 # Past this many unsynced segments a durable commit first asks up to which entry the checkpointer has synced.

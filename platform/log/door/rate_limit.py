@@ -2,15 +2,15 @@
 
 Entries stay for `log.min.age.ms` however many there are, and a folder of 100,000 of them is slow for every
 engine that lists it. Nor is a listing of a local folder a snapshot: the more entries come during one, the likelier
-a reader sees an entry in it and not the one before, and gives up. Each writer sees the log grow, whoever grows it, and
-waits while it grows too fast.
+a reader sees an entry in it and not the one before, and gives up. Each writer sees the log grow, by all writers
+alike, and waits while it grows too fast.
 """
 
 from dataclasses import dataclass
 
 ENTRIES_PER_SECOND = 100.0
 BURST_ENTRIES = 10_000.0
-# At each look so much of a debt is forgiven, and as many entries are added to it: writers that have seen different
+# At each look this part of a debt is forgiven, and as many entries are added to it: writers that have seen different
 # parts of the log come to owe the same, and so to wait alike. The log then grows by as much faster at most.
 LEVELLING = 0.1
 

@@ -32,12 +32,12 @@ class RowCompactionPlan:
 def plan_row_compaction(
     files: Sequence[Segment], live_rows: int, fewest: int = FEWEST_FILES
 ) -> RowCompactionPlan | None:
-    """Which files to compact, None when it isn't worth it. `live_rows`: so many rows say all that there is to say.
+    """Which files to compact, None when it isn't worth it. `live_rows`: the number of rows that the fold needs.
 
     Fewer than `fewest` files are not worth it.
 
-    All, when most of their rows are replaced. Else the newest ones, back to the first one that is larger than what
-    lies after it, so that a row is written again only when its neighbours have doubled.
+    All, when most of their rows are replaced. Else the newest ones, back to the first one that is larger than all
+    after it, so that a row is written again only when its neighbours have doubled.
     """
     sizes = [_rows(file) for file in files]
     if sum(sizes) > 2 * live_rows + FEWEST_REPLACED and len(files) > 1:
@@ -58,7 +58,7 @@ def _rows(file: Segment) -> int:
 
 
 def compact_rows(kind: RowKind[F], plan: RowCompactionPlan, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
-    """What is left of the plan's (place in the log, row)s.
+    """The plan's (place in the log, row)s that stay.
 
     A tombstone goes when no older row is left for it to hide. The newest row stays whatever it is: it covers what
     went before it.
@@ -84,7 +84,7 @@ def decide_row_compaction(
 ) -> Outcome[bool]:
     """Put one file, `data` at `path`, with the rows `kept` in place of the plan's files.
 
-    Nothing, and False, when somebody else has replaced one of them.
+    Nothing, and False, when another process has replaced one of them.
     """
     live = {file.path for file in state.files}
     if any(file.path not in live for file in plan.files):

@@ -50,24 +50,24 @@ class Combiner(Generic[Q]):
         """How many requests wait for a leader."""
         return len(self._queue)
 
-    def run(self, requests: Sequence[Q]) -> list[Waiter[Q]]:
-        """Have requests done, in their order; returns once all of them are."""
-        waiters = [Waiter(request) for request in requests]
+    def run(self, request: Q) -> Any:
+        """Have a request done: its response, or the error that it met is raised."""
+        waiter = Waiter(request)
         with self._lock:
-            self._queue.extend(waiters)
-            if waiters and not self._busy:
+            self._queue.append(waiter)
+            if not self._busy:
                 self._busy = True
-                self._queue[0].leads = True
-                self._queue[0].wake.set()
+                self._lead_next()
         try:
-            for waiter in waiters:
-                waiter.wake.wait()
-                if not waiter.done:
-                    self._lead()
+            waiter.wake.wait()
+            if not waiter.done:
+                self._lead()
         except BaseException:
-            self._leave(waiters)
+            self._leave(waiter)
             raise
-        return waiters
+        if waiter.error is not None:
+            raise waiter.error
+        return waiter.response
 
     def _lead(self) -> None:
         """Do the work of all waiters, as the first of the queue."""
@@ -87,15 +87,18 @@ class Combiner(Generic[Q]):
         """Make the next waiter the leader."""
         with self._lock:
             if self._queue:
-                self._queue[0].leads = True
-                self._queue[0].wake.set()
+                self._lead_next()
             else:
                 self._busy = False
 
-    def _leave(self, waiters: list[Waiter[Q]]) -> None:
-        """Give up waiting: these leave the queue, and another waiter leads if one of them was to."""
+    def _lead_next(self) -> None:
+        self._queue[0].leads = True
+        self._queue[0].wake.set()
+
+    def _leave(self, waiter: Waiter[Q]) -> None:
+        """Give up waiting: it leaves the queue, and another waiter leads if it was to."""
         with self._lock:
-            mine = [p for p in self._queue if any(p is q for q in waiters)]
-            self._queue = [p for p in self._queue if not any(p is q for q in mine)]
-        if any(p.leads for p in mine):
+            is_queued = any(one is waiter for one in self._queue)
+            self._queue = [one for one in self._queue if one is not waiter]
+        if is_queued and waiter.leads:
             self._hand_over()

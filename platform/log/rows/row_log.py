@@ -1,15 +1,12 @@
 """A table of rows: typed rows in a log behind the door, committed by any number of threads, which share entries."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError
-from tidelog.log.checkpoints.writing import Checkpointer
 from tidelog.log.config.key_type import Key
-from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Entry
 from tidelog.log.door.contract import Machine
@@ -23,9 +20,8 @@ from tidelog.log.rows.schema import Row
 from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState
 from tidelog.log.rows.upkeep import RowUpkeep
 from tidelog.log.rules.topics import Outcome
-from tidelog.log.storage.port import Storage
-from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.upkeep.background import Upkeep, UpkeepRules
+from tidelog.log.upkeep.lake_context import LakeContext
 
 F = TypeVar("F", bound=Fold)
 R = TypeVar("R")
@@ -33,31 +29,8 @@ R = TypeVar("R")
 # A caller's decision.
 Decide = Callable[[F], RowOutcome[Any]]
 
-# So many decisions go into one entry; the next ones wait for the next.
+# At most this many decisions go into one entry; the others wait for the next.
 MOST_DECISIONS = 512
-
-
-class Surroundings(Protocol):
-    """What a table of rows needs of the lake it is in."""
-
-    storage: Storage
-    clock: Clock
-    ids: Ids
-    time: StoreTime
-    background: Executor
-    checkpointer: Checkpointer
-
-    def config(self) -> LakeConfig:
-        """The lake's configuration."""
-        ...
-
-    def ensure_lake(self) -> None:
-        """Create the lake unless it is there."""
-        ...
-
-    def require_lake(self) -> None:
-        """Refuse to look into a lake that is not there."""
-        ...
 
 
 class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen outside
@@ -66,7 +39,7 @@ class _NotCreated(Exception):  # noqa: N818 - a turn of the commit, never seen o
 
 @dataclass(frozen=True, slots=True)
 class _Answers:
-    """What each decision of an entry came to: a response, or the refusal that it raised."""
+    """The result of each decision of an entry: a response, or the refusal that it raised."""
 
     responses: list[tuple[Any, Exception | None]]
     rows: list[Row]
@@ -78,7 +51,7 @@ class RowLog(Generic[F]):
     `facts`: further properties that the table is created with.
     """
 
-    def __init__(self, lake: Surroundings, name: str, kind: RowKind[F], facts: Mapping[str, str]) -> None:
+    def __init__(self, lake: LakeContext, name: str, kind: RowKind[F], facts: Mapping[str, str]) -> None:
         self._lake = lake
         self._name = name
         self._kind = kind
@@ -115,7 +88,7 @@ class RowLog(Generic[F]):
         return None if metadata is None else metadata.configuration.get(name)
 
     def look(self, at: Callable[[F], R]) -> R:
-        """What `at` makes of the fold at the head of the log. It must not change the fold, nor keep it."""
+        """The result of `at` for the fold at the head of the log. It must not change the fold, nor keep it."""
         with self._door.lock:
             state = self._door.refresh()
             if not state.exists:
@@ -140,16 +113,8 @@ class RowLog(Generic[F]):
         Raises `OutcomeUnknownError` when the store stops answering: decide again, and see what is there.
         Raises `ContendedLogError`, `StorageError`, when nothing was committed.
         """
-        (waiter,) = self._combiner.run([decide])
-        if waiter.error is not None:
-            raise waiter.error
-        response: R = waiter.response
+        response: R = self._combiner.run(decide)
         return response
-
-    def commit_all(self, decisions: Sequence[Callable[[F], RowOutcome[R]]]) -> list[R | Exception]:
-        """`commit` for many decisions at once, by a caller that serves many: their responses or errors, in order."""
-        waiters = self._combiner.run(decisions)
-        return [waiter.response if waiter.error is None else waiter.error for waiter in waiters]
 
     def _commit(self, batch: Sequence[Waiter[Decide[F]]]) -> None:
         """Commit a batch as one entry; every decision in it gets its answer."""
@@ -211,7 +176,7 @@ def answer(kind: RowKind[F], fold: F, decisions: Sequence[Decide[F]]) -> _Answer
         try:
             outcome = decide(after)
             new = [_checked(kind, row) for row in outcome.rows]
-        except Exception as e:  # a refusal, or a decision that is broken: its own caller's business
+        except Exception as e:  # a refusal, or a broken decision: only its own caller hears of it
             responses.append((None, e))
             continue
         after.take(new)
@@ -233,7 +198,7 @@ def _checked(kind: RowKind[F], row: Row) -> Row:
 class _Attempt(Generic[F]):
     """The file of an entry that is being tried: made again only when a lost race changed the rows."""
 
-    def __init__(self, kind: RowKind[F], lake: Surroundings) -> None:
+    def __init__(self, kind: RowKind[F], lake: LakeContext) -> None:
         self._kind = kind
         # Drawn once: the version in a file's name tells those of one attempt apart.
         self._unique = lake.ids.new()

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class RowOutcome(Generic[R]):
-    """What a decision over a table of rows comes to: rows to append (none: nothing to do), and the answer."""
+    """The result of a decision over a table of rows: rows to append (none: nothing to do), and the answer."""
 
     rows: Sequence[Row]
     response: R

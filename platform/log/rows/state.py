@@ -16,14 +16,14 @@ from tidelog.log.state.topic_state import Segment, TopicState
 
 
 class Fold(Protocol):
-    """What rows come to. It changes in `take` only; what it hands out stays as it is."""
+    """The state that rows add up to. It changes in `take` only; what it hands out stays as it is."""
 
     def take(self, rows: Sequence[Row]) -> None:
-        """Go on by rows, in log order."""
+        """Apply rows, in log order."""
         ...
 
     def fork(self) -> Self:
-        """One that goes its own way from here; cheap, and this one must not change while it is in use."""
+        """A copy that changes by itself; cheap, and this one must not change while the copy is in use."""
         ...
 
     def __len__(self) -> int:
@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Fold)
 class RowKind(Generic[F]):
     """A kind of rows: `name` (the table property `tidelog.rows`), columns, the fold of no rows.
 
-    `key`: what a row is about; of two rows with one key the later one counts. `is_tombstone`: the row only says
+    `key`: of two rows with one key the later one counts. `is_tombstone`: the row only says
     that its key is gone.
     """
 
@@ -96,7 +96,7 @@ class RowState(TopicState, Generic[F]):
         return super().proves_committed(as_one_partition(entry))
 
     def apply(self, entry: Entry) -> None:
-        """Move on by one entry, which `tidelog.log.rows.rules` has passed."""
+        """Apply one entry, which `tidelog.log.rows.rules` has passed."""
         super().apply(as_one_partition(entry))
         for action in entry.actions:
             if isinstance(action, Remove):
@@ -109,7 +109,7 @@ class RowState(TopicState, Generic[F]):
                 self.recent[added[0].path] = rows
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
-        """Become what a checkpoint of `version` says: its files' rows make up the fold.
+        """Take the content of the checkpoint of `version`: its files' rows make up the fold.
 
         Raises `CorruptSegmentError` for a file that is gone or can't be read.
         """

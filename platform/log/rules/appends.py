@@ -172,7 +172,7 @@ def _require_new(state: TopicState, topic: str, staged: Staged, names: set[str])
 def _first_answer(state: TopicState, staged: Sequence[Staged]) -> Ranges:
     """Where the topic holds these segments, which is what their commit answered; {} when it doesn't hold them all.
 
-    Nor when others lie in between: then they were not committed together.
+    Nor when other segments are between them: then they were not committed together.
     """
     ranges: Ranges = {}
     for segment in staged:

@@ -33,7 +33,7 @@ REPAIR = "REPAIR"
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[R]):
-    """What a decision comes to: the entry's actions (none: nothing to do) and the answer to the caller.
+    """The result of a decision: the entry's actions (none: nothing to do) and the answer to the caller.
 
     `rows` go into the entry's `commitInfo`. `files`, by path below the log's folder, are stored before the entry.
     `synced`: the segments that it adds survive a power loss already. `elsewhere`: another process may have staged them,
@@ -57,7 +57,7 @@ def require_topic(state: TopicState, topic: str, topic_id: str | None = None) ->
         what = "deleted and created again" if state.exists else "deleted"
         raise TopicChangedError(
             f"Topic '{topic}' was {what} since it was opened (its id was {topic_id}): offsets and records of"
-            " one life mean nothing in another. Open the topic again."
+            " one topic id mean nothing for another. Open the topic again."
         )
     if not state.exists:
         raise UnknownTopicError(
@@ -160,7 +160,7 @@ def decide_alter(
     """Set the topic's whole configuration, and its number of partitions unless that is None.
 
     A topic that has more partitions than `most_partitions`, the lake's limit, keeps them and gets no further ones.
-    Table properties that somebody else set stay.
+    Table properties that other tools set stay.
     """
     require_topic(state, topic)
     metadata = state.metadata
@@ -238,7 +238,7 @@ def decide_delete_records(
 
 
 def move_starts(state: TopicState, starts: Mapping[int, int], now_ms: int) -> tuple[Action, ...]:
-    """The actions that move log start offsets up to `starts`, where they lie below, and drop the segments below."""
+    """The actions that move log start offsets up to `starts`, where they are lower, and drop the segments below."""
     actions: list[Action] = []
     for partition, start in sorted(starts.items()):
         if start <= state.start(partition):

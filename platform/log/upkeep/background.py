@@ -1,7 +1,7 @@
-"""A log's upkeep: checkpoints and trimming, by whoever commits, in the background.
+"""A log's upkeep: checkpoints and trimming, in the background of the programs that commit.
 
-Whoever commits a version due for a checkpoint writes it, so there is one checkpointer at a time without anybody
-having to elect it; a committer that ends soon writes an overdue one before it does.
+The writer that commits a version due for a checkpoint writes that checkpoint, so that there is one checkpointer at a
+time without an election; a writer that ends soon writes an overdue one before.
 """
 
 import logging
@@ -24,12 +24,12 @@ logger = logging.getLogger("tidelog.log")
 
 # Behind the head, a listing of the log folder is complete: entries are not created there any more.
 LAG = 100
-# So many of these distances before a checkpoint's turn come the chores: what they do to the log lies behind the
-# version that the checkpoint is pinned at.
+# The chores run this many lags before a checkpoint is due: their entries are below the version that the checkpoint is
+# pinned at.
 CHORES_LEAD = 2
 LEAST_CHECKPOINT_SPACING_S = 1.0
 # A checkpoint takes the longer the more segments there are. It may take this part of the time, and as much again for
-# each interval by which the log has grown meanwhile: whoever opens it reads all that.
+# each interval by which the log has grown meanwhile: a program that opens it reads all that.
 CHECKPOINTS_SHARE = 0.2
 LEAST_TRIM_SPACING_S = 20.0
 # How a process remembers when the log grew, for half an hour.
@@ -70,7 +70,7 @@ def spacing_s(took_s: float, intervals: float) -> float:
 class Upkeep:
     """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time.
 
-    `chores`: work on this kind of log that goes before each checkpoint, so that the checkpoint holds its outcome.
+    `chores`: work on this kind of log before each checkpoint, so that the checkpoint has its result.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Upkeep:
             return None
 
     def catch_up(self) -> None:
-        """Write an overdue checkpoint now, as a committer does that is about to end; who only read leaves it."""
+        """Write an overdue checkpoint now, as a writer does that is about to end; a program that only read does not."""
         if not self._committed:
             return
         try:
@@ -160,7 +160,7 @@ class Upkeep:
         looked, self._looked = self._looked, True
         if version is None:  # nothing is due; the newest one may be at the head
             return
-        # Whoever wrote the newest one began when the head was there. How long before our first look, we can't tell.
+        # The newest one was begun when the head was there; how long before our first look is not known.
         spaced = (
             not looked
             or newest < 0
@@ -181,9 +181,9 @@ class Upkeep:
 
     def _write(self, version: int) -> None:
         door = self._door
-        # Whoever opens the log from this checkpoint no longer sees which segments were not synced.
+        # A program that opens the log from this checkpoint does not see which segments were not synced.
         door.storage.sync(door.path(p) for p in door.unsynced(version))
-        # Never taken back, however long this takes: somebody else may have written the same one meanwhile, and a
+        # Never taken back, however long this takes: another writer may have written the same one meanwhile, and a
         # floor may rest on it.
         self._checkpointer(door.folder, version, self._clock.now_ms())
         door.drop_synced(version)

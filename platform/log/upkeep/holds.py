@@ -1,7 +1,7 @@
-"""Holds: a running job says at which version of a log it reads, and what that version names stays while the job runs.
+"""Holds, retention leases: the version of a log at which a running job reads is kept, with its files, while it runs.
 
 A hold is an object `_tidelog/holds/<id>` that its job overwrites again and again. It limits how far the log is trimmed,
-and the files that any kept version names are never deleted. Whether it still stands is told by the store's own times.
+and the files that any kept version names are never deleted. Whether it is valid follows from the store's own times.
 """
 
 import threading
@@ -18,12 +18,12 @@ from tidelog.log.delta import layout
 from tidelog.log.door.door import SMALLEST_MIN_AGE_S
 from tidelog.log.storage.port import ObjectInfo, Storage
 
-# How long a hold stands without being renewed: longer than a process is frozen when all is well.
+# A hold's time to live without being renewed: longer than a process is frozen when all is well.
 LASTS_MS = 120_000
-# So many times within that does its job renew it.
+# How often its job renews it within that time.
 RENEWALS = 4
-# A hold that stood so many times its own time ago is deleted: nobody renews it any more.
-FORGOTTEN_AFTER = 10
+# A hold that was not renewed for this many times its time to live is deleted: its job is gone.
+ABANDONED_AFTER = 10
 _MOST_TRIES = 10
 
 
@@ -40,15 +40,15 @@ class Hold:
     renewed_ms: int
     by: str = ""
 
-    def stands(self, store_now_ms: int) -> bool:
-        """Whether it counts at a time of the store's clock."""
+    def is_valid(self, store_now_ms: int) -> bool:
+        """Whether it is valid at a time of the store's clock."""
         return store_now_ms - self.renewed_ms <= self.lasts_ms
 
 
 def read_holds(storage: Storage, folder: str) -> list[Hold]:
-    """The holds on a log, those that stand no more too.
+    """The holds on a log, expired ones too.
 
-    One that can't be understood is somebody's all the same: it holds everything for `LASTS_MS`.
+    One that can't be decoded counts all the same: it holds everything for `LASTS_MS`.
     """
     found = []
     for info in storage.list_after(f"{folder}/{layout.HOLDS_FOLDER}"):
@@ -71,17 +71,17 @@ def _parse(info: ObjectInfo, data: bytes) -> Hold:
 
 
 def held_version(holds: Iterable[Hold], store_now_ms: int) -> int | None:
-    """The oldest version that a standing hold needs, None when there is none.
+    """The oldest version that a valid hold needs, None when there is none.
 
     >>> held_version([Hold("a", 7, 1000, 5000), Hold("b", 3, 1000, 2000)], 5500)
     7
     """
-    return min((hold.version for hold in holds if hold.stands(store_now_ms)), default=None)
+    return min((hold.version for hold in holds if hold.is_valid(store_now_ms)), default=None)
 
 
-def forgotten(holds: Iterable[Hold], store_now_ms: int) -> list[str]:
-    """The paths of holds that nobody renews any more."""
-    return [h.path for h in holds if store_now_ms - h.renewed_ms > FORGOTTEN_AFTER * max(h.lasts_ms, 1)]
+def abandoned(holds: Iterable[Hold], store_now_ms: int) -> list[str]:
+    """The paths of holds whose jobs are gone."""
+    return [h.path for h in holds if store_now_ms - h.renewed_ms > ABANDONED_AFTER * max(h.lasts_ms, 1)]
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ class Holder:
                 began_s = self.clock.elapsed_s()
                 version = look()
                 self._put(path, version)
-                # Whoever trims past an entry that came after our look lists the holds 10 s after that, at the earliest.
+                # A trimmer that passes an entry from after our look lists the holds 10 s after it, at the earliest.
                 if self.clock.elapsed_s() - began_s <= SMALLEST_MIN_AGE_S / 2:
                     self._held[folder] = _Held(path, folder, version, began_s)
                     return version
@@ -157,8 +157,8 @@ class Holder:
         infos = self.storage.list_after(f"{folder}/{layout.HOLDS_FOLDER}")
         return next((info.modified_ms for info in infos if info.path == held.path), None)
 
-    def stands(self, folder: str) -> bool:
-        """Whether the hold on a log has been renewed in time, as far as this machine's clock can tell."""
+    def is_valid(self, folder: str) -> bool:
+        """Whether the hold on a log was renewed in time, by this machine's clock."""
         held = self._held.get(folder)
         return held is not None and (self.clock.elapsed_s() - held.renewed_s) * 1000 <= self.lasts_ms
 
@@ -167,19 +167,19 @@ class Holder:
         for held in list(self._held.values()):
             began_s = self.clock.elapsed_s()
             with self._lock:
-                if held.folder in self._held and self.stands(held.folder):  # a late one protects nothing any more
+                if held.folder in self._held and self.is_valid(held.folder):  # a late one protects nothing any more
                     self._put(held.path, held.version)
                     held.renewed_s = began_s
 
     def release(self) -> None:
-        """Give every hold back. A store that fails then is left to forget them."""
+        """Give every hold back. Those that a failing store keeps expire."""
         with self._lock:
             for folder, held in list(self._held.items()):
                 del self._held[folder]
                 try:
                     self.storage.delete(held.path)
                 except StorageError:
-                    continue  # it stands for `lasts_ms` at most
+                    continue  # it is valid for `lasts_ms` at most
 
     def _put(self, path: str, version: int) -> None:
         body = {"version": version, "lasts_ms": self.lasts_ms, "by": self.by}
@@ -190,11 +190,11 @@ class Holder:
             try:
                 self.renew()
             except StorageError:
-                continue  # the next one comes soon, and `stands` tells
+                continue  # the next one comes soon, and `is_valid` says the rest
 
 
-class Onlooker(Holder):
-    """A dry run's holder, which holds nothing and so needs no right to write: what it looks at may go meanwhile."""
+class NullHolder(Holder):
+    """A dry run's holder, which holds nothing and so needs no right to write: its files may be deleted."""
 
     def __enter__(self) -> Self:
         return self
@@ -203,6 +203,6 @@ class Onlooker(Holder):
         """The head's version."""
         return look()
 
-    def store_ms(self, folder: str) -> int | None:  # noqa: ARG002 - this machine's clock stands for the store's
+    def store_ms(self, folder: str) -> int | None:  # noqa: ARG002 - by this machine's clock
         """The time by this machine's clock (ms since the epoch)."""
         return self.clock.now_ms()

@@ -1,4 +1,4 @@
-"""Which files of a log's folder nobody can need any more: the rules that topics and tables of rows share.
+"""Which files of a log's folder no reader can need any more: the rules that topics and tables of rows share.
 
 A file that the log removed stays as long as a version that can still be read names it, and `file.delete.delay.ms`
 after its removal. What can still be read begins at the checkpoint past the newest floor (`tidelog.log.upkeep.trim`).
@@ -24,7 +24,7 @@ READERS = 16
 class Gone:
     """A file that was removed before all that can still be read.
 
-    `said_ms`: when, by the clock of whoever removed it. `latest_ms`: when at the latest, by the store's clock.
+    `said_ms`: when, by the clock of the writer that removed it. `latest_ms`: when at the latest, by the store's clock.
     """
 
     said_ms: int
@@ -117,7 +117,7 @@ def read_gone(storage: Storage, folder: str, floor: int, listing: Iterable[Objec
 def over(
     gone: Mapping[str, Gone], made_ms: Mapping[str, int], live: Collection[str], store_now_ms: int, delay_ms: int
 ) -> list[str]:
-    """Those of the files in `gone` that nobody needs any more. Times by the store's clock, ms since the epoch.
+    """Those of the files in `gone` that no reader needs any more. Times by the store's clock, ms since the epoch.
 
     `made_ms`: when each file was stored; one that is not there is passed over. `live`: what versions that can be
     read name all the same, because a repair has taken a removed file back.

@@ -1,4 +1,4 @@
-"""What lies in a topic's folder besides its log: segments, and files that a crash left unfinished."""
+"""The files of a topic's folder besides its log: segments, and files that a crash left unfinished."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from tidelog.log.delta import layout
 from tidelog.log.storage.port import LeavesUnfinished, ObjectInfo, Storage
 
-# A file that nobody names may belong to a writer that has not committed it yet.
+# A file that no entry names may belong to a writer that has not committed it yet.
 IN_FLIGHT_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFiles:
-    """What lies in a topic's folder besides its log: `data` by path below the folder, and unfinished files."""
+    """The files of a topic's folder besides its log: `data` by path below the folder, and unfinished files."""
 
     data: Mapping[str, ObjectInfo]
     unfinished: tuple[ObjectInfo, ...]

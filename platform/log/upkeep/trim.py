@@ -11,7 +11,7 @@ from tidelog.log.base.errors import CorruptLogError
 from tidelog.log.checkpoints.reading import Checkpoint, read_checkpoint, whole_checkpoints
 from tidelog.log.delta import layout
 from tidelog.log.storage.port import ObjectInfo, Storage
-from tidelog.log.upkeep.holds import forgotten, held_version, read_holds
+from tidelog.log.upkeep.holds import abandoned, held_version, read_holds
 
 # A gap between two entries counts at most for this part of the least age.
 GAPS_IN_AN_AGE = 10
@@ -27,11 +27,11 @@ class TrimPlan:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a patient trimmer has seen: at `store_ms` of the store's clock the log had come to entry `version`.
+    """What a patient trimmer has seen: at `store_ms` of the store's clock the log's head was entry `version`.
 
-    Whoever gives it has waited since then, on a clock that never jumps, for the smallest `log.min.age.ms` there is
+    Its caller has waited since then, on a clock that never jumps, for the smallest `log.min.age.ms` there is
     (`tidelog.log.door.door.SMALLEST_MIN_AGE_S`): a writer that has not seen these entries looks at the floors before it
-    acknowledges anything. So their age may be told by the store's clock alone, as far as time travel is concerned.
+    acknowledges anything. So their age may be read off the store's clock alone, as far as time travel is concerned.
     """
 
     version: int
@@ -49,8 +49,8 @@ def plan_trim(
 ) -> TrimPlan:
     """Decide the floor and the deletions. All times are the store's own clock, ms since the epoch.
 
-    What the floor passes is old by `ages_ms`, and below it the order of deletions matters to nobody.
-    The newest checkpoint older than `min_age_ms` stays, with every entry from it on: whoever reads the table
+    What the floor passes is old by `ages_ms`, and below it the order of deletions does not matter.
+    The newest checkpoint older than `min_age_ms` stays, with every entry from it on: a reader of the table
     as it was within that age finds what it needs. So does a running job that needs versions from `held` on.
     `floor` is the newest one published so far.
     """
@@ -132,7 +132,7 @@ def trim(storage: Storage, folder: str, min_age_ms: int, seen: Seen | None = Non
         plan = plan_trim(listing, checkpoints, floor, until_ms, min_age_ms, seen, held)
     for path in plan.paths:
         storage.delete(path)
-    for path in forgotten(holds, store_now_ms):
+    for path in abandoned(holds, store_now_ms):
         storage.delete(path)
     for path in floors:
         if (layout.version_of(path) or 0) < plan.floor:
@@ -143,7 +143,7 @@ def trim(storage: Storage, folder: str, min_age_ms: int, seen: Seen | None = Non
 def _is_sound(storage: Storage, folder: str, checkpoint: Checkpoint) -> bool:
     """Whether what is deleted can be had from this checkpoint: it can be read, and outlasts a power loss.
 
-    One that a power loss tore just after it was written is passed over, as by those who open the log.
+    One that a power loss tore just after it was written is passed over, as when the log is opened.
     """
     storage.sync(f"{folder}/{layout.LOG_FOLDER}/{name}" for name in checkpoint.files)
     try:

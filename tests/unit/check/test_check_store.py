@@ -10,7 +10,7 @@ from support.cli_calls import cli, refused
 from support.faults import FaultyStorage
 from support.small_s3 import small_s3
 
-from tidelog.check.store import RACERS, StoreReport, Verdict, check_store
+from tidelog.check.store import RACERS, StoreReport, TrialResult, check_store
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.base.errors import StoragePermissionError, StorageUnavailableError
 from tidelog.log.storage import MemoryStorage, Storage, open_storage
@@ -33,7 +33,7 @@ def tried(storage: Storage) -> StoreReport:
 
 
 def failed(report: StoreReport) -> dict[str, str]:
-    return {trial.demand: trial.seen for trial in report.trials if trial.verdict is Verdict.FAILS}
+    return {trial.demand: trial.seen for trial in report.trials if trial.verdict is TrialResult.FAILS}
 
 
 def every_object(storage: Storage, folder: str = "") -> list[str]:
@@ -58,7 +58,7 @@ def test_a_server_that_is_fit_but_for_its_clock():
     with small_s3() as s3:
         report = tried(open_storage(URI, s3.options))
         assert (report.fit, report.place, s3.objects) == (True, s3.url, {})
-        (warned,) = [trial for trial in report.trials if trial.verdict is Verdict.WARNING]
+        (warned,) = [trial for trial in report.trials if trial.verdict is TrialResult.WARNING]
         assert (warned.demand, "s apart" in warned.seen) == ("the store tells the time", True)
 
 

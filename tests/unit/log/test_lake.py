@@ -15,7 +15,8 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.lake import Lake, PartitionDescription
+from tidelog.log.lake import Lake
+from tidelog.log.state.descriptions import PartitionDescription
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     TransactionAbortedError,
 )
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.ports import GroupIdentity
 
@@ -116,7 +116,7 @@ class Player:
             pass
 
     def init(self) -> None:
-        if self.producer.phase in (Phase.NEW, Phase.READY):
+        if self.producer.phase in (TransactionPhase.NEW, TransactionPhase.READY):
             self.producer.init()
 
     def begin(self) -> None:
@@ -131,7 +131,7 @@ class Player:
 
     def commit(self) -> None:
         text = self.text
-        if self.producer.phase in (Phase.OPEN, Phase.COMMITTING):
+        if self.producer.phase in (TransactionPhase.OPEN, TransactionPhase.COMMITTING):
             self.unknown.append(text)
             self.producer.commit()
             self.committed.append(text)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tidelog.log.base.errors import InvalidTransactionStateError
-from tidelog.transactions.lifecycle import REFUSALS, TABLE, Effect, Event, Phase, move, refusal
+from tidelog.transactions.lifecycle import REFUSALS, TABLE, Effect, Event, TransactionPhase, move, refusal
 from tidelog.transactions.lifecycle import TransactionStage as Stage
 from tidelog.transactions.manager import TransactionManager
 
@@ -60,14 +60,14 @@ def test_the_lives_of_a_transaction(events: Sequence[Event], end: Stage) -> None
 @pytest.mark.parametrize(
     ("phase", "calls"),
     [
-        (Phase.NEW, {A.INIT}),
-        (Phase.READY, {A.BEGIN}),
-        (Phase.OPEN, {A.ADD, A.COMMIT, A.ABORT}),
-        (Phase.COMMITTING, {A.COMMIT, A.ABORT}),
-        (Phase.FENCED, set()),
+        (TransactionPhase.NEW, {A.INIT}),
+        (TransactionPhase.READY, {A.BEGIN}),
+        (TransactionPhase.OPEN, {A.ADD, A.COMMIT, A.ABORT}),
+        (TransactionPhase.COMMITTING, {A.COMMIT, A.ABORT}),
+        (TransactionPhase.FENCED, set()),
     ],
 )
-def test_what_a_caller_may_do_in_each_phase(phase: Phase, calls: set[Event]) -> None:
+def test_what_a_caller_may_do_in_each_phase(phase: TransactionPhase, calls: set[Event]) -> None:
     stages = [stage for stage in Stage if stage.phase is phase]
     assert {call for call in CALLS if any((stage, call) in TABLE for stage in stages)} == calls
     for stage in stages:

@@ -23,7 +23,7 @@ from tidelog.transactions import rules
 from tidelog.transactions.model import (
     EPOCHS_OF_AN_ID,
     MAX_EPOCH,
-    Part,
+    IntentPart,
     State,
     Transactional,
     TransactionKey,
@@ -68,9 +68,9 @@ class Log:
         return found
 
 
-def part(version: int = 3, topic_id: str = "id-a") -> Part:
+def part(version: int = 3, topic_id: str = "id-a") -> IntentPart:
     path = f"partition=0/{version}-u.parquet"
-    return Part("a", topic_id, (Staged(0, path, 5, 100, NOW, NOW + 1, version, topic_id),))
+    return IntentPart("a", topic_id, (Staged(0, path, 5, 100, NOW, NOW + 1, version, topic_id),))
 
 
 def key(epoch: int, number: int, name: str = "x") -> TransactionKey:

@@ -13,7 +13,7 @@ from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState
 from tidelog.retention.maintenance import maintain
 from tidelog.transactions.manager import TransactionManager
-from tidelog.transactions.model import Part, marker, marker_version
+from tidelog.transactions.model import IntentPart, marker, marker_version
 from tidelog.transactions.roll_forward import roll_forward
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -83,7 +83,7 @@ def test_segments_below_the_floor_are_refused_by_the_log_itself() -> None:
     stage(producer, "a", "1")
     parts = producer._staged.parts()
     with pytest.raises(SegmentTooOldError):
-        process.log.intent(one.key(1), [Part("a", topic.id, parts[0].segments)], [])
+        process.log.intent(one.key(1), [IntentPart("a", topic.id, parts[0].segments)], [])
     process.lake.delete_topic("a")
     upkeep(process).run()
     assert process.log._log.look(lambda fold: dict(fold.floors)) == {}

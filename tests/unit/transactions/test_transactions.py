@@ -21,7 +21,7 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTransactionalIdError,
 )
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 from tidelog.transactions.manager import TransactionManager
 from tidelog.transactions.model import State
 from tidelog.transactions.ports import GroupIdentity
@@ -136,20 +136,20 @@ CALLS: dict[str, Callable[[TransactionManager], object]] = {
     "abort": TransactionManager.abort,
 }
 ALLOWED = {
-    Phase.NEW: {"init"},
-    Phase.READY: {"begin"},
-    Phase.OPEN: {"stage", "add_offsets", "commit", "abort"},
+    TransactionPhase.NEW: {"init"},
+    TransactionPhase.READY: {"begin"},
+    TransactionPhase.OPEN: {"stage", "add_offsets", "commit", "abort"},
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("phase", ALLOWED)
-def test_each_call_has_its_time(phase: Phase, call: str) -> None:
+def test_each_call_has_its_time(phase: TransactionPhase, call: str) -> None:
     shared = SharedLake()
     producer = shared.first.producer()
-    if phase is not Phase.NEW:
+    if phase is not TransactionPhase.NEW:
         producer.init()
-    if phase is Phase.OPEN:
+    if phase is TransactionPhase.OPEN:
         producer.begin()
     assert producer.phase is phase
     if call in ALLOWED[phase]:
@@ -170,7 +170,7 @@ def test_a_newer_producer_of_the_same_id_fences_the_older_one_for_good(late: str
     new = shared.process().ready()
     with pytest.raises(ProducerFencedError):
         CALLS[late](old)
-    assert old.phase is Phase.FENCED
+    assert old.phase is TransactionPhase.FENCED
     for call in CALLS.values():
         with pytest.raises(ProducerFencedError):
             call(old)
@@ -320,7 +320,7 @@ def test_a_commit_without_an_answer_is_taken_up_by_the_next_call_and_can_not_be_
     with pytest.raises((OutcomeUnknownError, StorageUnavailableError)):
         producer.commit()
     shared.storage.hook = lambda *call: None
-    assert producer.phase is Phase.COMMITTING
+    assert producer.phase is TransactionPhase.COMMITTING
     with pytest.raises(InvalidTransactionStateError):
         stage(producer, "a", "2")
     with pytest.raises(InvalidTransactionStateError, match="is committed"):
@@ -379,7 +379,7 @@ def test_a_commit_without_an_answer_of_which_the_log_keeps_nothing_is_not_taken_
     for _ in range(2):
         with pytest.raises(ProducerFencedError, match="is unknown now"):
             producer.abort()
-    assert producer.phase is Phase.FENCED
+    assert producer.phase is TransactionPhase.FENCED
     assert shared.seen("a") == [["1"]]
 
 
@@ -417,4 +417,4 @@ def test_what_a_dead_producer_has_committed_its_successor_finishes_before_it_beg
     assert shared.seen() == [["1"], ["1"]]
     assert shared.process().log.incomplete() == []
     with pytest.raises(ProducerFencedError):
-        producer.begin() if producer.phase is Phase.READY else producer.abort()
+        producer.begin() if producer.phase is TransactionPhase.READY else producer.abort()

@@ -16,7 +16,7 @@ from tidelog.log.base.errors import (
     StorageUnavailableError,
     TransactionAbortedError,
 )
-from tidelog.transactions.lifecycle import Phase, TransactionStage
+from tidelog.transactions.lifecycle import TransactionPhase, TransactionStage
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -105,12 +105,12 @@ def test_a_commit_without_an_answer_that_an_abort_came_before_is_aborted_and_not
     shared.storage.hook = silent
     with pytest.raises(OutcomeUnknownError):
         producer.commit()
-    assert producer.phase is Phase.COMMITTING
+    assert producer.phase is TransactionPhase.COMMITTING
     shared.storage.hook = lambda *call: None
     shared.process().log.abort_open("x")
     with pytest.raises(TransactionAbortedError):
         producer.commit()
-    assert producer.phase is Phase.OPEN
+    assert producer.phase is TransactionPhase.OPEN
     producer.abort()
     copy(producer, "2")
     assert shared.seen("a") == [["2"]]

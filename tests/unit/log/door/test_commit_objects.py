@@ -29,7 +29,7 @@ from tidelog.retention.rewrites.units import unit_of
 from tidelog.sinks.options import parse_batch
 from tidelog.sinks.tasks import open_target
 from tidelog.sinks.tasks import stage as stage_for_spark
-from tidelog.transactions.lifecycle import Phase
+from tidelog.transactions.lifecycle import TransactionPhase
 from tidelog.transactions.staged_topics import StagedTopics
 
 Takes = Callable[[str, str, str], None]
@@ -107,7 +107,7 @@ def by_a_transaction() -> None:
     try:
         producer.commit()
     finally:
-        assert producer.phase is Phase.OPEN  # nothing is decided
+        assert producer.phase is TransactionPhase.OPEN  # nothing is decided
         producer.abort()
         assert shared.seen() == [[], []]
 

@@ -10,7 +10,7 @@ from support.logs import START_MS, CountingIds, FakeClock, memory_lake, quiet, v
 from tidelog.log.base.errors import ContendedLogError, StorageUnavailableError
 from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.delta import layout
-from tidelog.log.upkeep.holds import FORGOTTEN_AFTER, LASTS_MS, Hold, Holder, forgotten, held_version, read_holds
+from tidelog.log.upkeep.holds import ABANDONED_AFTER, LASTS_MS, Hold, Holder, abandoned, held_version, read_holds
 from tidelog.log.upkeep.trim import trim
 
 MIN_AGE_MS = 10_000
@@ -39,8 +39,8 @@ def test_what_is_held(holds: list[Hold], version: int | None) -> None:
 
 
 def test_what_nobody_renews_is_forgotten_long_after_it_counted_for_anything() -> None:
-    holds = [hold(1, 1000 * FORGOTTEN_AFTER), hold(2, 1000 * FORGOTTEN_AFTER + 1)]
-    assert forgotten(holds, START_MS) == ["h2"]
+    holds = [hold(1, 1000 * ABANDONED_AFTER), hold(2, 1000 * ABANDONED_AFTER + 1)]
+    assert abandoned(holds, START_MS) == ["h2"]
 
 
 # --- a job's own -------------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ def test_a_hold_that_was_not_renewed_in_time_stays_lost() -> None:
     holder, storage, clock = job()
     holder.hold("t", lambda: 3)
     clock.pass_s(LASTS_MS / 1000)
-    assert holder.stands("t")
+    assert holder.is_valid("t")
     clock.pass_s(0.001)
-    assert not holder.stands("t")
+    assert not holder.is_valid("t")
     before = read_holds(storage, "t")
     holder.renew()
     assert read_holds(storage, "t") == before
@@ -169,7 +169,7 @@ def test_a_hold_whose_time_is_up_stops_nothing_and_is_forgotten_later() -> None:
     storage.put(f"t/{layout.LAST_CHECKPOINT}", storage.get(f"t/{layout.LAST_CHECKPOINT}"))  # the store's clock goes on
     assert trim(storage, "t", MIN_AGE_MS).floor == 19
     assert len(read_holds(storage, "t")) == 1
-    clock.pass_s(FORGOTTEN_AFTER)
+    clock.pass_s(ABANDONED_AFTER)
     storage.put(f"t/{layout.LAST_CHECKPOINT}", storage.get(f"t/{layout.LAST_CHECKPOINT}"))
     trim(storage, "t", MIN_AGE_MS)
     assert read_holds(storage, "t") == []

@@ -48,7 +48,7 @@ class World:
 
     def step(self, what: str, how: float) -> None:
         getattr(self, f"_{what}")(how)
-        if self.held is not None and not self.job.stands("t"):
+        if self.held is not None and not self.job.is_valid("t"):
             self._release(0)
 
     def _append(self, how: float) -> None:
