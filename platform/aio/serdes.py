@@ -17,7 +17,7 @@ from tidelog.clients.producer.records import as_headers
 from tidelog.clients.producer.serializing import naming
 from tidelog.clients.values.key_value import K, V
 from tidelog.clients.values.message import Message
-from tidelog.clients.values.serdes import Serdes, told_serdes
+from tidelog.clients.values.serdes import Serdes, configured_serdes
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.group_commit.requests import NO_PARTITION
 
@@ -41,10 +41,10 @@ class _WithSerdes(AsyncClient):
     async def _begin(self) -> Self:
         if self._begun is not None:
             return self
-        told, left = told_serdes(self._conf, self._KIND)
+        configured, left = configured_serdes(self._conf, self._KIND)
         serdes = Serdes(left)
         try:
-            for one in told:
+            for one in configured:
                 serdes.add(one, await awaited(one.build, left))
             super().__init__(serdes.conf, **self._options)  # type: ignore[arg-type] # that of the client beside it
         except BaseException:

@@ -6,7 +6,7 @@ from functools import cache
 
 from tidelog.clients.consumer.assignment import ConsumerAssignment, PartitionState, TopicPartitionKey
 from tidelog.clients.consumer.buffer import Buffer
-from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed, once
+from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.errors import KafkaError, kafka_error
@@ -152,7 +152,12 @@ class Fetcher:
                 self._session.remove(topic, partition)
 
     def _find_starts(self, wanted: list[PartitionState]) -> None:
-        offsets = once(self._offsets)
+        committed: Mapping[TopicPartitionKey, CommittedOffset] | TidelogError = {}
+        if any(needs_committed(owned.start) for owned in wanted):
+            try:
+                committed = self._offsets()
+            except TidelogError as e:
+                committed = e
         unstable = False
         states = cache(lambda topic: self._lake.topic(topic).state())
         for owned in wanted:
@@ -164,7 +169,7 @@ class Fetcher:
                     state = states(owned.topic)
                     require_partition(state, owned.topic, owned.partition)
                     reset = self._settings.auto_offset_reset
-                    found = find_start(owned.place, start, state, offsets, reset, owned.reported_error)
+                    found = find_start(owned.place, start, state, committed, reset, owned.reported_error)
             except UnstableOffsetError:  # an open transaction decides where: nothing to report yet
                 unstable = True
                 with self._lock:

@@ -1,9 +1,8 @@
 """From where a partition is read: an offset, a logical one, the group's, or what `auto.offset.reset` says."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, NoReturn, TypeVar
+from typing import Final
 
 from tidelog.clients.consumer.assignment import TopicPartitionKey
 from tidelog.clients.values.errors import KafkaError
@@ -11,8 +10,6 @@ from tidelog.clients.values.partitions import OFFSET_BEGINNING, OFFSET_END, OFFS
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.state.topic_state import TopicState
-
-T = TypeVar("T")
 
 # librdkafka's RD_KAFKA_OFFSET_TAIL(n): n records before the end.
 OFFSET_TAIL_BASE: Final = -2000
@@ -33,37 +30,18 @@ def needs_committed(start: int) -> bool:
     return start in (OFFSET_STORED, OFFSET_INVALID)
 
 
-def once(look: Callable[[], T]) -> Callable[[], T]:
-    """The same look for all callers, whether it finds something or is refused: many partitions ask at a time."""
-    found: list[Callable[[], T]] = []
-
-    def ask() -> T:
-        if not found:
-            try:
-                answer = look()
-                found.append(lambda: answer)
-            except TidelogError as e:
-                found.append(partial(_refuse, e))
-        return found[0]()
-
-    return ask
-
-
-def _refuse(error: TidelogError) -> NoReturn:
-    raise error
-
-
 def find_start(
     place: TopicPartitionKey,
     start: int,
     state: TopicState,
-    committed: Callable[[], Mapping[TopicPartitionKey, CommittedOffset]],
+    committed: Mapping[TopicPartitionKey, CommittedOffset] | TidelogError,
     reset: str,
     why: str = "",
 ) -> Start | KafkaError:
     """Where to start reading a partition; `reset` is earliest, latest or error.
 
-    `why`: the reason of a RESET. A KafkaError (`_AUTO_OFFSET_RESET`) when the policy is to say so. An offset out of
+    `committed`: the group's offsets, or why they can't be read, which is raised where they are needed. `why`: the
+    reason of a RESET. A KafkaError (`_AUTO_OFFSET_RESET`) when the policy is to say so. An offset out of
     range is not noticed here.
     """
     partition = place[1]
@@ -78,7 +56,9 @@ def find_start(
         return Start(max(low, high - (OFFSET_TAIL_BASE - start)))
     found = None
     if needs_committed(start):
-        found = committed().get(place)
+        if isinstance(committed, TidelogError):
+            raise committed
+        found = committed.get(place)
         if found is not None:
             return Start(found.offset, found.offset)
         why = "no previously committed offset available"

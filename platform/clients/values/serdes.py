@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from tidelog.clients.values.errors import invalid_argument
 
 
-class Told(NamedTuple):
+class ConfiguredSerde(NamedTuple):
     """What a configuration says about a client's keys, or about its values: a serde, or what builds one."""
 
     name: str
@@ -20,12 +20,12 @@ class Told(NamedTuple):
         return None if self.builder is None else self.builder.build(dict(conf), self.is_key)
 
 
-def told_serdes(conf: Mapping[str, Any], what: str) -> tuple[list[Told], dict[str, Any]]:
+def configured_serdes(conf: Mapping[str, Any], what: str) -> tuple[list[ConfiguredSerde], dict[str, Any]]:
     """Return what `conf` says about `key.<what>` and `value.<what>`, and the rest of it.
 
     Raises ValueError where both a serde and a builder are given, KafkaException for a serde that can't be called.
     """
-    left, told = dict(conf), []
+    left, configured = dict(conf), []
     for part in ("key", "value"):
         name = f"{part}.{what}"
         serde, builder = left.pop(name, None), left.pop(f"{name}.builder", None)
@@ -33,8 +33,8 @@ def told_serdes(conf: Mapping[str, Any], what: str) -> tuple[list[Told], dict[st
             raise ValueError(f"Give either {name} or {name}.builder, not both.")
         if serde is not None and not callable(serde):
             raise invalid_argument(f"{name} must be a callable (object or bytes, SerializationContext), not {serde!r}.")
-        told.append(Told(name, serde, builder, part == "key"))
-    return told, left
+        configured.append(ConfiguredSerde(name, serde, builder, part == "key"))
+    return configured, left
 
 
 class Serdes:
@@ -52,10 +52,10 @@ class Serdes:
     @classmethod
     def built(cls, conf: Mapping[str, Any], what: str) -> Self:
         """Run the builders. Raises what they raise, ValueError for one that answers with anything but its pair."""
-        told, left = told_serdes(conf, what)
+        configured, left = configured_serdes(conf, what)
         serdes = cls(left)
         try:
-            for one in told:
+            for one in configured:
                 serdes.add(one, one.build(left))
         except BaseException:
             serdes.close()
@@ -72,13 +72,13 @@ class Serdes:
         """That of values."""
         return self._found[1]
 
-    def add(self, told: Told, answer: Any) -> None:
+    def add(self, configured: ConfiguredSerde, answer: Any) -> None:
         """Take over a ready-made serde, or a builder's `answer`: what it built, and the configuration it left."""
-        if told.builder is None:
-            self._found.append(told.serde)
+        if configured.builder is None:
+            self._found.append(configured.serde)
             return
         if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping)):
-            raise ValueError(f"{told.name}.builder must answer build() with a tuple: what it built, and a dict.")
+            raise ValueError(f"{configured.name}.builder must answer build() with a tuple: what it built, and a dict.")
         serde, left = answer
         self._found.append(serde)
         self.owned.append(serde)

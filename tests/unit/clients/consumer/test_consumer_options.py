@@ -183,7 +183,7 @@ def state(start: int, end: int) -> TopicState:
 )
 def test_where_to_start(start: int, committed: int | None, reset: str, found: Start | None) -> None:
     offsets = {} if committed is None else {("t", 0): CommittedOffset(committed)}
-    answer = find_start(("t", 0), start, state(3, 10), lambda: offsets, reset, "why")
+    answer = find_start(("t", 0), start, state(3, 10), offsets, reset, "why")
     if found is None:
         assert isinstance(answer, KafkaError)
         assert answer == KafkaError._AUTO_OFFSET_RESET
