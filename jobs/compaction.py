@@ -5,10 +5,10 @@
 
 import sys
 
-from tidelog.commands.maintain_options import Part
+from tidelog.commands.maintain_options import MaintenancePart
 from tidelog.jobs.maintenance_job import maintenance_job
 
-main = maintenance_job("compaction", __doc__.partition("\n")[0], [Part.COMPACT])
+main = maintenance_job("compaction", __doc__.partition("\n")[0], [MaintenancePart.COMPACT])
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -17,9 +17,9 @@ from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
 from tidelog.jobs.transfer.columns import Forms
 from tidelog.jobs.transfer.export import (
-    Rows,
+    ExportTarget,
+    RowShape,
     SaveMode,
-    Target,
     check_target,
     read_batch,
     read_stream,
@@ -28,7 +28,7 @@ from tidelog.jobs.transfer.export import (
     write_stream,
 )
 from tidelog.jobs.transfer.options import EXIT_CODES, TransferOptions, When
-from tidelog.jobs.transfer.report import Moved, Place, batch_in_words
+from tidelog.jobs.transfer.report import Place, Transferred, batch_in_words
 from tidelog.jobs.transfer.spark_errors import spark_failures_told
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder
@@ -120,8 +120,8 @@ def export(
     """
     when = transfer.when()
     options = pairs("--option", transfer.option or ())
-    to = Target(target.to.strip(), options, target.save, target.mode, tuple(target.partition_by or ()))
-    rows = Rows(forms, tuple(transfer.select or ()), transfer.where)
+    to = ExportTarget(target.to.strip(), options, target.save, target.mode, tuple(target.partition_by or ()))
+    rows = RowShape(forms, tuple(transfer.select or ()), transfer.where)
     check_target(to, rows, when)
     more = pairs("--tidelog-option", transfer.tidelog_option or ())
     limits = {"startingOffsets": records.starting_offsets, "endingOffsets": records.ending_offsets}
@@ -145,12 +145,12 @@ def _transfer(
     call: Session,
     lake: Lake,
     options: Mapping[str, str],
-    target: Target,
-    rows: Rows,
+    target: ExportTarget,
+    rows: RowShape,
     when: When,
     transfer: TransferOptions,
 ) -> None:
-    def tell(records: int, moved: Mapping[Place, Moved]) -> None:
+    def tell(records: int, moved: Mapping[Place, Transferred]) -> None:
         if not transfer.quiet:
             note(batch_in_words(records, moved))
 

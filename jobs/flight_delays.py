@@ -47,7 +47,7 @@ FROM flight GROUP BY ALL ORDER BY origin, average_delay DESC
 
 
 @dataclass(frozen=True)
-class Batch:
+class MicroBatch:
     """One micro-batch: records read, records written, and rows that came too late for their window."""
 
     read: int
@@ -118,10 +118,10 @@ def start_averaging(spark: SparkSession, lake: str, checkpoint: Path | str) -> S
     )
 
 
-def batches_of(query: StreamingQuery) -> list[Batch]:
+def batches_of(query: StreamingQuery) -> list[MicroBatch]:
     """The micro-batches that a query has run since it was started."""
     return [
-        Batch(
+        MicroBatch(
             progress.numInputRows,
             max(0, progress.sink.numOutputRows),
             sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators),

@@ -14,10 +14,10 @@ from tidelog.commands.declare import program
 from tidelog.commands.options import Session, pairs
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
-from tidelog.jobs.transfer.ingest import Source, as_records, check_source, read, write_batch, write_stream
+from tidelog.jobs.transfer.ingest import IngestSource, as_records, check_source, read, write_batch, write_stream
 from tidelog.jobs.transfer.options import EXIT_CODES, TransferOptions, When
-from tidelog.jobs.transfer.records import Wanted
-from tidelog.jobs.transfer.report import Moved, Place, batch_in_words
+from tidelog.jobs.transfer.records import RecordExpressions
+from tidelog.jobs.transfer.report import Place, Transferred, batch_in_words
 from tidelog.jobs.transfer.spark_errors import spark_failures_told
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
@@ -134,7 +134,7 @@ def ingest(
     A batch appears as a whole or not at all; a stream's batches count exactly once each, whatever fails between.
     """
     when = transfer.when()
-    source = Source(
+    source = IngestSource(
         format=None if rows.source_format is None else rows.source_format.strip(),
         options=pairs("--option", transfer.option or ()),
         paths=tuple(rows.load or ()),
@@ -146,7 +146,7 @@ def ingest(
     )
     check_source(source, when)
     headers = pairs("--header", record.header or ())
-    wanted = Wanted(record.key, record.value, record.headers, headers, record.timestamp, record.partition)
+    wanted = RecordExpressions(record.key, record.value, record.headers, headers, record.timestamp, record.partition)
     options = pairs("--tidelog-option", transfer.tidelog_option or ())
     with call.open_lake() as lake:
         _transfer(call, lake, topic, source, wanted, when, options, transfer)
@@ -156,8 +156,8 @@ def _transfer(
     call: Session,
     lake: Lake,
     topic: str,
-    source: Source,
-    wanted: Wanted,
+    source: IngestSource,
+    wanted: RecordExpressions,
     when: When,
     options: Mapping[str, str],
     transfer: TransferOptions,
@@ -165,7 +165,7 @@ def _transfer(
     _check_topic(lake, topic)
     spark = spark_session("tidelog ingest", packages=transfer.package_list, delta=source.needs_delta)
 
-    def tell(records: int, moved: Mapping[Place, Moved]) -> None:
+    def tell(records: int, moved: Mapping[Place, Transferred]) -> None:
         if not transfer.quiet:
             note(batch_in_words(records, moved))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from tidelog.commands.declare import program
-from tidelog.commands.maintain_options import MaintainOptions, Part
+from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.maintain_run import maintain_lake
 from tidelog.commands.options import Session
 from tidelog.jobs.on_spark.compaction import SparkCompactor
@@ -16,7 +16,7 @@ from tidelog.log.lake import Lake
 from tidelog.spark.session import session as spark_session
 
 
-def maintenance_job(name: str, summary: str, parts: Sequence[Part]) -> "partial[int]":
+def maintenance_job(name: str, summary: str, parts: Sequence[MaintenancePart]) -> "partial[int]":
     """The `main` of the program `name`, which does `parts` unless `--only` says otherwise."""
 
     def on_spark(lake: Lake) -> tuple[SparkExecutor, SparkCompactor]:

@@ -5,10 +5,10 @@
 
 import sys
 
-from tidelog.commands.maintain_options import Part
+from tidelog.commands.maintain_options import MaintenancePart
 from tidelog.jobs.maintenance_job import maintenance_job
 
-main = maintenance_job("merge", __doc__.partition("\n")[0], [Part.MERGE])
+main = maintenance_job("merge", __doc__.partition("\n")[0], [MaintenancePart.MERGE])
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,10 +5,10 @@
 
 import sys
 
-from tidelog.commands.maintain_options import Part
+from tidelog.commands.maintain_options import MaintenancePart
 from tidelog.jobs.maintenance_job import maintenance_job
 
-main = maintenance_job("retention", __doc__.partition("\n")[0], [Part.RETENTION])
+main = maintenance_job("retention", __doc__.partition("\n")[0], [MaintenancePart.RETENTION])
 
 if __name__ == "__main__":
     sys.exit(main())

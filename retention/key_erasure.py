@@ -99,7 +99,7 @@ def erase_keys(
     if not sought:
         raise InvalidRecordError("There is no key to erase, and records without a key are all alike. Give keys.")
     state = lake.topic(topic).state()
-    run = _Run(
+    run = _ErasureRun(
         lake, topic, sought, executor or LocalExecutor(lake.storage, lake.ids), run_id or lake.ids.new(), dry_run
     )
     if not dry_run:
@@ -159,7 +159,7 @@ class _Passes:
 
 
 @dataclass(frozen=True)
-class _Run:
+class _ErasureRun:
     lake: Lake
     topic: str
     keys: frozenset[bytes]

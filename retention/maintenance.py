@@ -32,7 +32,7 @@ from tidelog.retention.expiry import Expiry, decide_expiry, in_steps, kept_by_th
 from tidelog.retention.merging import MOST_INPUTS, plan_merges, shape_of
 from tidelog.retention.purge.clock_check import clock_problem
 from tidelog.retention.purge.run import Needed, Purged, Purger, no_intents, purgeable
-from tidelog.retention.report import Failure, Merged, OffsetsReport, Report, Retained, TopicReport
+from tidelog.retention.report import Failure, MaintenanceReport, Merged, OffsetsReport, Retained, TopicReport
 from tidelog.retention.rewrites.commit import Rewriting, rewrite
 from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
 from tidelog.retention.rewrites.units import Unit, plan_cuts
@@ -60,7 +60,7 @@ def maintain(
     compactor: Compactor | None = None,
     groups: GroupUpkeep | None = None,
     needed: Needed = no_intents,
-) -> Report:
+) -> MaintenanceReport:
     """Do the parts `only` of maintenance on the topics named, on those whose whole name `pattern` matches, or on all.
 
     `now_ms` is the time that the plans see (ms since the epoch), by default the lake's clock's. `dry_run` plans, each
@@ -73,10 +73,10 @@ def maintain(
     lake.reload_config()  # a loop may run for weeks
     run_id = lake.ids.new()
     at_ms = lake.clock.now_ms() if now_ms is None else now_ms
-    report = Report(run_id, lake.uri, at_ms, dry_run)
+    report = MaintenanceReport(run_id, lake.uri, at_ms, dry_run)
     holds = NullHolder if dry_run else Holder
     with holds(lake.storage, lake.clock, lake.ids, f"maintenance run {run_id}") as holder:
-        run = _Run(
+        run = _MaintenanceRun(
             lake,
             run_id,
             at_ms,
@@ -104,7 +104,7 @@ def _chosen(lake: Lake, topics: Sequence[str] | None, pattern: str | None, *, de
 
 
 @dataclass
-class _Run:
+class _MaintenanceRun:
     """One run. `now_ms` is what plans see; what entries say of the time is the clock's."""
 
     lake: Lake

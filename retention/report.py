@@ -124,7 +124,7 @@ class OffsetsReport:
 
 
 @dataclass(slots=True)
-class Report:
+class MaintenanceReport:
     """What a run did. `now_ms`: the time that its plans saw (ms since the epoch)."""
 
     run_id: str

@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from tidelog.jobs.on_spark.executor import (
-    Address,
     Batches,
+    LakeAddress,
     collected,
     looked_up,
     numbered,
@@ -58,7 +58,7 @@ _KEPT_ARROW: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _PackedPiece:
     """Offsets [start, end) of a segment, for one task to read the keys of."""
 
     topic: str
@@ -88,7 +88,7 @@ class SparkCompactor:
 
     def __init__(self, spark: SparkSession, lake: str, options: Mapping[str, str] | None = None) -> None:
         self._spark = spark
-        self._address = Address(lake, options)
+        self._address = LakeAddress(lake, options)
 
     def unit_bytes(self, size: int) -> int:
         """How large units of work on segments of `size` bytes in all should be, so that every core has some."""
@@ -112,7 +112,7 @@ class SparkCompactor:
             rewritten = done.rewritten
             yield done if rewritten is None else replace(done, rewritten=looked_up(storage, rewritten))
 
-    def _kept(self, work: Sequence[PartitionWork], pieces: Sequence[Sequence[_Piece]]) -> DataFrame:
+    def _kept(self, work: Sequence[PartitionWork], pieces: Sequence[Sequence[_PackedPiece]]) -> DataFrame:
         """The offsets that stay, packed by unit; rows as `_KEPT`, without work."""
         seen = numbered(self._spark, pieces).mapInArrow(partial(_newest, self._address), _NEWEST)
         newest = seen.groupBy("partition", "key").agg(F.max("newest").alias("newest"))
@@ -121,12 +121,12 @@ class SparkCompactor:
         return told.mapInArrow(partial(_packed, _bounds(work)), _KEPT)
 
 
-def _pieces(work: Sequence[PartitionWork], at_once: int) -> list[list[_Piece]]:
+def _pieces(work: Sequence[PartitionWork], at_once: int) -> list[list[_PackedPiece]]:
     """All offsets that are to be compared, in slices for tasks."""
     comparing = [one for one in work if one.plan.replaces and one.units]
     total = sum(segment.size for one in comparing for segment in one.plan.segments)
     share = max(1, min(_SLICE_BYTES, -(-total // (2 * at_once))))
-    slices: list[list[_Piece]] = []
+    slices: list[list[_PackedPiece]] = []
     filled = share
     for one in comparing:
         for segment in one.plan.segments:
@@ -139,13 +139,13 @@ def _pieces(work: Sequence[PartitionWork], at_once: int) -> list[list[_Piece]]:
     return slices
 
 
-def _cut(topic: str, plan: PartitionCompaction, segment: Segment, share: int) -> Iterator[_Piece]:
+def _cut(topic: str, plan: PartitionCompaction, segment: Segment, share: int) -> Iterator[_PackedPiece]:
     """A segment's offsets in parts of about `share` bytes."""
     start, end = max(plan.start, segment.base_offset), min(plan.end, segment.end)
     parts = max(1, min(round(segment.size / share), end - start))
     edges = [start + (end - start) * part // parts for part in range(parts + 1)]
     for low, high in pairwise(edges):
-        yield _Piece(topic, segment, low, high)
+        yield _PackedPiece(topic, segment, low, high)
 
 
 def _bounds(work: Sequence[PartitionWork]) -> dict[int, _Bounds]:
@@ -163,7 +163,7 @@ def _bounds(work: Sequence[PartitionWork]) -> dict[int, _Bounds]:
 # --- in tasks ----------------------------------------------------------------------------------------------
 
 
-def _newest(address: Address, batches: Batches) -> Batches:
+def _newest(address: LakeAddress, batches: Batches) -> Batches:
     """Rows (partition, key, newest offset) of slices of pieces; partition -1 - p says in `key` why p can't be read."""
     storage = address.open()
     for pieces in unpickled(batches):
@@ -174,7 +174,7 @@ def _newest(address: Address, batches: Batches) -> Batches:
                 yield _newest_rows(-1 - partition, pa.array([str(e).encode()]), np.zeros(1, np.int64))
 
 
-def _newest_of(storage: Storage, partition: int, pieces: Iterable[_Piece]) -> Batches:
+def _newest_of(storage: Storage, partition: int, pieces: Iterable[_PackedPiece]) -> Batches:
     newest = NewestKeys()
     for piece in pieces:
         for batch in read_segment(storage, piece.topic, piece.segment, piece.start, piece.end, ["key"]):
@@ -234,7 +234,7 @@ def _kept_row(number: int, kept: bytes, failure: str | None) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_KEPT_ARROW)
 
 
-def _compact(address: Address, batches: Batches) -> Batches:
+def _compact(address: LakeAddress, batches: Batches) -> Batches:
     """What became of the unit that all these rows are about."""
     task = TaskContext.get()
     number = -1 if task is None else task.partitionId()
@@ -256,7 +256,7 @@ def _compact(address: Address, batches: Batches) -> Batches:
 
 
 def _one(
-    address: Address, plan: PartitionCompaction, unit: Unit, kept: Sequence[Offsets], failure: str | None
+    address: LakeAddress, plan: PartitionCompaction, unit: Unit, kept: Sequence[Offsets], failure: str | None
 ) -> Compacted:
     if failure is not None:
         return Compacted(plan.partition, Rewritten(unit, failure=failure), 0)

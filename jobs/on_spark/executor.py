@@ -34,7 +34,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class LakeAddress:
     """Where a lake is, for a process that opens its storage again. Picklable."""
 
     uri: str
@@ -50,7 +50,7 @@ class SparkExecutor:
 
     def __init__(self, spark: SparkSession, lake: str, options: Mapping[str, str] | None = None) -> None:
         self._spark = spark
-        self._address = Address(lake, options)
+        self._address = LakeAddress(lake, options)
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Rewritten]:
         """What became of each task, after each Spark job. A job that Spark gives up fails all of its units."""
@@ -110,7 +110,7 @@ def looked_up(storage: Storage, rewritten: Rewritten) -> Rewritten:
     return rewritten
 
 
-def _run(address: Address, batches: Batches) -> Batches:
+def _run(address: LakeAddress, batches: Batches) -> Batches:
     storage = address.open()
     for task in unpickled(batches):
         yield pickled(task.run(storage, SystemIds()))

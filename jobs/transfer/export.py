@@ -25,9 +25,9 @@ from tidelog.jobs.transfer.columns import (
 )
 from tidelog.jobs.transfer.jdbc import JdbcSink, check_jdbc
 from tidelog.jobs.transfer.options import When, with_default
-from tidelog.jobs.transfer.report import Moved, Place, Report
+from tidelog.jobs.transfer.report import Place, Transferred, TransferReport
 from tidelog.jobs.transfer.spark_errors import first_line, spark_failures_told
-from tidelog.jobs.transfer.stream import Progress, offsets_read, records_in, run_to_end, triggered
+from tidelog.jobs.transfer.stream import StreamProgress, offsets_read, records_in, run_to_end, triggered
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
@@ -50,7 +50,7 @@ _LIMITS = {
 }
 
 Options = Mapping[str, str]
-Say = Callable[[int, Mapping[Place, Moved]], None]
+Say = Callable[[int, Mapping[Place, Transferred]], None]
 
 
 class SaveMode(StrEnum):
@@ -62,7 +62,7 @@ class SaveMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportTarget:
     """Where rows go: a format with options and a path."""
 
     format: str
@@ -84,7 +84,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowShape:
     """What of the records is written, and how."""
 
     forms: Forms
@@ -92,7 +92,7 @@ class Rows:
     where: str | None
 
 
-def check_target(target: Target, rows: Rows, when: When) -> None:
+def check_target(target: ExportTarget, rows: RowShape, when: When) -> None:
     """Refuse a target that can't be written as the options say. Raises `UsageProblemError`."""
     check_forms(target.format, rows.forms, bool(rows.select))
     if target.format in _FILES and not target.path:
@@ -114,7 +114,7 @@ def check_target(target: Target, rows: Rows, when: When) -> None:
 
 def read_batch(
     spark: SparkSession, lake: Lake, options: Options, holder: Holder
-) -> tuple[DataFrame, dict[Place, Moved]]:
+) -> tuple[DataFrame, dict[Place, Transferred]]:
     """The records between the limits, and their offsets, fixed now. Raises what the source raises.
 
     `holder` holds their topics from before the segments are chosen on, so that no purge takes one that is still to be
@@ -133,7 +133,7 @@ def read_batch(
         "startingOffsets": dumps(starts),
         "endingOffsets": dumps(ends),
     }
-    offsets = {(tp.topic, tp.partition): Moved(starts[tp], ends[tp]) for tp in starts}
+    offsets = {(tp.topic, tp.partition): Transferred(starts[tp], ends[tp]) for tp in starts}
     for topic in sorted({tp.topic for tp in starts}):
         holder.hold(topic, partial(_head, lake, topic))
     return spark.read.format("tidelog").options(**fixed).load(), offsets
@@ -162,7 +162,7 @@ def counted(records: DataFrame, metric: Observation | str) -> DataFrame:
     return records.observe(metric, F.count(F.lit(1)).alias("records"), F.sum(size).alias("bytes"))
 
 
-def shaped(records: DataFrame, target: Target, rows: Rows) -> DataFrame:
+def shaped(records: DataFrame, target: ExportTarget, rows: RowShape) -> DataFrame:
     """The rows to write. Raises `UsageProblemError`."""
     found = _selected(records, decoded(target.format, rows.forms), "--schema")
     if rows.where is not None:
@@ -177,8 +177,13 @@ def shaped(records: DataFrame, target: Target, rows: Rows) -> DataFrame:
 
 
 def write_batch(
-    records: DataFrame, offsets: Mapping[Place, Moved], target: Target, rows: Rows, when: When, lake: Lake
-) -> Report:
+    records: DataFrame,
+    offsets: Mapping[Place, Transferred],
+    target: ExportTarget,
+    rows: RowShape,
+    when: When,
+    lake: Lake,
+) -> TransferReport:
     """Write one batch."""
     began = lake.clock.elapsed_s()
     observation = Observation(MOVED)
@@ -188,7 +193,7 @@ def write_batch(
         writer = writer.partitionBy(*target.partition_by)
     writer.save(target.path)
     seen = _seen(observation, when, lake.clock)
-    return Report(
+    return TransferReport(
         job="export",
         lake=lake.uri,
         source=_topics(offsets),
@@ -204,16 +209,16 @@ def write_batch(
 def write_stream(
     records: DataFrame,
     initial: Mapping[Place, int],
-    target: Target,
-    rows: Rows,
+    target: ExportTarget,
+    rows: RowShape,
     when: When,
     lake: Lake,
     say: Say,
     stop: Stop,
-) -> Report:
+) -> TransferReport:
     """Write batch after batch; `say` is called for each."""
     began = lake.clock.elapsed_s()
-    progress = Progress()
+    progress = StreamProgress()
     found = shaped(counted(records, MOVED), target, rows)
     with spark_failures_told(target.options):
         query = _started(found, target, when, lake)
@@ -224,10 +229,10 @@ def write_stream(
 
         run_to_end(query, stop, look)
     moved = progress.read(initial)
-    return Report(
+    return TransferReport(
         job="export",
         lake=lake.uri,
-        source=_topics(moved or {place: Moved(at, at) for place, at in initial.items()}),
+        source=_topics(moved or {place: Transferred(at, at) for place, at in initial.items()}),
         target=target.in_words(),
         partitions=moved,
         records=progress.observed(MOVED, "records"),
@@ -238,7 +243,7 @@ def write_stream(
     )
 
 
-def _started(rows: DataFrame, target: Target, when: When, lake: Lake) -> StreamingQuery:
+def _started(rows: DataFrame, target: ExportTarget, when: When, lake: Lake) -> StreamingQuery:
     writer = triggered(rows.writeStream.queryName(f"export to {target.in_words()}"), when)
     if target.format == "jdbc":
         sink = JdbcSink(rows.sparkSession, target.options)
@@ -270,7 +275,7 @@ def _seen(observation: Observation, when: When, clock: Clock) -> dict[str, Any]:
     return observation.get if when.run is None or counted.isCompleted() else {}
 
 
-def _settings(target: Target, when: When, lake: Lake) -> dict[str, str]:
+def _settings(target: ExportTarget, when: When, lake: Lake) -> dict[str, str]:
     """The sink's options, with the mark of --run."""
     options = dict(target.options)
     if target.format == "tidelog":
@@ -281,7 +286,7 @@ def _settings(target: Target, when: When, lake: Lake) -> dict[str, str]:
     return options
 
 
-def _default_mode(target: Target) -> SaveMode:
+def _default_mode(target: ExportTarget) -> SaveMode:
     """Logs take what comes; elsewhere no existing data is touched unasked."""
     return SaveMode.APPEND if target.format in (*BYTE_FORMATS, "noop", "console") else SaveMode.ERROR
 

@@ -10,8 +10,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.options import When, with_default
-from tidelog.jobs.transfer.records import TypeOf, Wanted, record_columns
-from tidelog.jobs.transfer.report import Moved, Place, Report
+from tidelog.jobs.transfer.records import RecordExpressions, TypeOf, record_columns
+from tidelog.jobs.transfer.report import Place, Transferred, TransferReport
 from tidelog.jobs.transfer.spark_errors import first_line, spark_failures_told
 from tidelog.jobs.transfer.stream import run_to_end, triggered
 from tidelog.jobs.transfer.written_offsets import Written, of_query, of_request
@@ -24,11 +24,11 @@ _STARTS = ("startingTimestamp", "startingOffsetsByTimestamp")
 
 Options = Mapping[str, str]
 # Called for each batch: how many records, and where they are.
-Say = Callable[[int, Mapping[Place, Moved]], None]
+Say = Callable[[int, Mapping[Place, Transferred]], None]
 
 
 @dataclass(frozen=True)
-class Source:
+class IngestSource:
     """Where rows come from: a format with options and paths, or a table of the catalog, or a query alone."""
 
     format: str | None
@@ -53,7 +53,7 @@ class Source:
         return " ".join((self.format, *self.paths, *(named[n] for n in ("dbtable", "subscribe") if n in named)))
 
 
-def check_source(source: Source, when: When) -> None:
+def check_source(source: IngestSource, when: When) -> None:
     """Refuse a source that is none, or two. Raises `UsageProblemError`."""
     if source.format is None and source.table is None and source.query is None:
         raise UsageProblemError(
@@ -72,7 +72,7 @@ def check_source(source: Source, when: When) -> None:
         raise UsageProblemError("A stream reads one --load. Give the folder above, or a pattern such as 'in/*/'.")
 
 
-def source_options(source: Source, lake: str) -> dict[str, str]:
+def source_options(source: IngestSource, lake: str) -> dict[str, str]:
     """The connector's options: of records, all that are there, with their headers, unless they say otherwise."""
     options = dict(source.options)
     if source.format in _RECORD_FORMATS:
@@ -83,7 +83,7 @@ def source_options(source: Source, lake: str) -> dict[str, str]:
     return options
 
 
-def read(spark: SparkSession, source: Source, when: When, lake: str) -> DataFrame:
+def read(spark: SparkSession, source: IngestSource, when: When, lake: str) -> DataFrame:
     """The rows that the options name; nothing is read yet. Raises `UsageProblemError`."""
     rows = _loaded(spark, source, when, lake)
     if source.query is not None:
@@ -101,14 +101,16 @@ def read(spark: SparkSession, source: Source, when: When, lake: str) -> DataFram
     return rows
 
 
-def as_records(rows: DataFrame, wanted: Wanted) -> DataFrame:
+def as_records(rows: DataFrame, wanted: RecordExpressions) -> DataFrame:
     """The rows as the sink takes them. Raises `UsageProblemError`."""
     columns = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     found = record_columns(columns, wanted, _types_in(rows))
     return rows.selectExpr(*(f"({sql}) AS {name}" for name, sql in found.items()))
 
 
-def write_batch(records: DataFrame, lake: Lake, topic: str, source: Source, when: When, options: Options) -> Report:
+def write_batch(
+    records: DataFrame, lake: Lake, topic: str, source: IngestSource, when: When, options: Options
+) -> TransferReport:
     """Write one batch: all of it appears at once, or nothing."""
     began = lake.clock.elapsed_s()
     request = lake.ids.new()
@@ -126,8 +128,8 @@ def write_batch(records: DataFrame, lake: Lake, topic: str, source: Source, when
 
 
 def write_stream(
-    records: DataFrame, lake: Lake, topic: str, source: Source, when: When, options: Options, say: Say, stop: Stop
-) -> Report:
+    records: DataFrame, lake: Lake, topic: str, source: IngestSource, when: When, options: Options, say: Say, stop: Stop
+) -> TransferReport:
     """Write batch after batch, each exactly once; `say` is called for each."""
     began = lake.clock.elapsed_s()
     writer = records.writeStream.format("tidelog").options(**_settings(records, lake, topic, options))
@@ -143,7 +145,7 @@ def write_stream(
     return _report(source, lake, topic, written, began, query=query)
 
 
-def _loaded(spark: SparkSession, source: Source, when: When, lake: str) -> DataFrame | None:
+def _loaded(spark: SparkSession, source: IngestSource, when: When, lake: str) -> DataFrame | None:
     reader = spark.readStream if when.streaming else spark.read
     if source.table is not None:
         return reader.table(source.table)
@@ -176,7 +178,7 @@ def _settings(records: DataFrame, lake: Lake, topic: str, options: Options) -> d
 
 
 def _report(
-    source: Source,
+    source: IngestSource,
     lake: Lake,
     topic: str,
     written: Written,
@@ -184,8 +186,8 @@ def _report(
     *,
     repeated: bool = False,
     query: StreamingQuery | None = None,
-) -> Report:
-    return Report(
+) -> TransferReport:
+    return TransferReport(
         job="ingest",
         lake=lake.uri,
         source=source.in_words(),

@@ -23,7 +23,7 @@ TypeOf = Callable[[str, str], str]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RecordExpressions:
     """What the options ask for, each a column's name or an SQL expression; `header` has them by header name."""
 
     key: str | None = None
@@ -34,7 +34,7 @@ class Wanted:
     partition: str | None = None
 
 
-def record_columns(columns: Mapping[str, str], wanted: Wanted, type_of: TypeOf) -> dict[str, str]:
+def record_columns(columns: Mapping[str, str], wanted: RecordExpressions, type_of: TypeOf) -> dict[str, str]:
     """{the sink's column: SQL over the rows}. `columns` are the rows' names and types, in order.
 
     Rows that are records already keep key, headers and timestamp unless the options say otherwise; of others the
@@ -69,10 +69,10 @@ def is_record(columns: Mapping[str, str]) -> bool:
     return columns.get("value") in _BYTES and columns.keys() <= RECORD_COLUMNS
 
 
-def _defaults(columns: Mapping[str, str], wanted: Wanted) -> Wanted:
+def _defaults(columns: Mapping[str, str], wanted: RecordExpressions) -> RecordExpressions:
     """What the options ask for, completed by what records have; the partition is chosen anew."""
     headers = "headers" if columns.get("headers") in (*_HEADER_MAPS, *_HEADER_LISTS) else None
-    return Wanted(
+    return RecordExpressions(
         key=wanted.key or ("key" if "key" in columns else None),
         value="value",
         headers=wanted.headers or (None if wanted.header else headers),
@@ -97,7 +97,7 @@ def _to_bytes(option: str, sql: str, type_of: TypeOf) -> str:
     )
 
 
-def _rest_as_json(columns: Mapping[str, str], wanted: Wanted) -> str:
+def _rest_as_json(columns: Mapping[str, str], wanted: RecordExpressions) -> str:
     """The columns that no option names, as one JSON object; a null stays in it as null."""
     named = {wanted.key, wanted.headers, wanted.timestamp, wanted.partition, *(wanted.header or {}).values()}
     rest = [name for name in columns if name not in named]

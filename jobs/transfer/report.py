@@ -14,7 +14,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Moved:
+class Transferred:
     """Offsets [start, end) of one partition; `records` and `bytes` are None where they were not counted."""
 
     start: int
@@ -22,13 +22,13 @@ class Moved:
     records: int | None = None
     bytes: int | None = None
 
-    def extended(self, other: "Moved") -> "Moved":
+    def extended(self, other: "Transferred") -> "Transferred":
         """This and what came after it."""
-        return Moved(self.start, other.end, _sum(self.records, other.records), _sum(self.bytes, other.bytes))
+        return Transferred(self.start, other.end, _sum(self.records, other.records), _sum(self.bytes, other.bytes))
 
 
 @dataclass(frozen=True)
-class Report:
+class TransferReport:
     """What a job did. `records` and `bytes` are totals; bytes are those of segments, or of keys and values read.
 
     `batches` is None for a job that is no stream, `query_id` too. `repeated`: the batch was written by an earlier run.
@@ -38,7 +38,7 @@ class Report:
     lake: str
     source: str
     target: str
-    partitions: Mapping[Place, Moved]
+    partitions: Mapping[Place, Transferred]
     records: int
     bytes: int
     seconds: float
@@ -110,16 +110,16 @@ class Report:
         )
 
 
-def batch_in_words(records: int, moved: Mapping[Place, Moved]) -> str:
+def batch_in_words(records: int, moved: Mapping[Place, Transferred]) -> str:
     """A batch of a stream in one line: `12 records: orders 0 [40, 52)`."""
     places = [f"{t} {p} [{m.start}, {m.end})" for (t, p), m in sorted(moved.items()) if m.end > m.start]
     more = f" and {len(places) - 4} more" if len(places) > 4 else ""
     return f"{counted(records, 'record')}: {', '.join(places[:4])}{more}"
 
 
-def total(parts: Iterable[Mapping[Place, Moved]]) -> dict[Place, Moved]:
+def total(parts: Iterable[Mapping[Place, Transferred]]) -> dict[Place, Transferred]:
     """What was moved in several steps, in their order."""
-    found: dict[Place, Moved] = {}
+    found: dict[Place, Transferred] = {}
     for part in parts:
         for place, moved in part.items():
             found[place] = found[place].extended(moved) if place in found else moved

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.options import Mode, When
-from tidelog.jobs.transfer.report import Moved, Place
+from tidelog.jobs.transfer.report import Place, Transferred
 
 # How long the driver waits before it looks for new progress: shorter than Spark forgets a hundred batches in.
 LOOK_S = 0.2
@@ -23,7 +23,7 @@ def triggered(writer: DataStreamWriter, when: When) -> DataStreamWriter:
     return checked if when.interval_ms is None else checked.trigger(processingTime=f"{when.interval_ms} milliseconds")
 
 
-class Progress:
+class StreamProgress:
     """What a query's batches did, gathered while it runs: Spark keeps the newest hundred only."""
 
     def __init__(self) -> None:
@@ -48,19 +48,19 @@ class Progress:
         rows = (progress.observedMetrics.get(metric) for progress in self._batches.values())
         return sum(int(row[name] or 0) for row in rows if row is not None)
 
-    def read(self, initial: Mapping[Place, int]) -> dict[Place, Moved]:
+    def read(self, initial: Mapping[Place, int]) -> dict[Place, Transferred]:
         """The offsets of the only source that were read; `initial` is where a new query started."""
-        found: dict[Place, Moved] = {}
+        found: dict[Place, Transferred] = {}
         for _, progress in sorted(self._batches.items()):
             for place, moved in offsets_read(progress, initial).items():
                 found[place] = found[place].extended(moved) if place in found else moved
         return found
 
 
-def offsets_read(progress: Any, initial: Mapping[Place, int]) -> dict[Place, Moved]:
+def offsets_read(progress: Any, initial: Mapping[Place, int]) -> dict[Place, Transferred]:
     """The offsets that one batch read of its only source; a partition that is new begins at `initial`, or 0."""
     starts, ends = (offsets_of(text) for text in (progress.sources[0].startOffset, progress.sources[0].endOffset))
-    return {place: Moved(starts.get(place, initial.get(place, 0)), end) for place, end in ends.items()}
+    return {place: Transferred(starts.get(place, initial.get(place, 0)), end) for place, end in ends.items()}
 
 
 def records_in(progress: Any, metric: str) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tidelog.jobs.transfer.report import Moved, Place, total
+from tidelog.jobs.transfer.report import Place, Transferred, total
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.delta.actions import Add, Entry, Txn, decode_entry
 from tidelog.log.delta.layout import SINK_PREFIX, entry_path
@@ -18,12 +18,12 @@ class Written:
         self._is_own = is_own
         self._seen = lake.topic(topic).state().version
         self.entries = 0
-        self.moved: dict[Place, Moved] = {}
+        self.moved: dict[Place, Transferred] = {}
 
-    def look(self, *, one: bool = False) -> dict[Place, Moved]:
+    def look(self, *, one: bool = False) -> dict[Place, Transferred]:
         """What the job's entries since the last look added. `one`: the job makes a single entry, lately."""
         head = self._lake.topic(self._topic).state().version
-        found: list[dict[Place, Moved]] = []
+        found: list[dict[Place, Transferred]] = []
         for version in range(head, self._seen, -1):
             path = f"{self._topic}/{entry_path(version)}"
             try:
@@ -41,10 +41,10 @@ class Written:
         return new
 
 
-def added(topic: str, entry: Entry) -> dict[Place, Moved]:
+def added(topic: str, entry: Entry) -> dict[Place, Transferred]:
     """The offsets, records and bytes that an entry adds to each partition."""
     return total(
-        {(topic, a.partition): Moved(a.base_offset, a.end, a.end - a.base_offset, a.size)}
+        {(topic, a.partition): Transferred(a.base_offset, a.end, a.end - a.base_offset, a.size)}
         for a in entry.actions
         if isinstance(a, Add) and a.end is not None
     )

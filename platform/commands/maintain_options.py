@@ -10,7 +10,7 @@ import typer
 from tidelog.commands.failures import UsageProblemError
 
 
-class Part(StrEnum):
+class MaintenancePart(StrEnum):
     """The parts of maintenance."""
 
     RETENTION = "retention"
@@ -29,7 +29,7 @@ class MaintainOptions:
     """What a call asks for: which parts of maintenance, of which topics, when."""
 
     only: Annotated[
-        list[Part] | None, typer.Option("--only", help="Only this part. Repeatable.", show_default=False)
+        list[MaintenancePart] | None, typer.Option("--only", help="Only this part. Repeatable.", show_default=False)
     ] = None
     topics: Annotated[
         list[str] | None,
@@ -69,7 +69,7 @@ class MaintainOptions:
         if self.topics and self.pattern is not None:
             raise UsageProblemError("Topics are named or matched, not both: give --topic or --pattern.")
         chosen = self.topics or self.pattern is not None
-        if chosen and self.only and set(self.only) == {Part.OFFSETS}:
+        if chosen and self.only and set(self.only) == {MaintenancePart.OFFSETS}:
             raise UsageProblemError(
                 "--only offsets looks after the groups' own tables, not after topics: leave out --topic and --pattern."
             )

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from tidelog.commands.failures import FAILED, complain
-from tidelog.commands.maintain_options import MaintainOptions, Part
+from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say, table
 from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
 from tidelog.retention.maintenance import maintain
-from tidelog.retention.report import Report
+from tidelog.retention.report import MaintenanceReport
 from tidelog.retention.scheduling import run_every
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def maintain_lake(
     call: Session,
     asked: MaintainOptions,
-    parts: Sequence[Part] = tuple(Part),
+    parts: Sequence[MaintenancePart] = tuple(MaintenancePart),
     on_spark: "Callable[[Lake], tuple[Executor, Compactor]] | None" = None,
 ) -> None:
     """Maintain the lake and print each run's report. `parts`: those of a call without `--only`.
@@ -41,7 +41,7 @@ def maintain_lake(
         groups = GroupLog(lake)
         transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
 
-        def once() -> Report:
+        def once() -> MaintenanceReport:
             report = maintain(
                 lake,
                 only=[part.value for part in asked.only or parts],
@@ -69,7 +69,7 @@ def maintain_lake(
             raise typer.Exit(FAILED)
 
 
-def print_report(report: Report, *, as_json: bool, one_line: bool = False) -> None:
+def print_report(report: MaintenanceReport, *, as_json: bool, one_line: bool = False) -> None:
     """Print a run's report: a table, or a JSON document, `one_line` for a stream of them."""
     if as_json and one_line:
         typer.echo(json.dumps(report.to_json(), ensure_ascii=False))
@@ -79,7 +79,7 @@ def print_report(report: Report, *, as_json: bool, one_line: bool = False) -> No
         _print_text(report)
 
 
-def _print_text(report: Report) -> None:
+def _print_text(report: MaintenanceReport) -> None:
     rows = report.rows()
     what = "would do" if report.dry_run else "did"
     say(f"{report.lake}  run {report.run_id} {what}:" if rows else f"{report.lake}  nothing to look after")

@@ -81,7 +81,7 @@ def survivors(
     `batch_records` of a segment. Raises `CorruptSegmentError`.
     """
     with closing(tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)) as file:
-        reader = _Reader(storage, folder, plan, batch_records)
+        reader = _KeyReader(storage, folder, plan, batch_records)
         kept = _Kept(file, [None] * len(plan.segments))
         start = plan.dirty
         while start < plan.end:
@@ -103,7 +103,7 @@ class _Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _KeyReader:
     """Reads the keys of a plan's segments, small segments several at once."""
 
     storage: Storage
@@ -133,7 +133,7 @@ class _Reader:
             yield _Keys(number, keys, offsets)
 
 
-def _fill(reader: _Reader, start: int, map_bytes: int) -> _Round:
+def _fill(reader: _KeyReader, start: int, map_bytes: int) -> _Round:
     """Fill a map with dirty keys from `start` on, until it is full or there are no more."""
     newest = NewestKeys()
     for some in reader.read(start, reader.plan.end):
@@ -143,7 +143,7 @@ def _fill(reader: _Reader, start: int, map_bytes: int) -> _Round:
     return _Round(newest, start, reader.plan.end)
 
 
-def _drop(reader: _Reader, found: _Round, kept: _Kept, map_bytes: int) -> None:
+def _drop(reader: _KeyReader, found: _Round, kept: _Kept, map_bytes: int) -> None:
     """Leave out, of all records below the round's end, those that the round knows a newer one of."""
     stay: dict[int, list[Offsets]] = {n: [] for n, s in enumerate(reader.plan.segments) if s.base_offset < found.end}
     waiting: list[_Keys] = []

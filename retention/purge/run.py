@@ -110,7 +110,7 @@ class _Look:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class _PurgedLog:
     """The files in a log's folders, listed in an order that misses no hold."""
 
     floor: int
@@ -259,13 +259,13 @@ class Purger:
             len(unfinished),
         )
 
-    def _list(self, name: str) -> _Log:
+    def _list(self, name: str) -> _PurgedLog:
         storage = self.lake.storage
         floor = newest_floor(storage, name)
         listing = list(storage.list_after(f"{name}/{layout.LOG_FOLDER}"))
-        return _Log(floor, listing, read_holds(storage, name))
+        return _PurgedLog(floor, listing, read_holds(storage, name))
 
-    def _head(self, target: _Target, log: _Log) -> int:
+    def _head(self, target: _Target, log: _PurgedLog) -> int:
         """The version of the log's head, after which there is no entry.
 
         Where one does, the entry before it was removed, and what the later ones name must not be taken for orphans.
@@ -286,7 +286,7 @@ class Purger:
             self.lake.clock.sleep(left_s)
 
     def _facts(
-        self, target: _Target, log: _Log, kept: Kept, files: TopicFiles, times: Times, spare: Collection[int]
+        self, target: _Target, log: _PurgedLog, kept: Kept, files: TopicFiles, times: Times, spare: Collection[int]
     ) -> Facts:
         state = target.door.refresh()
         return Facts(

@@ -179,7 +179,7 @@ def _groups(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenOutput:
     """The output that is being written, and its first and last offset."""
 
     path: str
@@ -191,7 +191,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _BufferedRows:
     tables: list[pa.Table] = field(default_factory=list)
     offsets: list[Offsets] = field(default_factory=list)
     records: int = 0
@@ -205,9 +205,9 @@ class _Outputs:
         self._storage = storage
         self._unit = unit
         self._ids = ids
-        self._waiting = _Waiting()
-        self._open: _Open | None = None
-        self._done: list[tuple[_Open, int]] = []  # each with its end
+        self._waiting = _BufferedRows()
+        self._open: _OpenOutput | None = None
+        self._done: list[tuple[_OpenOutput, int]] = []  # each with its end
 
     def add(self, base_offset: int, batch: pa.RecordBatch) -> None:
         """Take records, later than those before."""
@@ -236,7 +236,7 @@ class _Outputs:
         self._done.clear()
 
     def _write(self) -> None:
-        waiting, self._waiting = self._waiting, _Waiting()
+        waiting, self._waiting = self._waiting, _BufferedRows()
         if not waiting.records:
             return
         offsets = np.concatenate(waiting.offsets)
@@ -249,10 +249,10 @@ class _Outputs:
         opened.first = int(offsets[0]) if opened.first < 0 else opened.first
         opened.last = int(offsets[-1])
 
-    def _begin(self, base_offset: int) -> _Open:
+    def _begin(self, base_offset: int) -> _OpenOutput:
         path = layout.segment_path(self._unit.partition, self._unit.known_version, self._ids.new())
         context = self._storage.create(f"{self._unit.topic}/{path}")
-        return _Open(path, context, SegmentWriter(context.__enter__(), self._unit.codec), base_offset)
+        return _OpenOutput(path, context, SegmentWriter(context.__enter__(), self._unit.codec), base_offset)
 
     def _close(self, end: int) -> None:
         opened, self._open = self._open, None
@@ -266,7 +266,7 @@ class _Outputs:
         opened.context.__exit__(None, None, None)
         self._done.append((opened, end))
 
-    def _output(self, opened: _Open, end: int) -> Output:
+    def _output(self, opened: _OpenOutput, end: int) -> Output:
         writer, base = opened.writer, opened.base_offset
         overlapped = [s.modification_ms for s in self._unit.inputs if s.end > base and s.base_offset < end]
         return Output(
@@ -283,7 +283,7 @@ class _Outputs:
         )
 
 
-def _give_up(opened: _Open, why: BaseException) -> None:
+def _give_up(opened: _OpenOutput, why: BaseException) -> None:
     """Let an open file vanish."""
     opened.writer.abandon()
     with suppress(StorageError, _AbortedError):

@@ -26,17 +26,12 @@ SMALL_MODULES: Mapping[str, str] = {
 
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
-    "ConsumerStatistics": UNDECIDED,
-    "SourceOptions": UNDECIDED,
     "TopicDescription": "confluent-kafka's class of the admin client, and the lake's own",
     "TopicPartition": "confluent-kafka's class, and the source's tuple",
     **dict.fromkeys(
         (
-            "Address", "Batch", "Codec", "Group", "Key",
-            "Moved", "Part", "Produced", "ProducerStatistics", "Producing", "Progress",
-            "Report", "Rows", "Source", "StagedTopics", "Step", "Target",
-            "Txn", "Waiting", "Wanted", "_Log", "_Open", "_Piece", "_Reader", "_Run",
-            "_Waiting", "_Writer",
+            "Group", "Part", "Report", "StagedTopics", "Txn", "Waiting",
+            "_Writer",
         ),
         UNDECIDED,
     ),

@@ -19,7 +19,7 @@ _LOOK_S = 0.1
 
 
 @dataclass
-class Step:
+class DemoStep:
     """A step that runs: what it has to say is shown once it is done, below its title and its time."""
 
     progress: Progress
@@ -88,7 +88,7 @@ class Screen:
         self._console.print(line, soft_wrap=True)
 
     @contextmanager
-    def step(self, title: str) -> Iterator[Step]:
+    def step(self, title: str) -> Iterator[DemoStep]:
         """Run the body as a step. A step that raises shows what it had to say, without a time."""
         self._steps += 1
         heading = Text.assemble((f"{self._steps:>2}  ", "cyan"), (title, "bold"))
@@ -102,7 +102,7 @@ class Screen:
             redirect_stderr=False,
             disable=not self._console.is_terminal,
         ) as progress:
-            step = Step(progress, progress.add_task(title, total=None), self._marks)
+            step = DemoStep(progress, progress.add_task(title, total=None), self._marks)
             try:
                 yield step
             except BaseException:
@@ -111,7 +111,7 @@ class Screen:
                 raise
         self._finish(heading, seconds(self._clock.elapsed_s() - started), step)
 
-    def _finish(self, heading: Text, time: str, step: Step) -> None:
+    def _finish(self, heading: Text, time: str, step: DemoStep) -> None:
         line = Table.grid(expand=True)
         line.add_column()
         line.add_column(justify="right")

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from tidelog.check.lake import Severity, check_lake
 from tidelog.cli.demo.flights import Flights, as_records, closed_averages, count_by, parse_averages
 from tidelog.cli.demo.lake import DemoFolder
-from tidelog.cli.demo.screen import Screen, Step, seconds
+from tidelog.cli.demo.screen import DemoStep, Screen, seconds
 from tidelog.commands.terminal import number, size, table
 from tidelog.commands.views import counted
 from tidelog.jobs import flight_delays as jobs
@@ -57,7 +57,7 @@ class Steps:
             step.show(_partitions(self._lake.describe_topic("flights"), keys))
             self._check_keys(step, keys, flights)
 
-    def _check_keys(self, step: Step, keys: dict[int, dict[str, int]], flights: pa.Table) -> None:
+    def _check_keys(self, step: DemoStep, keys: dict[int, dict[str, int]], flights: pa.Table) -> None:
         found = {key: count for counts in keys.values() for key, count in counts.items()}
         wanted = count_by(flights["carrier"])
         apart = sum(map(len, keys.values())) - len(found)
@@ -131,7 +131,7 @@ class Steps:
 
     # --- what steps have in common -----------------------------------------------------------------------
 
-    def _run_query(self, step: Step, to_read: int) -> list[jobs.Batch]:
+    def _run_query(self, step: DemoStep, to_read: int) -> list[jobs.MicroBatch]:
         """Run the streaming query over what is there, and return its batches."""
         query = jobs.start_averaging(self._spark, self._lake.uri, self._folder.checkpoint)
         try:
@@ -147,7 +147,7 @@ class Steps:
         stages = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i))]
         return (sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)) if stages else None
 
-    def _check_averages(self, step: Step, flights: pa.Table) -> None:
+    def _check_averages(self, step: DemoStep, flights: pa.Table) -> None:
         """Compare topic `delays` with the averages that Arrow computes."""
         values = [v for p in self._lake.offsets("delays") for v in self._column("delays", p, "value").to_pylist()]
         found, count = parse_averages(values)
@@ -176,7 +176,7 @@ def _partitions(topic: TopicDescription, keys: Mapping[int, Iterable[str]]) -> R
     )
 
 
-def _batches(ran: Iterable[jobs.Batch]) -> RenderableType:
+def _batches(ran: Iterable[jobs.MicroBatch]) -> RenderableType:
     """What each micro-batch read and wrote."""
     return table(
         [">batch", ">records read", ">hours written", "written up to"],

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from tidelog.cli.group.resets import (
+    ResetTo,
     Scenario,
-    Target,
     parse_datetime_ms,
     parse_duration_ms,
     parse_offsets_file,
@@ -104,15 +104,15 @@ class ResetTarget:
     def scenario(self, group: str, now_ms: int) -> Scenario:
         """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
         makers: dict[str, Callable[[Any], Scenario]] = {
-            "to_earliest": lambda _: Scenario(Target.EARLIEST),
-            "to_latest": lambda _: Scenario(Target.LATEST),
-            "to_current": lambda _: Scenario(Target.CURRENT),
-            "to_offset": lambda offset: Scenario(Target.OFFSET, offset),
-            "shift_by": lambda by: Scenario(Target.SHIFT, by),
-            "to_datetime": lambda text: Scenario(Target.TIME, parse_datetime_ms(text)),
-            "by_duration": lambda text: Scenario(Target.TIME, now_ms - parse_duration_ms(text)),
+            "to_earliest": lambda _: Scenario(ResetTo.EARLIEST),
+            "to_latest": lambda _: Scenario(ResetTo.LATEST),
+            "to_current": lambda _: Scenario(ResetTo.CURRENT),
+            "to_offset": lambda offset: Scenario(ResetTo.OFFSET, offset),
+            "shift_by": lambda by: Scenario(ResetTo.SHIFT, by),
+            "to_datetime": lambda text: Scenario(ResetTo.TIME, parse_datetime_ms(text)),
+            "by_duration": lambda text: Scenario(ResetTo.TIME, now_ms - parse_duration_ms(text)),
             "from_file": lambda path: Scenario(
-                Target.FILE, offsets=parse_offsets_file(path.read_text(encoding="utf-8"), group)
+                ResetTo.FILE, offsets=parse_offsets_file(path.read_text(encoding="utf-8"), group)
             ),
         }
         options = {name: "--" + name.replace("_", "-") for name in makers}

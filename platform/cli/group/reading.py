@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tidelog.admin.group_requests import alter_offsets, assigned, require_group
 from tidelog.admin.group_requests import delete_offsets as delete_group_offsets
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions
-from tidelog.cli.group.resets import Place, Scenario, Standing, Target
+from tidelog.cli.group.resets import Place, ResetTo, Scenario, Standing
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.model import Group, GroupView, Member
 from tidelog.groups.store.group_log import GroupLog
@@ -117,7 +117,7 @@ def standings(
         wanted = sorted(range(state.partitions) if numbers is None else numbers)
         times = (
             lake.offsets_for_times(topic, dict.fromkeys(wanted, scenario.value))
-            if scenario.target is Target.TIME
+            if scenario.target is ResetTo.TIME
             else {}
         )
         for p in wanted:

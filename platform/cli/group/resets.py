@@ -14,7 +14,7 @@ from enum import Enum
 Place = tuple[str, int]
 
 
-class Target(Enum):
+class ResetTo(Enum):
     """What an offset is reset to."""
 
     EARLIEST = "--to-earliest"
@@ -30,7 +30,7 @@ class Target(Enum):
 class Scenario:
     """A reset. `value`: an offset, a number of offsets, or ms since the epoch; `offsets`: by place, of a file."""
 
-    target: Target
+    target: ResetTo
     value: int = 0
     offsets: Mapping[Place, int] | None = None
 
@@ -64,26 +64,26 @@ def plan_reset(scenario: Scenario, standings: Mapping[Place, Standing]) -> dict[
 
 def _reset(scenario: Scenario, place: Place, standing: Standing) -> Reset:
     match scenario.target:
-        case Target.EARLIEST:
+        case ResetTo.EARLIEST:
             return Reset(standing.start)
-        case Target.LATEST:
+        case ResetTo.LATEST:
             return Reset(standing.end)
-        case Target.CURRENT:
+        case ResetTo.CURRENT:
             if standing.committed is None:
                 return Reset(standing.end, "has no committed offset, so it goes to the end")
             return _within(standing.committed, standing)
-        case Target.TIME:
+        case ResetTo.TIME:
             if standing.at_time is None:
                 return Reset(standing.end, "has no record at or after that time, so it goes to the end")
             return Reset(standing.at_time)
-        case Target.SHIFT:
+        case ResetTo.SHIFT:
             if standing.committed is None:
                 raise ValueError(
                     f"Partition {place[1]} of {place[0]} has no committed offset to shift. Leave it out with --topic,"
                     " or reset it to an offset."
                 )
             return _within(standing.committed + scenario.value, standing)
-        case Target.FILE:
+        case ResetTo.FILE:
             return _within((scenario.offsets or {})[place], standing)
     return _within(scenario.value, standing)
 

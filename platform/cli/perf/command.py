@@ -19,7 +19,7 @@ from tidelog.commands.views import counted
 
 if TYPE_CHECKING:
     from tidelog.cli.perf.measures import ConsumerTotal, ProducerTotal
-    from tidelog.cli.perf.produce import Produced
+    from tidelog.cli.perf.produce import PerfResult
     from tidelog.cli.perf.requests import Meter, StorageCalls
     from tidelog.log.lake import Lake
 
@@ -41,7 +41,7 @@ def produce(call: Session, asked: options.PerfProduceOptions) -> None:
     if not asked.throughput or math.isnan(asked.throughput):
         raise UsageProblemError("--throughput 0 never ends: give a rate, or -1 for none.")
     # The log and the client: heavy, and not needed for --help.
-    from tidelog.cli.perf.produce import ProduceRun, Producing, counting, letters, picked
+    from tidelog.cli.perf.produce import PerfProducer, ProduceRun, counting, letters, picked
 
     say = _say(call)
     conf = _conf(asked.producer_config, "--producer-props", [*(asked.producer_props or ()), *(asked.more or ())])
@@ -59,7 +59,7 @@ def produce(call: Session, asked: options.PerfProduceOptions) -> None:
                 f"Warmup first {asked.warmup_records} records. Steady state results will print after the complete test"
                 " summary."
             )
-        done = _told(lambda: Producing(opened, run, stop, say).work())
+        done = _told(lambda: PerfProducer(opened, run, stop, say).work())
         calls = None if meter is None else meter.calls(done.total.records)
     _report_produced(call, asked.topic, done, calls, say)
     if stop.asked:
@@ -73,7 +73,7 @@ def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint="--date-format") from None
     # The log and the client: heavy, and not needed for --help.
-    from tidelog.cli.perf.consume import Consuming
+    from tidelog.cli.perf.consume import PerfConsumer
     from tidelog.cli.perf.measures import consumer_header
 
     say = _say(call)
@@ -86,7 +86,7 @@ def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
         if not asked.hide_header:
             say(consumer_header(detailed=asked.show_detailed_stats))
         name = asked.group or f"perf-consumer-{int(opened.ids.fraction() * 100_000)}"
-        work = Consuming(opened, asked, name, conf, stop, say)
+        work = PerfConsumer(opened, asked, name, conf, stop, say)
         done = _told(work.work)
         calls = None if meter is None else meter.calls(done.records)
     if call.as_json:
@@ -145,7 +145,7 @@ def _opened(call: Session, topic: str, count: bool, prices: Path | None) -> "Ite
 
 
 def _report_produced(
-    call: Session, topic: str, done: "Produced", calls: "StorageCalls | None", say: Callable[[str], None]
+    call: Session, topic: str, done: "PerfResult", calls: "StorageCalls | None", say: Callable[[str], None]
 ) -> None:
     """Print the result of a run. Ends the command as failed when records failed."""
     if call.as_json:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from tidelog.cli.perf.java_dates import java_date
-from tidelog.cli.perf.measures import ConsumerStatistics, ConsumerTotal
+from tidelog.cli.perf.measures import ConsumerMeasures, ConsumerTotal
 from tidelog.cli.perf.options import PerfConsumeOptions
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import KafkaError, KafkaException
@@ -17,7 +17,7 @@ _POLL_S = 0.1
 _POLLED = 500
 
 
-class Consuming:
+class PerfConsumer:
     """One run of a member of `group`. `conf`: the consumer's own configuration; `say` prints a line."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Consuming:
     def work(self) -> ConsumerTotal:
         """Consume it all. Raises what the client raises, and KafkaException for an error that a message holds."""
         asked, clock = self._asked, self._clock
-        statistics = ConsumerStatistics(clock.now_ms(), asked.reporting_interval, detailed=asked.show_detailed_stats)
+        statistics = ConsumerMeasures(clock.now_ms(), asked.reporting_interval, detailed=asked.show_detailed_stats)
         consumer = Consumer(self._conf)
         try:
             consumer.subscribe(
@@ -63,7 +63,7 @@ class Consuming:
         """Kafka's last line of this run."""
         return total.line(self._date)
 
-    def _read(self, consumer: Consumer, statistics: ConsumerStatistics) -> None:
+    def _read(self, consumer: Consumer, statistics: ConsumerMeasures) -> None:
         asked, clock = self._asked, self._clock
         now_ms = consumed_ms = clock.now_ms()
         while statistics.records < asked.messages and now_ms - consumed_ms <= asked.timeout and not self._stop.asked:

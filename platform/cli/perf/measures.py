@@ -83,7 +83,7 @@ class ProducerTotal:
         )
 
 
-class ProducerStatistics:
+class ProducerMeasures:
     """The statistics of `expected` records that are acknowledged one after another from `start_ms` on.
 
     `steady`: only of those after a warm-up, which its first window announces.
@@ -217,7 +217,7 @@ class ConsumerTotal:
         )
 
 
-class ConsumerStatistics:
+class ConsumerMeasures:
     """The statistics of records that are consumed from `start_ms` on, a line each `interval_ms` (`detailed`)."""
 
     def __init__(self, start_ms: int, interval_ms: int = WINDOW_MS, *, detailed: bool = False) -> None:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tidelog.cli.perf.measures import ProducerStatistics, ProducerTotal
+from tidelog.cli.perf.measures import ProducerMeasures, ProducerTotal
 from tidelog.cli.perf.options import PerfProduceOptions
 from tidelog.clients.producer.producer import Producer
 from tidelog.clients.values.errors import KafkaError
@@ -33,7 +33,7 @@ class ProduceRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Produced:
+class PerfResult:
     """The result of a run, how many records failed, and the first error."""
 
     total: ProducerTotal
@@ -74,7 +74,7 @@ def _blocks(size: int) -> Iterator[bytes]:
         number += 1
 
 
-class Producing:
+class PerfProducer:
     """One run. `say` prints a line."""
 
     def __init__(self, lake: Lake, run: ProduceRun, stop: Stop, say: Callable[[str], None]) -> None:
@@ -83,12 +83,12 @@ class Producing:
         self._run = run
         self._stop = stop
         self._say = say
-        self._statistics = ProducerStatistics(run.asked.num_records, self._clock.now_ms())
-        self._steady: ProducerStatistics | None = None
+        self._statistics = ProducerMeasures(run.asked.num_records, self._clock.now_ms())
+        self._steady: ProducerMeasures | None = None
         self._acknowledged = self._failed = 0
         self._error: KafkaError | None = None
 
-    def work(self) -> Produced:
+    def work(self) -> PerfResult:
         """Produce it all, and wait for the last acknowledgement. Raises what the client raises."""
         run = self._run
         producer = Producer(
@@ -97,12 +97,12 @@ class Producing:
         with producer:
             if run.transaction_ms is not None:
                 producer.init_transactions()
-            self._statistics = ProducerStatistics(self._run.asked.num_records, self._clock.now_ms())
+            self._statistics = ProducerMeasures(self._run.asked.num_records, self._clock.now_ms())
             self._send_all(producer)
             producer.flush()
         now_ms = self._clock.now_ms()
         steady = None if self._steady is None else self._steady.total(now_ms)
-        return Produced(self._statistics.total(now_ms), steady, self._failed, self._error)
+        return PerfResult(self._statistics.total(now_ms), steady, self._failed, self._error)
 
     def _send_all(self, producer: Producer) -> None:
         run, clock, transactional = self._run, self._clock, self._run.transaction_ms is not None
@@ -147,7 +147,7 @@ class Producing:
         now_ms, asked = self._clock.now_ms(), self._run.asked
         latency_ms, size = int(1000 * (message.latency() or 0)), len(message)
         if asked.warmup_records and self._acknowledged == asked.warmup_records:
-            self._steady = ProducerStatistics(asked.num_records - asked.warmup_records, now_ms, steady=True)
+            self._steady = ProducerMeasures(asked.num_records - asked.warmup_records, now_ms, steady=True)
             self._statistics.mute()
         self._acknowledged += 1
         lines = self._statistics.record(latency_ms, size, now_ms)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tidelog.cli.records.from_input import Headers, Record, Source, Splitter
+from tidelog.cli.records.from_input import Headers, Record, RecordInput, Splitter
 from tidelog.commands.stopping import Stop
 from tidelog.log.base.errors import (
     InvalidRecordError,
@@ -116,7 +116,7 @@ class Producing:
         self.unfinished = 0
         self.partitions: dict[int, Produced] = {}
 
-    def run(self, sources: Iterable[Source], delimiter: bytes, parse: Parse) -> None:
+    def run(self, sources: Iterable[RecordInput], delimiter: bytes, parse: Parse) -> None:
         """Produce all records of the inputs, until they end or a stop is asked.
 
         Raises the topic's refusal of a record, naming its input and line; all records before it are produced.
@@ -126,7 +126,7 @@ class Producing:
                 self._run(source, delimiter, parse)
         self._flush()
 
-    def _run(self, source: Source, delimiter: bytes, parse: Parse) -> None:
+    def _run(self, source: RecordInput, delimiter: bytes, parse: Parse) -> None:
         limit = _LONGEST_TEXT * self._topic.config().max_message_bytes + (1 << 16)
         splitter, line = Splitter(delimiter, limit), 1
         while not self._stop.asked:

@@ -9,7 +9,7 @@ import typer
 
 from tidelog.cli.produce import options
 from tidelog.cli.records.escapes import to_bytes, unescape
-from tidelog.cli.records.from_input import Headers, LineRule, Source
+from tidelog.cli.records.from_input import Headers, LineRule, RecordInput
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
@@ -78,7 +78,7 @@ def _run(
         if interactive() and "-" in files and not quiet:
             note("A record a line; Ctrl-D ends.")
         try:
-            work.run((Source(name, stream, stop.wakeup) for name, stream in streams), delimiter, parse)
+            work.run((RecordInput(name, stream, stop.wakeup) for name, stream in streams), delimiter, parse)
         finally:
             if not quiet:
                 _report(topic, work)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 
-class Codec(StrEnum):
+class CodecName(StrEnum):
     """What `-z` takes."""
 
     NONE = "none"
@@ -72,7 +72,7 @@ class ProduceOptions:
     repartition: Annotated[
         bool, typer.Option("--repartition", help="With --json: choose partitions anew, whatever the lines say.")
     ] = False
-    codec: Annotated[Codec | None, typer.Option("-z", "--compression", help="Codec of the segments.")] = None
+    codec: Annotated[CodecName | None, typer.Option("-z", "--compression", help="Codec of the segments.")] = None
     acks: Annotated[
         Acks, typer.Option("--acks", help="When a batch counts: 0 at once, 1 committed, all (or -1) also safe on disk.")
     ] = Acks.DURABLE

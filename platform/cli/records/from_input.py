@@ -22,7 +22,7 @@ class Record(NamedTuple):
     partition: int | None = None
 
 
-class Source:
+class RecordInput:
     """One input, read as it comes. `read` waits no longer than asked, and no longer than until a stop is asked."""
 
     def __init__(self, name: str, stream: BinaryIO, wakeup: int) -> None:

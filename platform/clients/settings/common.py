@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, Union
 
 from tidelog.clients.settings.ignored import NO_CREDENTIALS
 from tidelog.clients.settings.parsing import ClientKeys, key, parse_keys
-from tidelog.clients.settings.value_types import Address, Callback, Instance, Options
+from tidelog.clients.settings.value_types import AddressKind, Callback, Instance, Options
 from tidelog.log.base.environment import LAKE_VARIABLE
 from tidelog.log.base.typed_values import Choice, Text, Whole
 
@@ -30,7 +30,7 @@ class CommonSettings(ClientKeys):
     lake: Union[str, "Lake", None] = key(
         "lake",
         None,
-        Address(),
+        AddressKind(),
         "Where the lake is. An opened Lake stays its owner's: the client does not close it.",
         "bootstrap.servers",
         "metadata.broker.list",

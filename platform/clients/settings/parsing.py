@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from tidelog.clients.settings.ignored import IGNORED, REFUSED, REFUSED_FOR_PRODUCERS
-from tidelog.clients.settings.value_types import LIBRDKAFKA, Address, Options
+from tidelog.clients.settings.value_types import LIBRDKAFKA, AddressKind, Options
 from tidelog.clients.values.errors import invalid_argument
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import Text, ValueKind, nearest, reason
@@ -25,7 +25,7 @@ NESTED: Final = "default.topic.config"
 
 
 @dataclass(frozen=True)
-class Key:
+class ClientKey:
     """A supported key.
 
     `aliases`: its other names, librdkafka's and the Java client's. `unset`: its default in words, where its value has
@@ -41,10 +41,10 @@ class Key:
 
 def key(name: str, default: Any, kind: ValueKind[Any], doc: str, *aliases: str, unset: str = "") -> Any:
     """Return a dataclass field that carries the key `name`."""
-    return dataclasses.field(default=default, metadata={_METADATA: Key(name, kind, doc, aliases, unset)})
+    return dataclasses.field(default=default, metadata={_METADATA: ClientKey(name, kind, doc, aliases, unset)})
 
 
-def keys_of(settings: type[Any]) -> dict[str, Key]:
+def keys_of(settings: type[Any]) -> dict[str, ClientKey]:
     """Return the keys of a class of settings by the fields that carry them, in the fields' order."""
     return {field.name: field.metadata[_METADATA] for field in dataclasses.fields(settings) if field.metadata}
 
@@ -140,7 +140,7 @@ def _flat(conf: Mapping[str, Any]) -> Iterable[tuple[Any, Any]]:
             yield name, value
 
 
-def _by_name(settings: type[Any]) -> dict[str, tuple[str, Key]]:
+def _by_name(settings: type[Any]) -> dict[str, tuple[str, ClientKey]]:
     """Return a class's keys, by each of their names: (field, key)."""
     found = {}
     for field, known in keys_of(settings).items():
@@ -149,13 +149,13 @@ def _by_name(settings: type[Any]) -> dict[str, tuple[str, Key]]:
     return found
 
 
-def _value(name: str, known: Key, value: Any) -> Any:
+def _value(name: str, known: ClientKey, value: Any) -> Any:
     trimmed = value.strip() if isinstance(value, str) and not isinstance(known.kind, Text) else value
     try:
         return known.kind.parse(trimmed)
     except ValueError as e:
         # An address or the store's options may hold secrets.
-        shown = "" if isinstance(known.kind, Options | Address) else f' "{value}"'
+        shown = "" if isinstance(known.kind, Options | AddressKind) else f' "{value}"'
         why = reason(e, LIBRDKAFKA)
         raise invalid_argument(f'Invalid value{shown} for configuration property "{name}": {why}.') from None
 

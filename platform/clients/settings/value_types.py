@@ -74,7 +74,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Address:
+class AddressKind:
     """A lake's address, or an opened `tidelog.Lake`."""
 
     allowed: str = (

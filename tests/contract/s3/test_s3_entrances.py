@@ -14,7 +14,7 @@ import tidelog
 from tidelog.admin import AdminClient, NewTopic
 from tidelog.check.store import check_store
 from tidelog.clients.settings import ConsumerSettings, ProducerSettings
-from tidelog.jobs.on_spark.executor import Address
+from tidelog.jobs.on_spark.executor import LakeAddress
 from tidelog.log.base.clock import SystemClock, SystemIds
 from tidelog.log.base.errors import StorageError
 from tidelog.log.shared import shared_lake
@@ -100,7 +100,7 @@ def hidden(s3: S3Place, *texts: str) -> None:
 
 def test_nothing_that_is_printed_shows_a_secret(s3: S3Place):
     told = {"lake": s3.uri, **s3.options}
-    address = Address(s3.uri, StoreOptions(s3.options))
+    address = LakeAddress(s3.uri, StoreOptions(s3.options))
     sink, source = parse_sink({**told, "topic": "t"}, None), parse_source({**told, "subscribe": "t"}, None)
     settings = [
         ProducerSettings.parse(told),

@@ -7,9 +7,9 @@ import pytest
 
 from tidelog.cli.perf.java_dates import check_pattern, java_date
 from tidelog.cli.perf.measures import (
-    ConsumerStatistics,
+    ConsumerMeasures,
     ConsumerTotal,
-    ProducerStatistics,
+    ProducerMeasures,
     consumer_header,
     java_float,
     percentiles,
@@ -69,7 +69,7 @@ def test_percentiles_are_kafkas(latencies: list[int], expected: list[int]) -> No
 
 
 def test_a_producers_last_line() -> None:
-    statistics = ProducerStatistics(4, 1_000)
+    statistics = ProducerMeasures(4, 1_000)
     for latency, at in ((3, 1_010), (5, 1_100), (5, 1_200), (104, 1_500)):
         assert statistics.record(latency, 100, at) == []
     assert statistics.total(2_500).line() == (
@@ -80,7 +80,7 @@ def test_a_producers_last_line() -> None:
 
 def test_a_line_for_each_five_seconds() -> None:
     """A window ends with the first record that is acknowledged 5 s after its beginning, and has it in."""
-    statistics = ProducerStatistics(1_000_000, 0)
+    statistics = ProducerMeasures(1_000_000, 0)
     lines = []
     for at in range(0, 12_000, 10):
         lines += [(at, line) for line in statistics.record(at % 30, 1024, at)]
@@ -91,7 +91,7 @@ def test_a_line_for_each_five_seconds() -> None:
 
 
 def test_after_the_warm_up_windows_and_the_sum_are_those_of_the_steady_state() -> None:
-    whole, steady = ProducerStatistics(1_500, 0), ProducerStatistics(1_000, 5_000, steady=True)
+    whole, steady = ProducerMeasures(1_500, 0), ProducerMeasures(1_000, 5_000, steady=True)
     whole.mute()
     lines = [line for at in range(5_000, 16_000, 10) for line in whole.record(1, 10, at) + steady.record(1, 10, at)]
     assert lines == [
@@ -105,19 +105,17 @@ def test_after_the_warm_up_windows_and_the_sum_are_those_of_the_steady_state() -
 
 @pytest.mark.parametrize(("expected", "kept"), [(1, 10), (500_000, 10), (1_000_000, 5), (5_000_000, 1)])
 def test_of_many_latencies_some_are_kept(expected: int, kept: int) -> None:
-    statistics = ProducerStatistics(expected, 0)
+    statistics = ProducerMeasures(expected, 0)
     for at in range(10):
         statistics.record(at, 1, at)
     assert len(statistics._latencies) == kept
 
 
 def test_a_run_that_takes_no_time_has_no_rate() -> None:
-    statistics = ProducerStatistics(1, 7)
+    statistics = ProducerMeasures(1, 7)
     statistics.record(0, 10, 7)
     assert "1 records sent, Infinity records/sec (Infinity MB/sec), 0.00 ms avg latency" in statistics.total(7).line()
-    assert (
-        "0 records sent, NaN records/sec (NaN MB/sec), NaN ms avg latency" in ProducerStatistics(1, 7).total(7).line()
-    )
+    assert "0 records sent, NaN records/sec (NaN MB/sec), NaN ms avg latency" in ProducerMeasures(1, 7).total(7).line()
 
 
 # --- consumer ----------------------------------------------------------------------------------------------
@@ -137,7 +135,7 @@ def test_a_consumers_last_line() -> None:
 
 
 def test_a_consumers_line_for_each_interval() -> None:
-    statistics = ConsumerStatistics(0, 1_000, detailed=True)
+    statistics = ConsumerMeasures(0, 1_000, detailed=True)
     statistics.begin(100)
     statistics.assigned([("t", 0), ("t", 1)], 300)
     statistics.assigned([("t", 2)], 350)  # it had some already
@@ -151,7 +149,7 @@ def test_a_consumers_line_for_each_interval() -> None:
 
 
 def test_the_time_without_partitions_is_a_rebalance() -> None:
-    statistics = ConsumerStatistics(0)
+    statistics = ConsumerMeasures(0)
     statistics.assigned([("t", 0), ("t", 1)], 300)
     statistics.revoked([("t", 0)], 1_000)
     statistics.assigned([("t", 2)], 1_500)
@@ -161,7 +159,7 @@ def test_the_time_without_partitions_is_a_rebalance() -> None:
 
 
 def test_an_interval_that_was_all_rebalance_has_no_fetch_rate() -> None:
-    statistics = ConsumerStatistics(0, 1_000, detailed=True)
+    statistics = ConsumerMeasures(0, 1_000, detailed=True)
     statistics.assigned([("t", 0)], 1_000)
     line = statistics.record(10, 1_000, str)
     assert line is not None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.cli.records.from_input import LineRule, Record, Source, Splitter
+from tidelog.cli.records.from_input import LineRule, Record, RecordInput, Splitter
 from tidelog.log.base.errors import RecordTooLargeError
 
 
@@ -64,7 +64,7 @@ def test_a_source_gives_what_is_there_and_then_its_end():
     read, write = os.pipe()
     asleep, wake = os.pipe()
     with open(read, "rb", buffering=0) as stream:
-        source = Source("pipe", stream, asleep)
+        source = RecordInput("pipe", stream, asleep)
         assert source.read(0) is None
         os.write(write, b"abc")
         assert source.read(None) == b"abc"
@@ -79,11 +79,11 @@ def test_a_source_waits_no_longer_than_until_a_stop():
     asleep, wake = os.pipe()
     with open(read, "rb", buffering=0) as stream:
         os.write(wake, b"!")
-        assert Source("pipe", stream, asleep).read(None) is None
+        assert RecordInput("pipe", stream, asleep).read(None) is None
     for descriptor in (write, asleep, wake):
         os.close(descriptor)
 
 
 def test_a_source_of_bytes_in_memory():
-    source = Source("memory", io.BytesIO(b"ab"), -1)
+    source = RecordInput("memory", io.BytesIO(b"ab"), -1)
     assert [source.read(None), source.read(None)] == [b"ab", b""]

@@ -17,7 +17,7 @@ from tidelog.jobs.transfer.columns import (
 )
 from tidelog.jobs.transfer.jdbc import is_repeat, staging_table
 from tidelog.jobs.transfer.options import Mode, Run, TransferOptions, When, interval_ms, with_default
-from tidelog.jobs.transfer.report import Moved, Report, batch_in_words, total
+from tidelog.jobs.transfer.report import Transferred, TransferReport, batch_in_words, total
 from tidelog.jobs.transfer.spark_errors import explained, first_line
 from tidelog.jobs.transfer.stream import offsets_of
 from tidelog.log.base.errors import StaleBatchError
@@ -223,12 +223,14 @@ def test_a_batch_counts_once():
 
 
 def test_steps_add_up():
-    steps = [{("t", 0): Moved(0, 4, 4, 100)}, {("t", 1): Moved(7, 8)}, {("t", 0): Moved(6, 7, 1, 50)}]
-    assert total(steps) == {("t", 0): Moved(0, 7, 5, 150), ("t", 1): Moved(7, 8)}
+    steps = [{("t", 0): Transferred(0, 4, 4, 100)}, {("t", 1): Transferred(7, 8)}, {("t", 0): Transferred(6, 7, 1, 50)}]
+    assert total(steps) == {("t", 0): Transferred(0, 7, 5, 150), ("t", 1): Transferred(7, 8)}
 
 
 def test_a_report_as_json_and_in_words():
-    report = Report("export", "file:///l", "topic 't'", "delta d", {("t", 0): Moved(2, 5)}, 3, 2048, 1.23456, 1, "q")
+    report = TransferReport(
+        "export", "file:///l", "topic 't'", "delta d", {("t", 0): Transferred(2, 5)}, 3, 2048, 1.23456, 1, "q"
+    )
     assert json.loads(json.dumps(report.as_json())) == {
         "job": "export",
         "lake": "file:///l",

@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.commands.failures import UsageProblemError
-from tidelog.jobs.transfer.records import Wanted, record_columns
+from tidelog.jobs.transfer.records import RecordExpressions, record_columns
 
 ORDER = {"id": "bigint", "order at": "timestamp", "city": "string", "raw": "binary", "lines": "array<int>"}
 KAFKA = {
@@ -22,7 +22,7 @@ COPIED_HEADERS = "transform({}, h -> named_struct('key', h.key, 'value', CAST(h.
 def made(columns, types=None, **wanted):
     """The columns that the rule makes; `types` are those of expressions that are no plain column."""
     known = {**{f"`{name}`": kind for name, kind in columns.items()}, **(types or {})}
-    return record_columns(columns, Wanted(**wanted), lambda _, sql: known[sql])
+    return record_columns(columns, RecordExpressions(**wanted), lambda _, sql: known[sql])
 
 
 def as_json(*names):
