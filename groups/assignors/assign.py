@@ -26,7 +26,7 @@ def assign(
 
     `strategy`: one of ASSIGNORS. `subscriptions`: the topics of each member id. `partition_counts`: the partitions
     of each topic; a topic without a count does not exist and is left out. `owned`: what members hold from before,
-    which the sticky strategies build on; members that left may stand in it. `static_ids`: `group.instance.id` of the
+    which the sticky strategies build on; members that left may be among them. `static_ids`: `group.instance.id` of the
     static members, by which `range` and `roundrobin` order them before all others.
 
     A partition that several members claim is taken from all of them, as Kafka does with claims of one generation.

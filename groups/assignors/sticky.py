@@ -29,7 +29,7 @@ def cooperative_sticky(view: AssignorInput) -> Holdings:
         for partition in partitions:
             claimants[partition].add(member)
     # With equal subscriptions Kafka lets no member have a contested partition before all have given it up; otherwise
-    # one of those who claim it may go on at once.
+    # one of the members that claim it may go on at once.
     frozen = view.contested if view.equal else frozenset()
     return {
         member: {

@@ -67,7 +67,7 @@ class _Sharing:
     def even_out(self, partitions: list[Partition]) -> None:
         """Move partitions from members that have at least two more than another subscriber, until none can be.
 
-        Ends always: a move from the holder to somebody with two less makes the sum of the squared loads smaller. A
+        Ends always: a move from the holder to a member with two less makes the sum of the squared loads smaller. A
         move that takes from a third member may not, and Kafka can go round in a circle of them for ever; when a
         state comes again, such moves are no longer made.
         """

@@ -141,7 +141,7 @@ def ignored_settings(
 ) -> str | None:
     """One warning that names the Kafka client settings nothing here needs, or None when there are none.
 
-    One that is spelt nearly as a setting that counts is told with that one.
+    One that is spelt nearly as a setting that counts is named with that one.
 
     `also` are options outside `kafka.` that set up a Kafka client.
     """

@@ -1,4 +1,4 @@
-"""A topic: append, read, offsets. The handle is bound to one life of the topic."""
+"""A topic: append, read, offsets. The handle is bound to one topic id."""
 
 import logging
 import threading
@@ -367,7 +367,7 @@ class Topic(TopicTables):
         asked for. None means the log start and the log end offset as of this call. Compacted offsets are
         missing. Raises `UnknownPartitionError`, `OffsetOutOfRangeError`, `CorruptSegmentError`.
         """
-        with self._door.lock:  # nobody changes the state between two looks at it
+        with self._door.lock:  # no other thread changes the state between two looks at it
             state = self.state()
             require_partition(state, self._name, partition)
             plan = fetch.plan_fetch(state, self._name, partition, start, end)

@@ -50,7 +50,7 @@ class PerfProduceOptions:
     ] = None
     record_size: Annotated[
         int | None,
-        typer.Option("--record-size", metavar="BYTES", min=1, help="Values of so many random letters."),
+        typer.Option("--record-size", metavar="BYTES", min=1, help="Values of this number of random letters."),
     ] = None
     payload_file: Annotated[
         Path | None,
@@ -66,7 +66,7 @@ class PerfProduceOptions:
     ] = "\\n"
     throughput: Annotated[
         float,
-        typer.Option("--throughput", metavar="RATE", help="At most about so many records a second; -1 for no limit."),
+        typer.Option("--throughput", metavar="RATE", help="Roughly the most records a second; -1 for no limit."),
     ] = -1.0
     producer_props: Annotated[
         list[str] | None,

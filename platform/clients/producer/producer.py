@@ -323,7 +323,7 @@ class Producer:
         return self._shared.lake.uri
 
     def set_sasl_credentials(self, username: str, password: str) -> NoReturn:  # noqa: ARG002
-        """Refused: there is nobody to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+        """Refused: there is no broker to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
         self._check_open()
         raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
 

@@ -68,7 +68,7 @@ class ProducerTransactions:
         self._call(self._manager.begin)
 
     def stage(self, topic: str, rows: pa.Table, chosen: I32) -> None:
-        """Write records that nobody sees before the commit. Raises tidelog's errors."""
+        """Write records that no reader sees before the commit. Raises tidelog's errors."""
         self._manager.stage(topic, rows, chosen, self._compression)
 
     def failed(self, error: KafkaError) -> None:

@@ -1,6 +1,6 @@
-"""What a client's `stats_cb` is told: librdkafka's statistics, as of the call.
+"""What a client's `stats_cb` gets: librdkafka's statistics, as of the call.
 
-The form is that of librdkafka 2.16 (STATISTICS.md). The lake stands as the one broker. What needs brokers' connections
+The form is that of librdkafka 2.16 (STATISTICS.md). The lake is the one broker. What needs brokers' connections
 is 0, and what is not known is librdkafka's -1 or -1001, as there.
 """
 
@@ -21,7 +21,7 @@ _instances = count(1)
 
 
 def traffic_of(settings: ProducerSettings | ConsumerSettings, clock: Clock) -> Traffic | None:
-    """What counts a client's traffic; None where nobody is to be told of it."""
+    """What counts a client's traffic; None where the client reports no statistics."""
     return Traffic(clock) if settings.stats_cb is not None and settings.statistics_interval_ms else None
 
 

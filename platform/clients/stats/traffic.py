@@ -73,7 +73,7 @@ class Window:
 
 
 class TopicFigures(NamedTuple):
-    """What a topic's committer knows: records and bytes that wait, its log, and who it is there.
+    """What a topic's committer knows: records and bytes that wait, its log, and its producer id there.
 
     `producer`: (producer id, epoch, {partition: next sequence}); None without idempotence.
     """

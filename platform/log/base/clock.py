@@ -28,7 +28,7 @@ class Ids(Protocol):
     """What tidelog asks of chance."""
 
     def new(self) -> str:
-        """A name that nobody else makes: a UUID in its usual text form."""
+        """A unique name: a UUID in its usual text form."""
         ...
 
     def fraction(self) -> float:

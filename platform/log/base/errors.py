@@ -2,7 +2,7 @@
 
 One class per kind. Each message says what happened, why as a rule, and what to do. `kafka_code` is the code
 of the same error in Kafka's protocol (`org.apache.kafka.common.protocol.Errors`), -1 where Kafka has none;
-`retriable` says whether the same call may succeed later without anybody changing anything.
+`retriable` says whether the same call may succeed later without any other change.
 """
 
 from typing import ClassVar
@@ -122,7 +122,7 @@ class InvalidProducerEpochError(ProducerFencedError):
 
 
 class StaleBatchError(TidelogError):
-    """A streaming query's batch id lies below the one the topic has already seen from that query."""
+    """A streaming query's batch id is below the one that the topic has already seen from that query."""
 
     kafka_code = 45
 
@@ -294,7 +294,7 @@ class CorruptLogError(TidelogError):
 
 
 class ForeignEntryError(CorruptLogError):
-    """Entries that tidelog did not write stand at the head of a log; 'tidelog check --repair' takes them back."""
+    """Entries that tidelog did not write are at the head of a log; 'tidelog check --repair' takes them back."""
 
 
 class TornEntryError(CorruptLogError):
@@ -383,7 +383,7 @@ class StoragePermissionError(StorageError):
 
 
 class NoCredentialsError(StoragePermissionError):
-    """Nothing says who asks the store: no option, no environment, no role of the machine. Nothing was asked of it."""
+    """There are no credentials for the store: no option, no environment, no role of the machine. It got no request."""
 
 
 class UnsafeStoreError(StorageError):

@@ -56,7 +56,7 @@ class SealingSink:
         return self.size
 
     def flush(self) -> None:
-        """Nothing: whoever opened the file closes it."""
+        """Nothing: the caller that opened the file closes it."""
 
     def finish(self, writer: pq.ParquetWriter) -> None:
         """End the file that the writer writes here: the seal, then the footer."""

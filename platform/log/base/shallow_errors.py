@@ -1,7 +1,7 @@
 """Refusals that stand alone: tidelog's own errors without the way that they came.
 
 Spark prints the stack of its Python worker above an error's message, twice, and a message of one line below twenty of
-others is not read. The whole way is told to the logger "tidelog" at DEBUG. Errors that are not tidelog's keep theirs.
+others is not read. The logger "tidelog" gets the whole traceback at DEBUG. Errors that are not tidelog's keep theirs.
 """
 
 import logging

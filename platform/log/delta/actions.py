@@ -119,7 +119,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One Delta commit: the actions in their order, and who made it.
+    """One Delta commit: the actions in their order, and its origin.
 
     An entry that tidelog did not write has no actions that count; `touched` says what it changed for other engines,
     None when that is nothing.

@@ -1,4 +1,4 @@
-"""Where things lie below a topic's folder, and the names of the transaction ids (docs/format.md)."""
+"""Paths below a topic's folder, and the names of the transaction ids (docs/format.md)."""
 
 LOG_FOLDER = "_delta_log"
 FLOOR_FOLDER = "_tidelog/floor"
@@ -114,7 +114,7 @@ def written_again(path: str, known_version: int, unique: str) -> str:
 
 
 def segment_name(path: str) -> tuple[int, str]:
-    """The version known to the writer who wrote a segment's records first, and the name that they keep.
+    """The version known to the writer that wrote a segment's records first, and the name that they keep.
 
     A file that tidelog did not name knew nothing, -1, and its name is its path.
 

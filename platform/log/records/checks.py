@@ -63,7 +63,7 @@ def check_columns(columns: pa.Schema, topic: str) -> None:
 
 
 def _check_topic(table: pa.Table, topic: str) -> None:
-    """Refuse records that say they are for another topic: they would end up where nobody looks for them."""
+    """Refuse records that name another topic: no consumer would expect them in this one."""
     if "topic" not in table.schema.names:
         return
     column = table.column("topic")

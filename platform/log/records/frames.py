@@ -48,7 +48,7 @@ def as_table(given: Any, topic: str) -> pa.Table:
 
 
 def _is_of(given: Any, library: str, name: str) -> bool:
-    """Whether it is an object of a library's class; a library that nobody has imported has none."""
+    """Whether it is an object of a library's class; a library that is not imported has none."""
     module = sys.modules.get(library)
     return module is not None and isinstance(given, getattr(module, name))
 

@@ -135,7 +135,7 @@ def _hash_block(words: U32, starts: I64, ends: I64) -> U32:
         hashes[:many] *= _M
         hashes[:many] ^= mixed
     rest_counts = lengths & np.uint32(3)
-    # The bytes left over stand in the upper part of the word that ends with the key. Two shifts, because one of
+    # The bytes left over are in the upper part of the word that ends with the key. Two shifts, because one of
     # 32 bits is not defined.
     rests = (words[ends - 4] >> np.uint32(8)) >> (np.uint32(24) - np.uint32(8) * rest_counts)
     hashes ^= rests

@@ -178,7 +178,7 @@ def _kept(wanted: tuple[str, ...]) -> pa.Schema:
 
 
 def _cut(batch: pa.RecordBatch, low: int, high: int) -> pa.RecordBatch:
-    """The records at positions [low, high). Positions rise, so that their ends tell of gaps."""
+    """The records at positions [low, high). Positions rise, so that their ends show gaps."""
     positions = batch.column(0)
     count = len(positions)
     if count == 0:

@@ -26,7 +26,7 @@ def restage(
 ) -> list[Staged]:
     """The same records in new segments, known at `version`.
 
-    The old files stay until they are purged: whoever staged them may commit them again after an unknown outcome. The
+    The old files stay until they are purged: their writer may commit them again after an unknown outcome. The
     new ones keep their names' first part, so that such a repeat is known for one.
     `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
     row group. Raises `MissingSegmentError` when a segment is already purged, `CorruptSegmentError` when it is not what

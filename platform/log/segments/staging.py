@@ -1,4 +1,4 @@
-"""Staging: writing records as segments that nobody sees until the door commits them.
+"""Staging: writing records as segments that no reader sees until the door commits them.
 
 Memory stays bounded whatever comes in: rows wait by partition until a row group is worth writing, and large
 segments go to storage as they are written.

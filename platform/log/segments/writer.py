@@ -169,7 +169,7 @@ def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
 def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, SegmentWriter]:
     """A segment in memory: its bytes, which are not copied, and the writer that counted it.
 
-    One that is small indeed is compressed only for who asks for that.
+    One that is very small is compressed only for a caller that names a codec.
     """
     sink = pa.BufferOutputStream()
     plain = isinstance(codec, UnaskedCodec) and records.nbytes < _WORTH_COMPRESSING_BYTES

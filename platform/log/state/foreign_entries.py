@@ -1,7 +1,7 @@
 """Taking entries back that tidelog did not write (docs/format.md, section 7): pure rules.
 
 Such entries change nothing for tidelog, and readers and writers stop at them. One entry of tidelog's that brings other
-engines back to what tidelog goes by lets everybody go on; nothing that was acknowledged is touched by it.
+engines back to tidelog's state lets all programs go on; nothing that was acknowledged is touched by it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -77,7 +77,7 @@ class TopicState:
     """What a topic's log says after entry `version` (-1: no entry yet).
 
     Only `apply` and `restore` change it. A segment list is replaced as a whole when segments leave, and only ever
-    appended to otherwise, so whoever holds one goes on seeing the past.
+    appended to otherwise, so a caller that holds one goes on seeing the past.
     """
 
     version: int = -1

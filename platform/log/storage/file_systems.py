@@ -1,4 +1,4 @@
-"""Which file system a folder lies in, and whether other machines may write to it."""
+"""Which file system holds a folder, and whether other machines may write to it."""
 
 import os
 import re
@@ -14,12 +14,12 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def is_this_machines(path: str) -> bool:
-    """Whether only this machine can write below an absolute path, there or not; False where that can't be told."""
+    """Whether only this machine can write below an absolute path, there or not; False where that is unknown."""
     return type_of(path) in _THIS_MACHINES
 
 
 def type_of(path: str) -> str:
-    """The type of the file system that holds an absolute path, there or not; "" where that can't be told."""
+    """The type of the file system that holds an absolute path, there or not; "" where that is unknown."""
     if not sys.platform.startswith("linux"):
         return ""
     try:

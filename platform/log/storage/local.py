@@ -27,7 +27,7 @@ from tidelog.log.storage.local_lasting import Lasting
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
 from tidelog.log.storage.port import ObjectInfo
 
-_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # which only a pipe minds: nobody waits for its other end
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # matters to a pipe only: opening it doesn't wait for its other end
 _READ_BYTES = 64 * 1024
 # Threads that sync beside the caller's: an entry of one partition has three things to sync before it gets its name.
 _HELPERS = 3
@@ -38,7 +38,7 @@ class LocalStorage:
 
     `root` may be relative to the working directory. `unnamed`: whether new objects may be unnamed files at first, where
     the file system has them. Raises `InvalidUriError` for a root whose name Spark or deltalake would take for another
-    place. Assumes that nobody removes folders below the root while it runs.
+    place. Assumes that no program removes folders below the root while it runs.
     """
 
     def __init__(self, root: str | os.PathLike[str], ids: Ids | None = None, *, unnamed: bool = True) -> None:

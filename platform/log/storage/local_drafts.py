@@ -1,7 +1,7 @@
 """New files of a local disk: they have their content before they have their name.
 
 There are two ways. An *unnamed* file (`O_TMPFILE`) gets its name by linkat(2): its folder changes once, so that a
-watcher is woken once, and nothing is left of it when its writer dies. A *temporary* file `.<unique>.tmp` lies in the
+watcher is woken once, and nothing is left of it when its writer dies. A *temporary* file `.<unique>.tmp` is in the
 same folder until link(2) or rename(2) gives it the object's name; a writer that dies leaves it behind.
 """
 

@@ -27,7 +27,7 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether the entry is a folder, or a link to one.
 
     A link that leads nowhere is none. One that can't be followed for another reason counts as one: it may lead to a
-    topic, and a caller that opens that is told the reason.
+    topic, and a caller that opens that gets the reason.
     """
     return _leads_to(entry.is_dir)
 
@@ -74,7 +74,7 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
 def send_off(fd: int, size: int) -> None:
     """Have the kernel begin to write what is in the file, `size` bytes of it new: a later sync waits less.
 
-    It waits for nothing and promises nothing. Nor does it take an error that fsync would tell of: the kernel tells of
+    It waits for nothing and promises nothing. Nor does it take an error that fsync would report: the kernel reports
     each lost page once, and to this call never.
     """
     if size >= _WORTH_SENDING and _SYNC_FILE_RANGE is not None:

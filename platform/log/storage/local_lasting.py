@@ -16,7 +16,7 @@ _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # no wait for a pipe'
 class Lasting:
     """Makes files and folders below `root`, an absolute path, survive a power loss. For many threads.
 
-    Assumes that nobody removes folders below the root while it runs.
+    Assumes that no program removes folders below the root while it runs.
     """
 
     def __init__(self, root: str) -> None:
@@ -99,7 +99,7 @@ class Lasting:
             try:
                 _fsync_folder(above)
             except PermissionError:
-                # Somebody else's folder above the root, which we can enter but not open.
+                # Another user's folder above the root, which we can enter but not open.
                 if len(folder) > len(self._root) or folder in self._made:
                     raise
             done.append(folder)

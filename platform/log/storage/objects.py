@@ -270,7 +270,7 @@ class ObjectStorage:
                 raise failed_or_done("delete", location, error, self._secrets) from None
 
     def helpers(self) -> Helpers:
-        """Threads to call the store from, shared by all who use this one."""
+        """Threads to call the store from, shared by all callers of this one."""
         return self._helpers
 
     def _location(self, path: str) -> str:

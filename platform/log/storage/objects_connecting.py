@@ -15,9 +15,8 @@ from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
 from tidelog.log.storage.options import Connection, Secrets, connection, endpoint_keys
 
-# How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. Who
-# calls the store may go on after that, by time; so what all repeats together make is bounded by time, and not by a
-# product of counts.
+# How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. The
+# store's caller may go on after that, by time; so time bounds all retries together, and not a product of counts.
 RETRIES = 10
 RETRY_TIMEOUT_MS = 40_000
 REQUEST_TIMEOUT_MS = 30_000  # obstore's own default
@@ -82,7 +81,7 @@ def _by_address(uri: str, told: Connection) -> list[ObjectStore]:
     """The store by each address of the endpoint's name, which takes the name's place; requests are not repeated.
 
     None where that would reach another thing: a certificate is for the name (TLS), a proxy resolves it, a bucket is
-    told by it. There each of a client's connections takes an address of the name's by chance, one for each request that
+    part of it. There each of a client's connections takes an address of the name's by chance, one for each request that
     is under way.
     """
     keys = endpoint_keys(told.config)

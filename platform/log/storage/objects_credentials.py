@@ -1,7 +1,7 @@
 """Telling that a store has no credentials to use, out of what its client says then.
 
-Where nobody names any, the client asks the machine's own: those of its role, from a metadata service of the cloud at a
-fixed address. On any other machine that fails, with a message about this service.
+Where no option names any, the client asks the machine's own: those of its role, from a metadata service of the cloud at
+a fixed address. On any other machine that fails, with a message about this service.
 """
 
 import re

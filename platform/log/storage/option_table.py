@@ -30,7 +30,7 @@ class Option:
     """One option.
 
     `key`: obstore's name, "" where tidelog itself does what is needed. `variables`: environment variables that count
-    where the option isn't given, the first one set wins. `part`: of obstore's, that it is told to. `secret`: its value
+    where the option isn't given, the first one set wins. `part`: of obstore's, that takes it. `secret`: its value
     is never shown.
     """
 

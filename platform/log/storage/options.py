@@ -1,4 +1,4 @@
-"""From a lake's options and the environment to what obstore is told. Pure, and nothing here shows a secret."""
+"""From a lake's options and the environment to obstore's configuration. Pure, and nothing here shows a secret."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -103,7 +103,7 @@ class Secrets(tuple[str, ...]):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What obstore is told: the store's configuration, its HTTP client's, and keys for S3; `retry` in ms, or times.
+    """Obstore's arguments: the store's configuration, its HTTP client's, and keys for S3; `retry` in ms, or times.
 
     `keys` are obstore's `S3Credential`, whole: obstore would complete a key with the environment's token. `place`: the
     server, for messages.
@@ -146,7 +146,7 @@ def known_option(name: str) -> Option:
 def connection(
     scheme: str, options: Mapping[str, str], environment: Mapping[str, str], profiles: Profiles
 ) -> Connection:
-    """What obstore is told for a store at `scheme`://, by options first, then the environment, then AWS's profile.
+    """Obstore's arguments for a store at `scheme`://, by options first, then the environment, then AWS's profile.
 
     Options are those of the table (`lake.s3.region`), or obstore's own (`region`, `aws_region`). Raises
     `InvalidConfigError` for one that is unknown, another store's, given twice, or has a value that it does not take.

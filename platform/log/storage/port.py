@@ -134,7 +134,7 @@ class TakenOnTrust(Protocol):
 
     @property
     def place(self) -> str:
-        """The server's address, as the store is told it."""
+        """The server's address, as the store is configured with it."""
         ...
 
     def by_address(self) -> Sequence[Storage]:

@@ -1,8 +1,8 @@
 """The proof of a store: one that does not honour put-if-absent would lose acknowledged records without a word.
 
 Stores whose put-if-absent rests on a server's word (`TakenOnTrust`) are tried before a process changes anything there:
-what is there must be refused, and of many who create a name at once one may win. decisions/0019 has when, and what is
-remembered.
+what is there must be refused, and of many writers that create a name at once one may win. decisions/0019 has when, and
+what is remembered.
 """
 
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def _race(storage: Storage, paths: Sequence[str]) -> None:
 def _create_twice(storage: Storage, path: str, data: bytes) -> bool:
     """Create the object and once more, which must be refused; that proves the store."""
     created = storage.put_if_absent(path, data)
-    # A third time: somebody may have deleted the object after the first.
+    # A third time: another program may have deleted the object after the first.
     if created and storage.put_if_absent(path, data) and storage.put_if_absent(path, data):
         _clear(storage, [path])
         raise _unsafe(

@@ -18,7 +18,7 @@ _AHEAD_BYTES = 64 * 1024 * 1024
 
 @runtime_checkable
 class ReadsAhead(Protocol):
-    """A file of a store where each read is a request: it likes to be told what is read next."""
+    """A file of a store where each read is a request: it wants to know what is read next."""
 
     def will_read(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Have these ranges [start, end), which rise, brought with as few requests as may be.
@@ -89,7 +89,7 @@ class RangedFile(io.RawIOBase):
         self._e_tag = first.e_tag
         self._position = 0
         self._first = first
-        self._last = first  # of reads that nobody told of before
+        self._last = first  # of reads that were not announced
         self._ahead: list[Piece] = []
 
     def readable(self) -> bool:

@@ -83,7 +83,7 @@ class Requests:
             self._received += received
 
     def note_listed(self, path: str, found: int) -> None:
-        """Count a listing of a folder that named so many objects and folders."""
+        """Count a listing of a folder that named this number of objects and folders."""
         self.note(RequestKind.LIST, path, times=max(1, -(-found // LISTED_AT_ONCE)))
 
     def note_written(self, path: str, size: int, at_most: int, part: int) -> None:

@@ -11,11 +11,11 @@ from tidelog.log.base.errors import InvalidTimestampError
 from tidelog.log.delta import layout
 from tidelog.log.storage.port import OnThisMachine, Storage
 
-# How old what is known of the store's clock may be when somebody writes.
+# How old what is known of the store's clock may be at a write.
 LEARN_EVERY_S = 600.0
 # Some stores tell whole seconds only.
 RESOLUTION_MS = 1_000
-# A wall clock may be off by so much, and is corrected; one that is off by more is wrong, and nobody writes by it.
+# A wall clock may be off by this much, and is corrected; one that is off by more is wrong, and no writer uses it.
 MOST_OFF_MS = 3_600_000
 # How far the two clocks of a machine may drift apart before what was learnt by one of them is in doubt.
 _DRIFT_S = 1.0
@@ -74,7 +74,7 @@ class StoreTime:
         """The seconds since a moment, by the clock that says most.
 
         A wall clock is set right after a pause, of which the elapsed clock may never hear; it may also be set back.
-        What was learnt of the store meanwhile, by any log of the process, tells of a pause too; infinity where it was
+        What was learnt of the store meanwhile, by any log of the process, shows a pause too; infinity where it was
         the first that was learnt, so that a pause before it can't be ruled out.
         """
         now = self.moment()

@@ -1,4 +1,4 @@
-"""Watching local folders: the kernel tells of each new file, so that whoever waits for one need not look."""
+"""Watching local folders: the kernel reports each new file, so that a reader that waits for one need not poll."""
 
 import re
 from contextlib import suppress
