@@ -51,7 +51,7 @@ class _WithSerdes(AsyncClient):
             await _close(serdes)
             raise
         self._begun = serdes
-        serdes.tell("set_async_cluster_id_resolver", self.cluster_id)  # type: ignore[attr-defined] # as above
+        serdes.give_cluster_id("set_async_cluster_id_resolver", self.cluster_id)  # type: ignore[attr-defined] # as above
         return self
 
     @property

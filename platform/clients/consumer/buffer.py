@@ -161,9 +161,9 @@ class Buffer:
             self.bytes -= entry.nbytes
 
 
-def _is_same(told: Message, error: KafkaError, offset: int | None) -> bool:
-    before = told.error()
-    return before is not None and before.str() == error.str() and told.offset() == offset
+def _is_same(before: Message, error: KafkaError, offset: int | None) -> bool:
+    error_before = before.error()
+    return error_before is not None and error_before.str() == error.str() and before.offset() == offset
 
 
 @contextmanager

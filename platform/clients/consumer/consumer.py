@@ -50,7 +50,7 @@ class Consumer:
         assignment = self._assignment = ConsumerAssignment()
         buffer = self._buffer = Buffer(store=settings.enable_auto_offset_store)
         events = self._events = Events(lock)
-        group = self._group = GroupSide(lake, settings, events.tell)
+        group = self._group = GroupSide(lake, settings, events.add)
         traffic = traffic_of(settings, lake.clock)
         committer = self._committer = group.committer = Committer(
             group.log, settings.group_id, lock, assignment, group.identity, group.owned, traffic
@@ -65,7 +65,7 @@ class Consumer:
             rebalancing.statistics = ConsumerStatistics(
                 lake, settings, traffic, lock, assignment, buffer, rebalancing.rebalances, lambda: group.member_id
             )
-            ticker = Ticker(settings, events.tell_statistics)
+            ticker = Ticker(settings, events.add_statistics_due)
             ticker.start()
         self._subscribed = False
         # Also when the consumer is garbage-collected, or the process ends: then it commits nothing, and does not leave.
@@ -363,7 +363,7 @@ class Consumer:
         return self._group.member_id
 
     def consumer_group_metadata(self) -> ConsumerGroupMetadata:
-        """As whom this consumer reads, for a producer's transaction."""
+        """The member that this consumer reads as, for a producer's transaction."""
         self._polling.require_open()
         return self._group.metadata()
 

@@ -62,15 +62,15 @@ GroupEvent: TypeAlias = Joined | Revoke | Assigned | Lost | CommitDone | Trouble
 
 
 class GroupSide:
-    """One consumer's part in its group. Events go to `tell`, in order; the thread starts with the first need of it.
+    """One consumer's part in its group. Events go to `report`, in order; the thread starts with the first need of it.
 
     Methods may be called from any thread; the membership is touched by the thread alone.
     """
 
-    def __init__(self, lake: Lake, settings: ConsumerSettings, tell: Callable[[GroupEvent], None]) -> None:
+    def __init__(self, lake: Lake, settings: ConsumerSettings, report: Callable[[GroupEvent], None]) -> None:
         self._lake = lake
         self._settings = settings
-        self._tell = tell
+        self._report = report
         self.log = GroupLog(lake)
         self.committer: Committer | None = None  # set by the consumer, which has what it commits
         self._membership: Membership | None = None
@@ -86,7 +86,7 @@ class GroupSide:
         self._polled = False
         self.is_polling = False
         self._wants_poll = False
-        self._told_trouble = ""
+        self._reported_trouble = ""
         self._commit_s = float("inf")
         self._fatal: KafkaError | None = None
 
@@ -199,7 +199,7 @@ class GroupSide:
 
     def commit_later(self, offsets: Offsets) -> None:
         """Commit offsets in the background; `CommitDone` says how it went."""
-        self._do(lambda: self.commit_and_tell(offsets))
+        self._do(lambda: self.commit_and_report(offsets))
 
     def commit_regularly(self) -> None:
         """Commit what is stored every `auto.commit.interval.ms`, if the settings say so."""
@@ -231,7 +231,7 @@ class GroupSide:
         try:
             self._go_on()
         except Exception as e:
-            self._tell(
+            self._report(
                 Trouble(KafkaError(KafkaError._CRIT_SYS_RESOURCE, f"The consumer broke: {e!r}", fatal=True), True)
             )
             raise
@@ -252,7 +252,7 @@ class GroupSide:
                 self._wakeup.wait(1.0)
             if self._now_s() >= self._commit_s:
                 self._commit_s = self._now_s() + interval_s
-                self.commit_and_tell(None)
+                self.commit_and_report(None)
             self._wait()
 
     def _wait(self) -> None:
@@ -284,25 +284,25 @@ class GroupSide:
             missing, broken = topics.missing, topics.broken
             membership.subscribe(topics.look(now_s))
             for name in sorted(topics.missing - missing):
-                self._tell(_not_available(name, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+                self._report(_not_available(name, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
             for name in sorted(topics.broken.keys() - broken.keys()):
-                self._tell(_not_available(name, kafka_error(topics.broken[name])))
+                self._report(_not_available(name, kafka_error(topics.broken[name])))
         if self._polled or self.is_polling:
             self._polled = False
             membership.polled()
         for event in membership.step():
             if isinstance(event, Failed):
-                self._tell(Trouble(kafka_error(event.error, fatal=event.fatal), deliver=True))
+                self._report(Trouble(kafka_error(event.error, fatal=event.fatal), deliver=True))
                 continue
             if isinstance(event, Lost):
                 self._lost(event)
             if isinstance(event, Assigned) and membership.generation >= 0:
-                self._tell(Joined(self._as_member(membership)))
-            self._tell(event)
+                self._report(Joined(self._as_member(membership)))
+            self._report(event)
         if membership.member_id:
             self._wakeup.follow(self.log.table(self._settings.group_id))
         if membership.trouble is None:
-            self._told_trouble = ""
+            self._reported_trouble = ""
         else:
             self._trouble(membership.trouble)
 
@@ -318,13 +318,13 @@ class GroupSide:
             self.committer.forfeit(event.partitions)
         if isinstance(event.error, MaxPollExceededError):
             self._wants_poll = True
-            self._tell(Trouble(KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error)), deliver=True))
+            self._report(Trouble(KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error)), deliver=True))
 
     def _trouble(self, error: TidelogError) -> None:
         """Report an error that the membership goes on after, once."""
-        if str(error) != self._told_trouble:
-            self._told_trouble = str(error)
-            self._tell(Trouble(kafka_error(error), deliver=not error.retriable))
+        if str(error) != self._reported_trouble:
+            self._reported_trouble = str(error)
+            self._report(Trouble(kafka_error(error), deliver=not error.retriable))
 
     # --- commits -------------------------------------------------------------------------------------------
 
@@ -347,10 +347,10 @@ class GroupSide:
         self.require_able()
         if not asynchronous:
             raise KafkaException(no_offset())
-        self._tell(CommitDone(no_offset(), []))
+        self._report(CommitDone(no_offset(), []))
         return None
 
-    def commit_and_tell(self, offsets: Offsets | None, places: Iterable[TopicPartitionKey] | None = None) -> None:
+    def commit_and_report(self, offsets: Offsets | None, places: Iterable[TopicPartitionKey] | None = None) -> None:
         """Commit now, what is stored (of some places) where `offsets` is None, and report how it went: never raises."""
         if self.committer is None:
             return
@@ -358,13 +358,13 @@ class GroupSide:
         if not wanted:
             return
         try:
-            self._tell(CommitDone(None, as_partitions(self.committer.commit(offsets, places))))
+            self._report(CommitDone(None, as_partitions(self.committer.commit(offsets, places))))
         except TidelogError as e:
             error = commit_failed(e)
             partitions = as_partitions(wanted)
             for one in partitions:
                 one.error = error
-            self._tell(CommitDone(error, partitions))
+            self._report(CommitDone(error, partitions))
             if self._settings.on_commit is None:
                 self._warn(e)
 

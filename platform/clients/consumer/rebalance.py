@@ -30,7 +30,7 @@ class Events:
     def __bool__(self) -> bool:
         return bool(self._events)
 
-    def tell(self, event: GroupEvent) -> None:
+    def add(self, event: GroupEvent) -> None:
         """Append an event."""
         with self._lock:
             self._events.append(event)
@@ -49,7 +49,7 @@ class Events:
                 return None
             return self._events.popleft()
 
-    def tell_statistics(self) -> None:
+    def add_statistics_due(self) -> None:
         """Append `StatisticsDue`, where none waits yet."""
         with self._lock:
             if not any(isinstance(event, StatisticsDue) for event in self._events):
@@ -128,7 +128,7 @@ class Rebalancing:
         self._changes += 1
         wanted = list(places)
         if commit and wanted and self._settings.enable_auto_commit:
-            self._group.commit_and_tell(None, wanted)
+            self._group.commit_and_report(None, wanted)
         with self._lock:
             self._assignment.drop(wanted)
         self._fetcher.changed()

@@ -84,7 +84,7 @@ class Serdes:
         self.owned.append(serde)
         self.conf = {name: value for name, value in self.conf.items() if name in left}
 
-    def tell(self, setter: str, cluster_id: Callable[..., Any]) -> None:
+    def give_cluster_id(self, setter: str, cluster_id: Callable[..., Any]) -> None:
         """Give those that have this method a function that returns the lake's address."""
         for serde in self._found:
             if callable(take := getattr(serde, setter, None)):
@@ -113,7 +113,7 @@ class WithSerdes:
         except BaseException:
             self._serdes.close()
             raise
-        self._serdes.tell("set_cluster_id_resolver", self.cluster_id)  # type: ignore[attr-defined] # as above
+        self._serdes.give_cluster_id("set_cluster_id_resolver", self.cluster_id)  # type: ignore[attr-defined] # as above
 
     def close(self, *args: Any, **more: Any) -> Any:
         """Close as the client of bytes does, then what builders built."""
