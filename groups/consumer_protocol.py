@@ -56,7 +56,7 @@ def encode_subscription(subscription: Subscription, version: int = NEWEST) -> by
 
 def decode_subscription(data: bytes) -> Subscription:
     """Read a subscription of any version. Raises InconsistentProtocolError."""
-    reader = _Reader(data, "subscription")
+    reader = _FieldReader(data, "subscription")
     version = reader.version()
     topics = tuple(reader.strings())
     user_data = reader.data()
@@ -68,7 +68,7 @@ def decode_subscription(data: bytes) -> Subscription:
 
 def subscribed_topics(data: bytes) -> frozenset[str]:
     """The topics of a subscription, read as version 0, which every version begins with. InconsistentProtocolError."""
-    reader = _Reader(data, "subscription")
+    reader = _FieldReader(data, "subscription")
     reader.version()
     return frozenset(reader.strings())
 
@@ -85,7 +85,7 @@ def decode_assignment(data: bytes) -> Assignment:
     """
     if not data:
         return Assignment()
-    reader = _Reader(data, "assignment")
+    reader = _FieldReader(data, "assignment")
     reader.version()
     return Assignment(tuple(reader.partitions()), reader.data())
 
@@ -103,7 +103,7 @@ def decode_sticky_user_data(data: bytes | None) -> tuple[tuple[TopicPartition, .
     if not data:
         return (), NO_GENERATION
     try:
-        reader = _Reader(data, "user data")
+        reader = _FieldReader(data, "user data")
         owned = tuple(reader.partitions())
         return owned, reader.int32() if reader.left else NO_GENERATION
     except InconsistentProtocolError:
@@ -148,7 +148,7 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return dict(by_topic)
 
 
-class _Reader:
+class _FieldReader:
     """Reads fields one after another; what is cut off or is no text is an InconsistentProtocolError."""
 
     def __init__(self, data: bytes, what: str) -> None:

@@ -11,7 +11,7 @@ from tidelog.log.base.clock import SystemIds
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sources.catalog import Catalog
-from tidelog.sources.filters import Wanted, wanted_by
+from tidelog.sources.filters import RowBounds, wanted_by
 from tidelog.sources.limits import check_resolved_order
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import plan_batch, settle
@@ -41,7 +41,7 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._wanted = Wanted()
+        self._wanted = RowBounds()
         self.pushFilters = _PushFilters(self._take_filters)  # type: ignore[method-assign]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowBounds:
     """What rows may match: None is no bound. Bounds are inclusive; timestamps in µs since the epoch."""
 
     topics: frozenset[str] | None = None
@@ -64,9 +64,9 @@ class Wanted:
         return not too_old and not too_new
 
 
-def wanted_by(filters: Iterable[Filter]) -> Wanted:
+def wanted_by(filters: Iterable[Filter]) -> RowBounds:
     """The bounds of filters that all must hold; what can't be a bound is passed over."""
-    wanted = Wanted()
+    wanted = RowBounds()
     for one in filters:
         attribute: tuple[str, ...] = getattr(one, "attribute", ())
         match attribute:

@@ -8,34 +8,21 @@ from tidy_imports import modules_of
 from tidy_source import Source
 
 SMALL_MODULE_LINES = 60
-UNDECIDED = "undecided"
 
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
-    # check
-    "platform/check/transactions.py": UNDECIDED,
-    # clients
-    "platform/clients/producer/sequences.py": UNDECIDED,
-    # log
-    "platform/log/storage/file_systems.py": UNDECIDED,
-    "platform/log/storage/objects_credentials.py": UNDECIDED,
-    # spark, sinks
-    "sinks/columns.py": UNDECIDED,
-    "sinks/partitioner.py": UNDECIDED,
+    "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
+    "platform/log/storage/objects_credentials.py": "what SDKs say of missing credentials, apart from the store's errors",
+    "sinks/columns.py": "a batch's columns on the driver; the writer goes to the tasks",
+    "sinks/partitioner.py": "a choice that users make by an option",
 }
-
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
+    "StagedTopics": "a task's segments by topic, and a transaction's",
     "TopicDescription": "confluent-kafka's class of the admin client, and the lake's own",
     "TopicPartition": "confluent-kafka's class, and the source's tuple",
-    **dict.fromkeys(
-        (
-            "Group", "Part", "Report", "StagedTopics", "Txn", "Waiting",
-            "_Writer",
-        ),
-        UNDECIDED,
-    ),
-}  # fmt: skip
+    "Txn": "Delta's action, and the sink's option of the same name",
+}
 
 
 def small_modules(sources: Iterable[Source]) -> list[str]:

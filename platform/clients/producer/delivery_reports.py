@@ -39,7 +39,7 @@ def _kafka_error(error: BaseException) -> KafkaError:
 
 
 @dataclass(slots=True)
-class Report:
+class DeliveryCallbacks:
     """The callbacks of a chunk that are to be made: [(row, callback)], from `at` on."""
 
     topic: str
@@ -88,7 +88,7 @@ class Reports:
         self._in_flight = in_flight
         self._default = default
         self._only_error = only_error
-        self._waiting: deque[Report] = deque()
+        self._waiting: deque[DeliveryCallbacks] = deque()
         # Records that were delivered since the last poll, with or without callback.
         self._events = 0
         self._statistics: Callable[[], None] | None = None
@@ -104,7 +104,7 @@ class Reports:
         now_s: float,
     ) -> None:
         """Take over what became of a chunk of `produce`."""
-        report = Report(topic, rows, outcomes, errors, self._calls(rows, errors), now_ms, now_s)
+        report = DeliveryCallbacks(topic, rows, outcomes, errors, self._calls(rows, errors), now_ms, now_s)
         with self._in_flight.lock:
             self.complete_locked(rows.count - len(report.calls), rows.size)
             if report.calls:
@@ -163,7 +163,7 @@ class Reports:
             self._statistics()
         return events
 
-    def _take(self) -> tuple[Report, tuple[int, DeliveryCallback]] | None:
+    def _take(self) -> tuple[DeliveryCallbacks, tuple[int, DeliveryCallback]] | None:
         """The next callback to make, which counts as made."""
         waiting, in_flight = self._waiting, self._in_flight
         with in_flight.lock:

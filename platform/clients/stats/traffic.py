@@ -86,7 +86,7 @@ class TopicFigures(NamedTuple):
 
 
 @dataclass
-class Moved:
+class MovedRecords:
     """Records that were produced to a partition, or read from it, and their bytes."""
 
     records: int = 0
@@ -108,7 +108,7 @@ class Traffic:
     answered_s: float | None = None
     round_trips_us: Window = field(default_factory=Window)
     waits_us: Window = field(default_factory=Window)
-    partitions: dict[tuple[str, int], Moved] = field(default_factory=dict)
+    partitions: dict[tuple[str, int], MovedRecords] = field(default_factory=dict)
     batches: dict[str, tuple[Window, Window]] = field(default_factory=dict)
     topics_began_s: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -161,14 +161,14 @@ class Traffic:
             self.topics_began_s.setdefault(topic, self.clock.elapsed_s())
             batch_sizes, batch_counts = self.batches.setdefault(topic, (Window(), Window()))
             for partition, count in records.items():
-                moved = self.partitions.setdefault((topic, partition), Moved())
+                moved = self.partitions.setdefault((topic, partition), MovedRecords())
                 moved.records += count
                 moved.size += sizes[partition]
         batch_sizes.add(list(sizes.values()))
         batch_counts.add(list(records.values()))
 
-    def total(self) -> Moved:
+    def total(self) -> MovedRecords:
         """All records that were produced or read."""
         with self._lock:
             every = list(self.partitions.values())
-        return Moved(sum(one.records for one in every), sum(one.size for one in every))
+        return MovedRecords(sum(one.records for one in every), sum(one.size for one in every))

@@ -235,7 +235,7 @@ class ObjectStorage:
         """A file to write, uploaded in parts; the object appears with the last request."""
         check_path(path)
         upload = obstore.open_writer(self._store, path, buffer_size=PART_BYTES)
-        file = _Writer(self, path, upload)
+        file = _UploadFile(self, path, upload)
         try:
             yield cast(BinaryIO, file)
         except BaseException as error:
@@ -277,7 +277,7 @@ class ObjectStorage:
         return f"{self._uri}/{path}" if path else self._uri
 
 
-class _Writer(io.RawIOBase):
+class _UploadFile(io.RawIOBase):
     """The file behind `create`; closing it doesn't end the upload, the `with` block's end does."""
 
     def __init__(self, storage: ObjectStorage, path: str, upload: Any) -> None:

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from tidelog.log.segments.writer import stats_json
 from tidelog.log.state.topic_state import Segment
-from tidelog.sources.filters import Wanted, wanted_by
+from tidelog.sources.filters import RowBounds, wanted_by
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.planning import Range
 
@@ -38,28 +38,28 @@ def in_tokyo(at: datetime) -> datetime:
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ([], Wanted()),
-        ([EqualTo(OFFSET, 5)], Wanted(offsets=(5, 5))),
-        ([EqualNullSafe(OFFSET, 5)], Wanted(offsets=(5, 5))),
-        ([EqualNullSafe(OFFSET, None)], Wanted()),
-        ([GreaterThan(OFFSET, 5), LessThan(OFFSET, 9)], Wanted(offsets=(6, 8))),
-        ([GreaterThanOrEqual(OFFSET, 5), LessThanOrEqual(OFFSET, 9)], Wanted(offsets=(5, 9))),
-        ([GreaterThan(OFFSET, 5), GreaterThan(OFFSET, 3)], Wanted(offsets=(6, None))),
-        ([In(OFFSET, (7, 3, 5))], Wanted(offsets=(3, 7))),
-        ([In(OFFSET, (7, None))], Wanted()),
-        ([EqualTo(PARTITION, 1)], Wanted(partitions=frozenset({1}))),
-        ([In(PARTITION, (1, 2)), In(PARTITION, (2, 3))], Wanted(partitions=frozenset({2}))),
-        ([EqualTo(TOPIC, "t")], Wanted(topics=frozenset({"t"}))),
-        ([EqualTo(TIMESTAMP, NOON)], Wanted(micros=(NOON_MS * 1000, NOON_MS * 1000))),
-        ([GreaterThan(TIMESTAMP, in_tokyo(NOON))], Wanted(micros=(NOON_MS * 1000 + 1, None))),
-        ([LessThan(TIMESTAMP, NOON.replace(tzinfo=None))], Wanted(micros=(None, NOON_MS * 1000 - 1))),
+        ([], RowBounds()),
+        ([EqualTo(OFFSET, 5)], RowBounds(offsets=(5, 5))),
+        ([EqualNullSafe(OFFSET, 5)], RowBounds(offsets=(5, 5))),
+        ([EqualNullSafe(OFFSET, None)], RowBounds()),
+        ([GreaterThan(OFFSET, 5), LessThan(OFFSET, 9)], RowBounds(offsets=(6, 8))),
+        ([GreaterThanOrEqual(OFFSET, 5), LessThanOrEqual(OFFSET, 9)], RowBounds(offsets=(5, 9))),
+        ([GreaterThan(OFFSET, 5), GreaterThan(OFFSET, 3)], RowBounds(offsets=(6, None))),
+        ([In(OFFSET, (7, 3, 5))], RowBounds(offsets=(3, 7))),
+        ([In(OFFSET, (7, None))], RowBounds()),
+        ([EqualTo(PARTITION, 1)], RowBounds(partitions=frozenset({1}))),
+        ([In(PARTITION, (1, 2)), In(PARTITION, (2, 3))], RowBounds(partitions=frozenset({2}))),
+        ([EqualTo(TOPIC, "t")], RowBounds(topics=frozenset({"t"}))),
+        ([EqualTo(TIMESTAMP, NOON)], RowBounds(micros=(NOON_MS * 1000, NOON_MS * 1000))),
+        ([GreaterThan(TIMESTAMP, in_tokyo(NOON))], RowBounds(micros=(NOON_MS * 1000 + 1, None))),
+        ([LessThan(TIMESTAMP, NOON.replace(tzinfo=None))], RowBounds(micros=(None, NOON_MS * 1000 - 1))),
         # what says nothing about where records lie
-        ([Not(EqualTo(OFFSET, 5)), IsNotNull(OFFSET), StringContains(TOPIC, "t")], Wanted()),
-        ([EqualTo(("value",), b"1"), GreaterThan(("key",), b"1"), EqualTo(("headers", "offset"), 5)], Wanted()),
-        ([GreaterThan(PARTITION, 1)], Wanted()),
+        ([Not(EqualTo(OFFSET, 5)), IsNotNull(OFFSET), StringContains(TOPIC, "t")], RowBounds()),
+        ([EqualTo(("value",), b"1"), GreaterThan(("key",), b"1"), EqualTo(("headers", "offset"), 5)], RowBounds()),
+        ([GreaterThan(PARTITION, 1)], RowBounds()),
     ],
 )
-def test_filters_become_bounds(filters: list[Filter], expected: Wanted) -> None:
+def test_filters_become_bounds(filters: list[Filter], expected: RowBounds) -> None:
     assert wanted_by(filters) == expected
 
 
@@ -92,12 +92,12 @@ def test_a_cut_range_holds_every_offset_that_matches(asked: list[tuple[Any, int]
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (Wanted(topics=frozenset({"t"}), partitions=frozenset({0})), True),
-        (Wanted(topics=frozenset({"u"})), False),
-        (Wanted(partitions=frozenset({1, 2})), False),
+        (RowBounds(topics=frozenset({"t"}), partitions=frozenset({0})), True),
+        (RowBounds(topics=frozenset({"u"})), False),
+        (RowBounds(partitions=frozenset({1, 2})), False),
     ],
 )
-def test_ranges_of_other_topics_and_partitions_are_dropped(wanted: Wanted, expected: bool) -> None:
+def test_ranges_of_other_topics_and_partitions_are_dropped(wanted: RowBounds, expected: bool) -> None:
     part = Range("t", 0, 0, 5)
     assert wanted.range(part) == (part if expected else None)
 
