@@ -12,8 +12,8 @@ SMALL_MODULE_LINES = 60
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
-    "platform/log/storage/objects_credentials.py": "what SDKs say of missing credentials, apart from the store's errors",
-    "sinks/columns.py": "a batch's columns on the driver; the writer goes to the tasks",
+    "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
+    "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",
     "sinks/partitioner.py": "a choice that users make by an option",
 }
 # Class names that several modules define at their top, and why.
