@@ -178,8 +178,10 @@ class TopicCommitter:
             began_s = traffic.ask("Produce", chunk.count)
             self._drive(entry)
             errors = entry.outcomes.errors
-            traffic.answer(began_s, chunk.count, errors[0] if len(errors) == chunk.units else None)
-            self._count_traffic(traffic, requests, entry.outcomes)
+            failed = len(errors) == chunk.units
+            traffic.answer(began_s, chunk.count, errors[0] if failed else None)
+            if not failed:
+                self._count_traffic(traffic, requests, entry.outcomes)
         self._entry = None
         if not unasked:
             self._settle(chunk, entry.outcomes)
