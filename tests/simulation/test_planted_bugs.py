@@ -36,6 +36,7 @@ FOUND_BY = {
     "hands_out_what_another_still_owns": 21,
     "lets_a_fenced_static_member_come_back": 13,
     "keeps_what_it_owned_after_an_eviction": 3,
+    "takes_an_intent_after_an_abort": 15,
 }
 
 
