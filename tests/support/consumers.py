@@ -100,7 +100,7 @@ def filled_lake(folder: Path) -> Iterator[Lake]:
 
 
 class Told:
-    """Callbacks that keep what they were told: [("assign", [("t", 0), ...]), ...]."""
+    """Callbacks that keep their arguments: [("assign", [("t", 0), ...]), ...]."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, list[tuple[str, int]]]] = []

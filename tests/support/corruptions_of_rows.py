@@ -65,7 +65,7 @@ def an_offset_passed_the_end() -> CorruptibleLake:
 
 
 def undone() -> CorruptibleLake:
-    """A lake with a committed transaction of id `x` that nobody has rolled forward."""
+    """A lake with a committed transaction of id `x` that no process has rolled forward."""
     corruptible = CorruptibleLake()
     producer = TransactionManager(corruptible.lake, "x")
     producer.init()

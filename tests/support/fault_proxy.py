@@ -128,7 +128,7 @@ class FaultProxy:
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Nobody listens: connections are refused, and those that were there are closed."""
+        """No listener: connections are refused, and those that were there are closed."""
         self.stop()
         try:
             yield
@@ -142,7 +142,7 @@ class FaultProxy:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def stop(self) -> None:
-        """End: nobody listens any more."""
+        """End: no listener is left."""
         if self._server is not None:
             self.closing.set()
             self._server.shutdown()

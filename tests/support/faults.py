@@ -21,12 +21,12 @@ class FaultyStorage:
 
     `shared`: other machines write there too, as to an object store.
 
-    A hook may also wait (a frozen writer), count, or act on `inner` itself (somebody else's write in between).
+    A hook may also wait (a frozen writer), count, or act on `inner` itself (another writer's write in between).
 
     >>> def disk_full(method, path, phase):                      # ENOSPC at the first write of a segment
     ...     if (method, phase) == ("create", "before"):
     ...         raise StorageFullError("no space")
-    >>> def lost_answer(method, path, phase):                    # stored, but the writer isn't told
+    >>> def lost_answer(method, path, phase):                    # stored, but the writer gets no answer
     ...     if (method, phase) == ("put_if_absent", "after") and "_delta_log" in path:
     ...         raise StorageUnavailableError("timed out")
     >>> storage = FaultyStorage(MemoryStorage("t"), lost_answer)

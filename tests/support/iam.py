@@ -52,5 +52,5 @@ class Policies:
 
     @property
     def unused(self) -> list[tuple[str, str]]:
-        """What nobody has needed yet."""
+        """Grants that no request has needed yet."""
         return [grant for grant in self.grants if grant not in self.used]

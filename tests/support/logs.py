@@ -57,7 +57,7 @@ def watched_decisions() -> Iterator[None]:
 
 
 class FakeClock:
-    """Stands still until somebody sleeps or a test moves it."""
+    """Stands still until a caller sleeps or a test moves it."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self.ms = now_ms

@@ -60,7 +60,7 @@ class DatedStorage(ObjectStorage):
 
 
 class DistantFaultyStorage(FaultyStorage):
-    """A faulty store behind a network: who asks whether it is one (`Distant`, `TakenOnTrust`) is told so."""
+    """A faulty store behind a network: it says so to callers that ask (`Distant`, `TakenOnTrust`)."""
 
     inner: ObjectStorage
 

@@ -1,8 +1,8 @@
 """The README and the pages of docs/: their blocks of code, and how a page's blocks are run, one after another.
 
 A block in Python or for a shell runs as it stands, unless `NOT_RUN` says why it can't. A page is run as a person does:
-all Python in one process, each shell block in a terminal of its own, in the clone's folder. What stands under /tmp on
-the page lies in the test's folder. As a program: `python -m support.pages PAGE FOLDER '{"text": "instead"}'`.
+all Python in one process, each shell block in a terminal of its own, in the clone's folder. Files below /tmp on
+the page are in the test's folder. As a program: `python -m support.pages PAGE FOLDER '{"text": "instead"}'`.
 """
 
 import json

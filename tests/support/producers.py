@@ -30,7 +30,7 @@ def producer(lake: Lake, **conf: Any) -> Producer:
 
 
 class Delivered:
-    """A delivery callback that keeps what it is told."""
+    """A delivery callback that keeps its arguments."""
 
     def __init__(self) -> None:
         self.all: list[tuple[Any, Any]] = []

@@ -17,7 +17,7 @@ QUERY = "6f9d3f2e-0000-4000-8000-000000000001"
 
 
 class World:
-    """A lake in memory with topic `a`, and processes that come and go; other topics are made by who writes to them."""
+    """A lake in memory with topic `a`, and processes that come and go; other topics are made by their writers."""
 
     def __init__(self) -> None:
         lake, self.storage, self.clock = memory_lake()

@@ -75,7 +75,7 @@ class SmallS3:
 
 @contextmanager
 def small_s3(at: tuple[str, int] = ("127.0.0.1", 0), **wrong: object) -> Iterator[SmallS3]:
-    """A running server at an address and a port, 0 for a free one; it is told what to do wrong as `SmallS3` has it."""
+    """A running server at an address and a port, 0 for a free one; `wrong`: how it fails, fields of `SmallS3`."""
     small = SmallS3(**wrong)  # type: ignore[arg-type]
 
     class Handler(_Handler):
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
         if "list-type" in query:
             return self._answer(200, self.s3.listing(path.rstrip("/"), query))
         data = self.s3.objects.get(path)
-        if data is None:  # only who may list is told that it is not there
+        if data is None:  # only a role that may list learns that it is not there
             if not self.s3.permits("s3:ListBucket", path[1:].partition("/")[0]):
                 return self._refuse(403, "AccessDenied")
             return self._refuse(404, "NoSuchKey")

@@ -45,7 +45,7 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class S3Place:
-    """An empty place on the server for a lake: its address, and every way to be told how to reach it.
+    """An empty place on the server for a lake: its address, and every way to configure it.
 
     `options` are those of a lake, `environment` the AWS variables.
     """

@@ -1,7 +1,8 @@
 """Words that prose does without: pronouns for actors, and everyday words in a sense of our own.
 
 A reader of another first language looks for the actor (the writer, a reader, the leader, the caller) and for the term
-of the field. The rule looks at pages of Markdown, and at docstrings and comments of Python; code is left alone.
+of the field. The rule looks at pages of Markdown, at docstrings and comments of Python, and at the product's texts
+(messages, help).
 """
 
 import ast
@@ -9,6 +10,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+
+from tidy_source import Source
 
 # After a word for a person the pronoun is plain English.
 _PEOPLE = r"(?<!person )(?<!people )(?<!engineer )(?<!operator )(?<!operators )(?<!user )(?<!users )"
@@ -44,17 +47,19 @@ def prose_of_page(text: str) -> list[tuple[int, str]]:
     return list(enumerate(text.splitlines(), 1))
 
 
-def prose_of_source(text: str) -> list[tuple[int, str]]:
-    """The lines of a Python file's docstrings and comments."""
+def prose_of_source(source: Source) -> list[tuple[int, str]]:
+    """The lines of a Python file's docstrings and comments; and its other texts where it is installed."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = list(ast.walk(source.tree))
+    docstrings = {
+        id(node.body[0].value)  # type: ignore[attr-defined]
+        for node in nodes
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False)
+    }
     found: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(
-            node
-        ):
-            doc = node.body[0]
-            lines = text.splitlines()[doc.lineno - 1 : doc.end_lineno]
-            found += enumerate((re.sub(r"`[^`]+`", " ", line) for line in lines), doc.lineno)
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            found.append((token.start[0], re.sub(r"`[^`]+`", " ", token.string)))
-    return found
+    for node in nodes:
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and (source.module or id(node) in docstrings):
+            found += enumerate(node.value.splitlines(), node.lineno)
+    tokens = tokenize.generate_tokens(io.StringIO(source.text).readline)
+    found += [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
+    return [(line, re.sub(r"`[^`]+`", " ", text)) for line, text in found]

@@ -1,4 +1,4 @@
-"""What other engines, other tools and people may do to a lake's files: told clearly, and nothing is lost or wedged."""
+"""What other engines, other tools and people may do to a lake's files: a clear error, and nothing is lost or wedged."""
 
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,7 @@ def test_readers_and_writers_stop_at_the_entry(
         with pytest.raises(error, match=says):
             use()
     assert lake.topics() == ["t"]
-    lake.create_topic("another")  # nobody else is held up
+    lake.create_topic("another")  # no other program is held up
     assert lake.topic("another").append(values("x")) == {0: (0, 1)}
 
 

@@ -1,4 +1,4 @@
-"""AdminClient: consumer groups, and the members that stand in the way."""
+"""AdminClient: consumer groups, and the members that block requests."""
 
 import pytest
 from support.admin_groups import SESSION_MS, stable_group
@@ -167,7 +167,7 @@ def test_offsets_are_deleted_where_no_member_reads(client, lake):
 
 
 def keep_alive(lake, group_id, member):
-    """Renew the member's lease whenever somebody sleeps on the lake's clock."""
+    """Renew the member's heartbeat whenever a caller sleeps on the lake's clock."""
     leases, sleep = Leases(lake.storage), lake.clock.sleep
     beats = iter(range(2, 1 << 30))
 

@@ -1,4 +1,4 @@
-"""Side by side: two runs compared, noise told from regressions."""
+"""Side by side: two runs compared, regressions beyond the noise."""
 
 import io
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ with {module}.{call} as held:
     print(held, flush=True)
     sys.stdin.read()
 """
-# Whoever reads the pipe learns of the end of all who hold it.
+# The pipe's reader learns of the end of all that hold it.
 HOLDER = 'exec 3>"$1"; (trap "" TERM; sleep 600) & echo up >&3; wait'
 
 

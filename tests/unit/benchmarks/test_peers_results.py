@@ -1,4 +1,4 @@
-"""Side by side: the results file, and who is held against whom."""
+"""Side by side: the results file, and which system is compared with which."""
 
 from pathlib import Path
 from typing import Any

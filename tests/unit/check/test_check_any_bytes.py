@@ -1,4 +1,4 @@
-"""Whatever lies in a lake, check and repair say something and repair invents nothing."""
+"""Whatever files a lake has, check and repair say something and repair invents nothing."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,7 +46,7 @@ def damaged(draw: st.DrawFn) -> CorruptibleLake:
         case "delete":
             store.delete(path)
         case _:
-            # Never a segment: one under another's name and of its size is not told apart by anything.
+            # Never a segment: one under another's name and of its size looks the same to every check.
             others = [p for p in paths if "partition=" not in p]
             store.put(others[int(draw(SHARE) * len(others))], all_objects[others[int(draw(SHARE) * len(others))]])
     return corruptible

@@ -223,7 +223,7 @@ def test_what_deltalake_wrote_is_found_refused_and_taken_back(tmp_path: Path, ti
     assert handle("orders").append(values("c")) == {0: (2, 3)}
     assert DeltaTable(str(table)).version() == head + 2
     assert sorted(r["value"] for r in DeltaTable(str(table)).to_pyarrow_table().to_pylist()) == [b"a", b"b", b"c"]
-    inserted = DeltaTable(str(table), version=head).to_pyarrow_table()  # kept for whoever wants to produce them
+    inserted = DeltaTable(str(table), version=head).to_pyarrow_table()  # kept for people that want to produce them
     assert sorted(r["value"] for r in inserted.to_pylist()) == [b"a", *[b"x"] * times]
     assert check_lake(Lake(str(tmp_path / "lake")), deep=True).green
 
@@ -254,7 +254,7 @@ def test_an_entry_of_others_under_one_of_tidelog_is_left_alone() -> None:
 
 @pytest.mark.parametrize("twice", [False, True])
 def test_writers_and_readers_go_on_by_themselves_while_it_is_taken_back(twice: bool) -> None:
-    """Of two repairs at once one commits; whoever met the entry goes on from the log as it is."""
+    """Of two repairs at once one commits; programs that met the entry go on from the log as it is."""
     corruptible = CorruptibleLake(3)
     handle = corruptible.lake.topic("orders")
     corruptible.foreign(4, {"remove": {"path": corruptible.segment().path}}, foreign_add(0, 0))

@@ -177,7 +177,7 @@ def long(lake):
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_stop_does_not_cut_a_line(long, monkeypatch, unbuffered):
-    """The consumer is stuck when it is asked to stop, and finishes once somebody reads its pipe again."""
+    """The consumer is stuck when it is asked to stop, and finishes once its pipe is read again."""
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     with running("consume", "orders", "-q", "--lake", long, bufsize=0) as consumer:
         first = consumer.stdout.read(1)

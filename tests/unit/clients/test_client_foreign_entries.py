@@ -1,4 +1,4 @@
-"""A producer and a consumer that meet what another engine wrote: told, and at work again when it is taken back."""
+"""A producer and a consumer that meet a foreign entry: they get an error, and go on when it is taken back."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def test_clients_go_on_by_themselves(tmp_path: Path, idempotent: bool) -> None:
         writer.flush(PATIENCE_S)
         assert told[2] == (None, 2)
         heard = poll_texts(reader, 1)
-        while heard != ["d"]:  # it may have been told of the entry, once or more
+        while heard != ["d"]:  # the entry may have been reported to it, once or more
             assert heard
             heard = poll_texts(reader, 1)
         reader.close()

@@ -1,7 +1,7 @@
 """What confluent-kafka calls by a name is called so here, and takes its arguments by the same names.
 
 `vectors/confluent_surface.json` is the surface of confluent-kafka 2.16.1, recorded by `support/confluent_surface.py`,
-which says what it holds. What is missing here stands in NOT_HERE with its reason.
+which says what it holds. NOT_HERE has what is missing here, with the reason.
 """
 
 import inspect

@@ -65,7 +65,7 @@ def test_what_looks_into_a_lake_makes_none(look: Callable[[Lake], Any]) -> None:
     assert list(storage.list_folders("")) == []
     with Lake("", storage=storage) as other:
         other.create_topic("t")
-    look(lake)  # it is seen when somebody else makes it
+    look(lake)  # it is seen when another program makes it
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)

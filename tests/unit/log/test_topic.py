@@ -126,7 +126,7 @@ def test_acks_0_tells_nobody_but_the_log(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_what_is_synced_when() -> None:
-    """acks=1: the entry alone. acks=all: its segments, and those of earlier entries, whoever wrote them."""
+    """acks=1: the entry alone. acks=all: its segments, and those of earlier entries, of every writer."""
     lake, storage, clock = memory_lake()
     lake.create_topic("t")
     mine, theirs, calls = lake.topic("t"), open_lake(storage, clock).topic("t"), Calls()

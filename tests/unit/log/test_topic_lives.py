@@ -1,4 +1,4 @@
-"""A handle of another life of its topic, what changes between staging and committing, and appends that fail."""
+"""A handle of another incarnation of its topic, what changes between staging and committing, and appends that fail."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event

@@ -17,7 +17,7 @@ HOUR_MS = 3_600_000
 
 @dataclass
 class Off(FakeClock):
-    """A wall clock that is off from everybody else's; no time passes but theirs."""
+    """A wall clock that is off from all others; no time passes but theirs."""
 
     true: FakeClock
     by_ms: int
@@ -98,7 +98,7 @@ def test_a_clock_that_goes_wrong_later_is_found_out() -> None:
 
 
 def test_modification_times_are_the_stores_too() -> None:
-    """What a wrong clock wrote there, nobody's would ever fall below again."""
+    """What a wrong clock wrote there, no clock would ever fall below again."""
     wrong, right, true = client(59 * 60_000)
     wrong.topic("t").commit(stage(wrong.topic("t"), "a"))
     (segment,) = right.topic("t").state().live(0)

@@ -1,4 +1,4 @@
-"""Forgetting keys: the records leave, offsets stay, the bytes go as soon as nobody may need them."""
+"""Erasing keys: the records leave, offsets stay, the bytes go as soon as no reader may need them."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Maintenance against producers who never rest, and against a power loss: how its entries are made."""
+"""Maintenance against producers that never rest, and against a power loss: how its entries are made."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def fed(appends: int, **config: str) -> tuple[Lake, Any, FakeClock]:
 
 
 def state_of(*counts: int) -> TopicState:
-    """Partitions with so many segments of ten records each."""
+    """Partitions with this number of segments of ten records each."""
     adds = [add(p, 10 * i, 10 * i + 10) for p, count in enumerate(counts) for i in range(count)]
     ends = [end_txn(p, 10 * count) for p, count in enumerate(counts) if count]
     return apply_all(TopicState(), [created(partitions=len(counts)), entry(1, *adds, *ends)])

@@ -57,7 +57,7 @@ def test_all_answers_are_of_one_moment(lake: Lake) -> None:
 
 
 def test_a_time_is_looked_up_in_the_same_moment(lake: Lake) -> None:
-    """An end that lies behind what the query may see would look like lost records."""
+    """An end past what the query may see would look like lost records."""
     seen = catalog(lake, subscribe="t")
     seen.refresh()
     lake.clock.sleep(100)

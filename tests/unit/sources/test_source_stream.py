@@ -133,7 +133,7 @@ def test_a_new_query_whose_start_does_not_fit_is_refused(lake: Lake, options: di
 
 
 def test_a_pattern_whose_topics_are_all_gone_waits_where_it_is(lake: Lake) -> None:
-    """Spark keeps what it is told as the query's offset: `{}` would be a batch that can't be planned any more."""
+    """Spark keeps what it gets as the query's offset: `{}` would be a batch that can't be planned any more."""
     query = reader(lake, **BY_PATTERN, startingOffsets="earliest")
     end = query.latestOffset(query.initialOffset(), NOW)
     lake.delete_topic("t")
@@ -191,7 +191,7 @@ def test_available_now_fixes_its_end(lake: Lake) -> None:
         assert planned(stream, start, end) == [(0, start["t"]["0"], end["t"]["0"])]
         ends.append(end)
         start = end
-    # A start that is asked for later than the end must not lie behind it, so the end is taken again then.
+    # A start that is asked for later than the end must not be past it, so the end is taken again then.
     assert ends == [at(2), at(4), at(6), at(8)]
 
 

@@ -1,4 +1,4 @@
-"""Jars, as far as no JVM is needed: what is asked for, and what a session without Delta is told."""
+"""Jars, as far as no JVM is needed: what is asked for, and the settings of a session without Delta."""
 
 from unittest.mock import MagicMock
 

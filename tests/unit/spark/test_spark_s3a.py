@@ -1,4 +1,4 @@
-"""What Hadoop's s3a is told, from a store's options and the environment; and that its jars fit pyspark's."""
+"""The settings of Hadoop's s3a, from a store's options and the environment; and that its jars fit pyspark's."""
 
 from pathlib import Path
 

@@ -70,7 +70,7 @@ def test_a_crash_between_any_two_calls_leaves_all_or_nothing() -> None:
 
 
 def test_a_crash_and_a_reader_that_comes_before_the_successor() -> None:
-    """Whoever reads the group's offsets resolves them; the producer that comes next finds the same."""
+    """A reader of the group's offsets resolves them; the producer that comes next finds the same."""
     for moment in range(0, 200, 3):
         shared = SharedLake()
         hook = CrashAt(moment)
@@ -96,7 +96,7 @@ def test_a_crash_and_a_reader_that_comes_before_the_successor() -> None:
 
 
 class Player:
-    """A producer of id x that does one step at a time, and what it was told of its transactions."""
+    """A producer of id x that does one step at a time, and the answers that it got."""
 
     def __init__(self, shared: SharedLake, name: str) -> None:
         self.process = shared.process()
@@ -222,7 +222,7 @@ def test_a_commit_and_an_abort_that_race() -> None:
 
 
 def test_reading_is_of_the_topics_alone() -> None:
-    """Readers of a topic ask nobody about transactions: an open one holds up no one."""
+    """Readers of a topic never look up transactions: an open one delays none of them."""
     shared = SharedLake()
     producer = shared.first.ready()
     producer.begin()

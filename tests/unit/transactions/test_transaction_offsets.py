@@ -1,4 +1,4 @@
-"""Groups' offsets in transactions: they wait, count when it commits, and hold nobody up for long."""
+"""Groups' offsets in transactions: they wait, count when it commits, and delay no reader for long."""
 
 import pytest
 from support.transactions import GROUP, SharedLake, copy, offsets_to, stage

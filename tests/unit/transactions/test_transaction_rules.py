@@ -174,7 +174,7 @@ def test_an_intent_may_say_that_the_one_before_is_done() -> None:
     with pytest.raises(ConcurrentTransactionsError):
         log.intent(key(0, 2), completed=key(0, 2))
     assert log.intent(key(0, 2), completed=key(0, 1)).number == 2
-    log.complete(key(0, 1))  # noted too late, by somebody else
+    log.complete(key(0, 1))  # noted too late, by another process
     assert log.get().intent is not None
 
 

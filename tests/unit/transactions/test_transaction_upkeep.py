@@ -1,4 +1,4 @@
-"""Upkeep of transactions: what dead producers left is finished, what nobody needs is forgotten, purges are told."""
+"""Upkeep of transactions: what dead producers left is finished, unneeded ids are dropped, purges are noted."""
 
 import pyarrow as pa
 import pytest

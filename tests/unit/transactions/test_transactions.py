@@ -278,7 +278,7 @@ def test_a_batch_without_records_counts_too() -> None:
 
 
 def lost(table: str, times: int) -> Callable[[str, str, str], None]:
-    """The answers of so many puts into a table's log are lost."""
+    """The answers of this number of puts into a table's log are lost."""
     left = [times]
 
     def hook(method: str, path: str, phase: str) -> None:

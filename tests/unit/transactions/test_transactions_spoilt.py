@@ -1,4 +1,4 @@
-"""Transactions that go wrong half way: what is lost spoils the whole, and whoever goes on can."""
+"""Transactions that go wrong half way: what is lost spoils the whole, and other producers go on."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -150,7 +150,7 @@ def test_an_error_of_one_topic_is_told_when_nothing_is_written_to_the_others_any
         if (method, phase) == ("put", "before") and path.startswith("a/partition"):
             raise StorageFullError("full")
         if (method, phase) == ("put", "after") and path.startswith("b/partition"):
-            told.wait(0.2)  # long enough for who does not wait
+            told.wait(0.2)  # long enough for a caller that does not wait
             written.set()
 
     with ThreadPoolExecutor(1) as helpers:

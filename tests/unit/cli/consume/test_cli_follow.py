@@ -42,7 +42,7 @@ def follow(lake, *positions, **more):
 
 
 def until_idle(events):
-    """What is told up to the next pause."""
+    """What is printed up to the next pause."""
     found = []
     for event in events:
         if event == ".":

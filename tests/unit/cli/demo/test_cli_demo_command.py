@@ -1,4 +1,4 @@
-"""tidelog demo: what its options come to. The demo itself is the main job, and needs Spark."""
+"""tidelog demo: its options. The demo itself is the main job, and needs Spark."""
 
 import sys
 from pathlib import Path

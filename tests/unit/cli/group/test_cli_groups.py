@@ -234,7 +234,7 @@ def test_offsets_are_deleted(address):
 
 @pytest.fixture
 def members_live(address, monkeypatch):
-    """Members of `busy` renew their leases whenever somebody sleeps."""
+    """Members of `busy` send heartbeats whenever a caller sleeps."""
     beats = iter(range(2, 1 << 30))
 
     def sleep(clock, seconds):

@@ -114,7 +114,7 @@ def test_acks(tmp_path, acks, durable):
     result = produce(address, *(["--acks", acks] if acks else []), stdin="x\n")
     entry = (tmp_path / "orders" / "_delta_log" / f"{1:020d}.json").read_text()
     assert json.loads(entry.splitlines()[-1])["commitInfo"]["tidelog"]["durable"] is durable
-    # With acks=0 nobody hears of offsets.
+    # With acks=0 no caller gets offsets.
     assert ("up to offset" in result.stderr) is (acks != "0")
     assert rows(address, "payload") == ["x"]
 
@@ -294,7 +294,7 @@ def test_linger(lake, monkeypatch, args, linger_s):
 
 
 class Script:
-    """An input that gives these pieces; a number is so many seconds in which nothing comes, which are waited for."""
+    """An input that gives these pieces; a number is a pause in seconds in which nothing comes."""
 
     name = "script"
 

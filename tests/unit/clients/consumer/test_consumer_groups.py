@@ -208,7 +208,7 @@ class TestFencing:
             assert caught.value.args[0] == KafkaError.UNKNOWN_MEMBER_ID
 
     def test_a_second_static_member_of_a_name_fences_the_first(self, lake: Lake) -> None:
-        """Every call of the first is told so, the one that finds it out and those after it, until it closes."""
+        """Every call of the first fails with that, the one that finds it out and later ones, until it closes."""
         fenced = (KafkaError.FENCED_INSTANCE_ID, True)
 
         def refused(call: Callable[[], object]) -> tuple[int, bool]:

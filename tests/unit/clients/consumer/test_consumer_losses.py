@@ -26,7 +26,7 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 
 
 def subscribe(reader: Consumer) -> Calls:
-    """Subscribe to `t`; what the callbacks are told."""
+    """Subscribe to `t`; the callbacks' arguments."""
     told = Told()
     told.subscribe(reader)
     return told.calls

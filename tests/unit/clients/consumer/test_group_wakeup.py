@@ -1,4 +1,4 @@
-"""What the group side of a consumer waits for, on a disk that the kernel watches and in a store that nobody does."""
+"""What the group side of a consumer waits for, on a disk that the kernel watches and in a store without a watcher."""
 
 import shutil
 import threading

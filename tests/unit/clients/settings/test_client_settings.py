@@ -1,6 +1,6 @@
 """Configuration of clients: every key of librdkafka's and the Java clients' is known, and does what is said of it.
 
-`vectors/librdkafka_keys.json`: key -> [who has it, range, default], from CONFIGURATION.md of librdkafka 2.16.
+`vectors/librdkafka_keys.json`: key -> [client, range, default], from CONFIGURATION.md of librdkafka 2.16.
 `vectors/java_client_keys.json`: the keys of Kafka 4.1's `ProducerConfig` and `ConsumerConfig`, without sasl and ssl.
 """
 

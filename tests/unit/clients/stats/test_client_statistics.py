@@ -27,7 +27,7 @@ QUICK = {"statistics.interval.ms": 1}
 
 
 class Told:
-    """Keeps what it is told last, and can poll until that is as a test wants it."""
+    """Keeps its last argument, and can poll until that is as a test wants it."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Serializers and deserializers that builders build: what they are told, and how they end."""
+"""Serializers and deserializers that builders build: their arguments, and how they end."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ class Builder(SerializerBuilder):
 
 
 class Made(Serializer, Deserializer):
-    """A serde that remembers what it was told."""
+    """A serde that remembers its arguments."""
 
     def __init__(self) -> None:
         self.cluster_id: Any = None

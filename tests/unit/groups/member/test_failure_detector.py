@@ -1,4 +1,4 @@
-"""Who watches whom, what watching costs, and watching from outside."""
+"""Which member watches which, what watching costs, and watching from outside."""
 
 from collections.abc import Mapping
 
@@ -121,7 +121,7 @@ def test_who_is_woken_looks_at_once_and_then_not_all_the_time() -> None:
 
 
 def test_who_is_woken_sees_a_newcomer_before_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The looks of who is not woken: twice a second; heartbeats are no reason to look."""
+    """The looks of a member that is not woken: twice a second; heartbeats are no reason to look."""
     took = {}
     for watched in (False, True):
         monkeypatch.setattr(FakeGroup, "watched", watched)

@@ -1,4 +1,4 @@
-"""The log of consumer groups: what was decided is what everybody sees, and who may not commit doesn't."""
+"""The log of consumer groups: what was decided is what all readers see, and members that may not commit don't."""
 
 from dataclasses import replace
 from typing import Any
@@ -87,7 +87,7 @@ def test_commits_are_there_at_once_for_everybody() -> None:
     }
     assert groups.log.offsets("g") == other.offsets("g") == groups.reopened().offsets("g") == expected
     assert groups.log.groups() == ["g"]
-    assert groups.log.group("g") is None  # nobody joined it
+    assert groups.log.group("g") is None  # no member joined it
     assert groups.log.version("g") == 2
 
 
@@ -127,7 +127,7 @@ def test_a_rule_sees_group_and_offsets_of_one_moment() -> None:
     assert groups.log.decide("g", rule) == (1, 3)
 
 
-# --- who may not -------------------------------------------------------------------------------------------
+# --- refused commits ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Options of the jobs that move data, what they come to and what refuses them: no Spark."""
+"""Options of the jobs that move data, their results and refusals: no Spark."""
 
 import json
 
@@ -191,7 +191,7 @@ def test_forms_that_contradict_each_other(call, words):
 def test_sparks_words_become_advice(text, usage, words):
     found, message = explained(text, {"URL": "jdbc:postgresql://h/d", "Driver": "org.acme.Driver"}, wrong_usage=False)
     assert (found, words in message) == (usage, True), message
-    assert ("JDBC" in message) == ("river" in text)  # nothing else is told as a missing driver
+    assert ("JDBC" in message) == ("river" in text)  # nothing else is reported as a missing driver
     assert "SQLSTATE" not in message
     assert "\tat" not in message
 

@@ -47,7 +47,7 @@ def bodies(storage: Any, version: int, kind: str) -> list[dict[str, Any]]:
 
 
 def appended(times: int, **config: str) -> tuple[Any, FakeClock]:
-    """A store with topic `t` of so many appends, one an entry."""
+    """A store with topic `t` of this number of appends, one an entry."""
     lake, storage, clock = memory_lake()
     lake.create_topic("t", config=config)
     for i in range(times):
@@ -173,7 +173,7 @@ IDS: dict[str, tuple[str, str, int | None, bool]] = {
 def test_transaction_ids_of_long_ago_are_forgotten(
     name: str, retention: str, updated_ms: int | None, kept: bool
 ) -> None:
-    """By the newest time of an id, in the checkpoint's base or behind it; never by the clock of whoever writes."""
+    """By the newest time of an id, in the checkpoint's base or behind it; never by the writer's clock."""
     storage = MemoryStorage("m")
     properties = {"delta_setTransactionRetentionDuration": retention} if retention else {}
     stored(storage, [PROTOCOL, metadata(**properties)], [Txn(name, 5, updated_ms)], [Txn("other", 6, START_MS)])

@@ -1,4 +1,4 @@
-"""What a commit brings must be in storage: however it is brought, and whoever wrote it."""
+"""What a commit brings must be in storage: however it is brought, and whichever process wrote it."""
 
 import pickle
 from collections.abc import Callable, Sequence
@@ -226,7 +226,7 @@ def test_a_unit_that_a_spark_task_wrote_elsewhere_fails(tmp_path: Path, monkeypa
 
 
 def test_a_segment_of_an_earlier_entry_that_is_lost_stops_nobody() -> None:
-    """That is what a power cut does to acks=1; readers of that segment are told."""
+    """That is what a power cut does to acks=1; readers of that segment get an error."""
     lake, storage, clock = memory_lake()
     lake.create_topic("t")
     lake.topic("t").append(values("lost"), acks=1)

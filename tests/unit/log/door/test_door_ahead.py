@@ -1,4 +1,4 @@
-"""A commit right after a look at the head, which met nobody else's entry, goes ahead without another look."""
+"""A commit right after a look at the head, which met no other writer's entry, goes ahead without another look."""
 
 from typing import Any
 
@@ -83,7 +83,7 @@ def test_commits_one_after_another_never_look() -> None:
 
 @pytest.mark.parametrize(("pause_s", "calls"), [(2.5, [PUT]), (2.6, [LOOK, PUT]), (5.1, [LOOK, "list_after", PUT])])
 def test_after_a_pause_the_head_is_looked_at(pause_s: float, calls: list[str]) -> None:
-    """And the floors, too, by who was away for so long that entries may have been deleted."""
+    """And the floors, too, by a writer that was away for so long that entries may have been deleted."""
     log = Log()
     log.clock.pass_s(pause_s)
     assert log.commit() == calls

@@ -1,6 +1,7 @@
 """A machine that is paused by its hypervisor: no clock runs inside it, while others go on and trim the log.
 
-A writer on it can't know that it was away. What it puts then may lie where cleanup has passed, and nobody reads it.
+A writer on it can't know that it was away. Cleanup may have passed the place of what it puts then, and no reader sees
+it.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ OTHERS = 22
 
 @dataclass
 class GuestClock:
-    """The clocks of a machine that lost time; `true` is everybody else's."""
+    """The clocks of a machine that lost time; `true` is all others'."""
 
     true: FakeClock
     lost_s: float = 0.0

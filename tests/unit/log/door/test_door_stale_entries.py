@@ -58,7 +58,7 @@ def started() -> tuple[Lake, FaultyStorage, FakeClock]:
 
 
 def whole(lake: Lake, storage: FaultyStorage, clock: FakeClock, *own: str) -> None:
-    """Everybody reads all of it once, at dense offsets: the start, the others' records, and one's own."""
+    """All readers read all of it once, at dense offsets: the start, the others' records, and one's own."""
     wanted = sorted(["a", "b", *(f"o{i}" for i in range(ENTRIES)), *(f"o-late{i}" for i in range(LATE)), *own])
     fresh = open_lake(storage.inner, clock)
     for seen in (read_offsets(lake, "t"), read_offsets(fresh, "t")):
@@ -89,7 +89,7 @@ def test_a_writer_frozen_anywhere_in_an_append_neither_loses_nor_doubles_it(meth
 
 
 def test_a_writer_frozen_inside_its_put_does_not_know() -> None:
-    """Whether its entry came in time, and was compacted away and trimmed since, or came too late: nobody can tell."""
+    """Whether its entry came in time, and was compacted away and trimmed since, or came too late, is unknown."""
     lake, storage, clock = started()
     frozen_at(storage, clock, "put_if_absent", "before")
     with pytest.raises(OutcomeUnknownError, match="trimmed past"):
@@ -98,7 +98,7 @@ def test_a_writer_frozen_inside_its_put_does_not_know() -> None:
 
 
 def test_a_writer_from_the_past_whose_put_succeeded_is_not_believed() -> None:
-    """The place of its entry had become free again: cleanup deleted who was there."""
+    """The place of its entry had become free again: cleanup deleted the entry that was there."""
     lake, storage, clock = started()
     before = lake.topic("t").state().version
     frozen_at(storage, clock, "sync", "after", on="parquet")

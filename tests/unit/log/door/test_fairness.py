@@ -1,4 +1,4 @@
-"""Who goes first: writers at different distances from the store, in virtual time."""
+"""Which writer goes first: writers at different distances from the store, in virtual time."""
 
 import heapq
 import random
@@ -15,7 +15,7 @@ NEAR, FAR = 0.06, 0.2
 class Log:
     """A log behind a network; `trips` are its writers' round trips, `wins` when each got an entry in, `puts` all tries.
 
-    Everybody always has records to commit. A writer stages, looks for entries until none is there, puts the next.
+    All writers always have records to commit. A writer stages, looks for entries until none is there, puts the next.
     """
 
     def __init__(self, trips: list[float], seconds: float, seed: int = 1) -> None:
@@ -91,7 +91,7 @@ def test_writers_at_the_same_distance_share_alike(writers: int):
 
 
 def test_fewer_races_are_lost(monkeypatch: pytest.MonkeyPatch):
-    """Of those who have waited as long as others, fewer try at once: each try is a request that is paid for."""
+    """Of writers that have waited equally long, fewer try at once: each try is a request that is paid for."""
     polite = Log([NEAR] * 8, 300)
     monkeypatch.setattr(FairnessBackoff, "wait_s", lambda *_: 0.0)
     rude = Log([NEAR] * 8, 300)

@@ -1,4 +1,4 @@
-"""The ceiling on entries per second, with writers that do as they are told."""
+"""The ceiling on entries per second, with writers that keep it."""
 
 import heapq
 from functools import partialmethod
@@ -57,7 +57,7 @@ def test_a_writer_below_the_ceiling_never_waits() -> None:
 
 
 def test_others_entries_count() -> None:
-    """One that writes once a second backs off when somebody else fills the log."""
+    """One that writes once a second backs off when another writer fills the log."""
     throttle = Throttle()
     waits = [throttle.wait_s(second * 2_000, float(second)) for second in range(10)]
     assert waits[0] == 0.0

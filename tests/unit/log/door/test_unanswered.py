@@ -1,4 +1,4 @@
-"""Requests that ended without an answer, and that nobody repeats: what a door keeps of them, and for how long."""
+"""Requests that ended without an answer, and that no caller repeats: what a door keeps of them, and for how long."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The fetch loop with helpers: they decode ahead, and nobody else notices."""
+"""The fetch loop with helpers: they decode ahead, and no caller notices."""
 
 import threading
 import time
@@ -147,7 +147,7 @@ class LateHelpers(Helpers):
 def test_a_helper_that_comes_to_the_end_of_its_plan_goes_on_with_what_was_appended_since(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for nobody, least of all for itself."""
+    """It waits for no other thread, least of all for itself."""
     monkeypatch.setattr(cursor, "_WORTH_HELP_BYTES", 1)
     read: dict[int, list[str]] = {partition: [] for partition in range(PARTITIONS)}
 

@@ -1,4 +1,4 @@
-"""Random faults under group commit: what is acknowledged is there once, in order, at the offsets that were told."""
+"""Random faults under group commit: acknowledged records are there once, in order, at the reported offsets."""
 
 import random
 from collections import defaultdict

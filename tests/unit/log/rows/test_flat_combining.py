@@ -1,4 +1,4 @@
-"""Flat combining: one caller works for all that wait, everybody is answered, and nobody is left waiting."""
+"""Flat combining: one caller works for all that wait, all get an answer, and none is left waiting."""
 
 import signal
 import threading
@@ -44,7 +44,7 @@ class Line:
 
 
 def started(call: Callable[[], Any], answers: list[Any]) -> threading.Thread:
-    """A thread that notes what the call came to."""
+    """A thread that notes the outcome of the call."""
 
     def run() -> None:
         try:
@@ -63,7 +63,7 @@ def interrupt_main() -> None:
 
 
 def line_up(line: Line, threads: int) -> tuple[list[threading.Thread], list[Any]]:
-    """One caller whose work is held, and so many that wait behind it."""
+    """One caller whose work is held, and a number of callers that wait behind it."""
     answers: list[Any] = []
     line.hold()
     first = started(lambda: line.run(0), answers)

@@ -11,7 +11,7 @@ from tidelog.log.state.topic_state import Segment
 
 
 def files(*sizes: int) -> list[Segment]:
-    """Files with so many rows each, end to end."""
+    """Files with these numbers of rows, end to end."""
     found, base = [], 0
     for size in sizes:
         stats = row_stats_json(size, 0, size - 1)

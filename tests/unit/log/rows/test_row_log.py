@@ -1,4 +1,4 @@
-"""Tables of rows: what is acknowledged lasts, whoever opens sees the same, and refusals are their caller's alone."""
+"""Tables of rows: what is acknowledged lasts, every reader sees the same, and refusals are their caller's alone."""
 
 from typing import Any
 

@@ -112,7 +112,7 @@ def test_the_producers_that_a_topic_remembers_are_told() -> None:
     ids = [
         Txn("tidelog/producer/9/1", 2 * 2**32 + 5, START_MS),
         Txn("tidelog/producer/7/0", 3, START_MS - DAY_MS),
-        Txn("tidelog/producer/8/0", -1, START_MS),  # of an earlier life of the topic
+        Txn("tidelog/producer/8/0", -1, START_MS),  # of an earlier incarnation of the topic
         Txn("tidelog/sink/q", 4),
     ]
     state.apply(entry(1, *ids))

@@ -107,7 +107,7 @@ def test_with_others_than_before_it_is_refused(process: Process) -> None:
     with pytest.raises(DuplicateSegmentError, match="given twice"):
         topic.commit([*new, *new])
     assert topic.commit(new) == {1: (1, 2)}
-    with pytest.raises(DuplicateSegmentError):  # not a commit of both: another's records lie in between
+    with pytest.raises(DuplicateSegmentError):  # not a commit of both: another's records are in between
         topic.commit([staged[1], *new, *stage(topic, "third", partition=[1])])
 
 
@@ -144,7 +144,7 @@ def test_a_batch_of_spark_that_is_committed_again_keeps_its_files() -> None:
 
 @pytest.mark.parametrize("process", PROCESSES)
 def test_records_that_got_a_later_time_are_known_by_what_was_staged_first(process: Process) -> None:
-    """Under LogAppendTime the commit writes them again, since somebody with a later clock came before."""
+    """Under LogAppendTime the commit writes them again, since a writer with a later clock came before."""
     lake, storage, clock, _ = committed(message_timestamp_type="LogAppendTime")
     topic = lake.topic("t")
     staged = stage(topic, "early", partition=[1])

@@ -1,4 +1,4 @@
-"""A store that nobody gave credentials for: that is told, and not what a cloud's metadata service said."""
+"""A store without credentials: the error says that, and not what a cloud's metadata service said."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ from tidelog.log.storage import ObjectStorage, Storage
 
 DENIED, NONE_THERE, DROP = Answer(403, b"no"), Answer(404, b"no role"), Answer(0)
 QUICK = {"lake.store.retries": "0", "lake.store.retry.backoff.ms": "1"}
-# How each store is told to ask a server of ours for the machine's role; what to set instead stands in the message.
+# How each store is configured to ask a server of ours for the machine's role; the message says what to set instead.
 STORES: Mapping[str, tuple[str, str, str]] = {
     "s3": (
         "s3://bucket/lake",

@@ -1,4 +1,4 @@
-"""The store that fails on request: who is told what, and what was carried out."""
+"""The store that fails on request: which caller gets which error, and what was done."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

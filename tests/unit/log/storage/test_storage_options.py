@@ -1,4 +1,4 @@
-"""What obstore is told, by a lake's options and the environment."""
+"""obstore's configuration, by a lake's options and the environment."""
 
 import pickle
 from pathlib import Path

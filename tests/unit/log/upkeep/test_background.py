@@ -223,7 +223,7 @@ def test_trimming_follows_checkpoints_and_keeps_log_min_age_ms() -> None:
 
 
 def test_what_opens_at_a_checkpoint_has_every_segment_synced() -> None:
-    """Who starts from it no longer sees which entries were appended with acks=1."""
+    """A program that starts from it no longer sees which entries were appended with acks=1."""
     lake, written, storage, clock = lake_of()
     for i in range(20):
         lake.topic("t").append(values(f"{i}"), acks=1)
@@ -237,7 +237,7 @@ def test_what_opens_at_a_checkpoint_has_every_segment_synced() -> None:
 
 
 def test_a_checkpoint_that_took_long_while_the_log_was_trimmed_stays() -> None:
-    """Somebody else may have written the same one meanwhile, and trimmed up to it."""
+    """Another process may have written the same one meanwhile, and trimmed up to it."""
     _, written, storage, clock = lake_of()
 
     def slow(folder: str, version: int, now_ms: int) -> None:

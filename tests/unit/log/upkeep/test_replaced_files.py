@@ -11,7 +11,7 @@ from tidelog.log.upkeep.replaced_files import AT_ONCE, Gone, over, read_gone, re
 
 
 def log_of(appends: int) -> tuple[Storage, list[str]]:
-    """Topic "t" with so many appends, then one entry that removes the segments of the first two; their files."""
+    """Topic "t" with this number of appends, then one entry that removes the segments of the first two; their files."""
     lake, storage, clock = memory_lake()
     lake.create_topic("t", 1)
     for i in range(appends):

@@ -158,7 +158,7 @@ def test_any_history_keeps_the_newest_of_each_key(begun: list[tuple[str, bool]],
     for step, what in [("append", begun), *steps]:
         world.run(step, what)
         world.check()
-    for _ in range(4):  # nobody writes any more: the active segment ends, and tombstones have their time
+    for _ in range(4):  # no writer is left: the active segment ends, and tombstones have their time
         world.run("wait", RETENTION_S)
         world.run("compact", 10**6)
         world.check()

@@ -18,7 +18,7 @@ CONFIG = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.r
 
 
 class Interrupted(LocalCompactor):
-    """Somebody else does something once the plan is made and the segments are staged."""
+    """Another process does something once the plan is made and the segments are staged."""
 
     def __init__(self, lake: Lake, meanwhile: Callable[[], object]) -> None:
         super().__init__(lake.storage, lake.ids)

@@ -84,7 +84,7 @@ class World:
                 self.lake.topic("t").commit(segments)
                 self.expected.append(text)
             except (TopicChangedError, MissingSegmentError):
-                pass  # it was told that nothing was written
+                pass  # the error said that nothing was written
 
     def _checkpoint(self, _: float) -> None:
         write_checkpoint(self.storage, "t", self.lake.topic("t").state().version, self.clock.ms)

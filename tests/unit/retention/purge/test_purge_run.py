@@ -1,4 +1,4 @@
-"""Purging, carried out: in an order that loses nothing, by anybody, at any time."""
+"""Purging, executed: in an order that loses nothing, by any process, at any time."""
 
 import os
 from contextlib import suppress

@@ -88,7 +88,7 @@ def test_a_staged_file_that_is_too_old_is_refused_and_named() -> None:
     purge_once(lake)
     with pytest.raises(SegmentTooOldError, match="Write the records again"):
         writer.topic("t").commit_once(staged, metadata)
-    with pytest.raises(MissingSegmentError):  # who has only the file has nothing to write again
+    with pytest.raises(MissingSegmentError):  # a writer that has only the file has nothing to write again
         writer.topic("t").commit(staged)
     assert read(open_lake(storage, clock), "t") == LEFT
 

@@ -1,4 +1,4 @@
-"""Rewrites: what a unit's outputs cover, how they land in the log, and what is left out when somebody was faster."""
+"""Rewrites: what a unit's outputs cover, how they get into the log, and what is left out when another was faster."""
 
 import pickle
 import threading
