@@ -40,7 +40,7 @@ class AIOProducer(AsyncClient):
         conf = {**self._with_callbacks(producer_conf), "delivery.report.only.error": False}
         self._client = Producer(conf)
         self._delivered: deque[_Delivery] = deque()
-        self._produced = self._told = 0
+        self._produced = self._reported = 0
         self._news = asyncio.Event()
         self._serving: asyncio.Future[None] | None = None
         self._closing = False
@@ -51,7 +51,7 @@ class AIOProducer(AsyncClient):
 
     def __len__(self) -> int:
         """How many records wait: to be committed, or for their future to be resolved."""
-        return self._produced - self._told
+        return self._produced - self._reported
 
     def __bool__(self) -> bool:
         """True: a producer with nothing to do is a producer."""
@@ -61,7 +61,7 @@ class AIOProducer(AsyncClient):
         """Flush, resolve every future, and end."""
         self._closing = True
         await self._in_thread(self._client.close)
-        await self._all_told(self._produced)
+        await self._all_reported(self._produced)
         await self._shut()
 
     # --- producing -----------------------------------------------------------------------------------------
@@ -79,10 +79,10 @@ class AIOProducer(AsyncClient):
 
         Raises as `Producer.produce` does, and BufferError only for a record that an empty queue has no room for.
         """
-        told: asyncio.Future[Message] = self._loop.create_future()
+        reported: asyncio.Future[Message] = self._loop.create_future()
 
         def delivered(error: KafkaError | None, message: Message) -> None:
-            self._delivered.append((told, error, message))
+            self._delivered.append((reported, error, message))
 
         while True:
             try:
@@ -96,7 +96,7 @@ class AIOProducer(AsyncClient):
                 await self._wait_for_news()
         self._produced += 1
         self._serve()
-        return told
+        return reported
 
     async def flush(self, timeout: float | None = -1) -> int:
         """Have everything committed without lingering, and every future resolved, in at most `timeout` seconds.
@@ -106,7 +106,7 @@ class AIOProducer(AsyncClient):
         produced = self._produced
         left = await self._in_thread(self._client.flush, timeout)
         if not left:
-            await self._all_told(produced)
+            await self._all_reported(produced)
         return left
 
     async def poll(self, timeout: float | None = 0) -> int:
@@ -114,10 +114,10 @@ class AIOProducer(AsyncClient):
 
         Returns how many records were delivered, or failed, meanwhile.
         """
-        told = self._told
+        reported = self._reported
         await self._in_thread(self._client.poll, timeout)
         self._tell()
-        return self._told - told
+        return self._reported - reported
 
     def _serve(self) -> None:
         """Have a thread take deliveries for as long as some are to come."""
@@ -141,20 +141,20 @@ class AIOProducer(AsyncClient):
     def _tell(self) -> None:
         """Resolve the futures of the deliveries that were taken."""
         while self._delivered:
-            told, error, message = self._delivered.popleft()
-            self._told += 1
-            if told.done():  # its owner cancelled it
+            reported, error, message = self._delivered.popleft()
+            self._reported += 1
+            if reported.done():  # its owner cancelled it
                 continue
             if error is None:
-                told.set_result(message)
+                reported.set_result(message)
             else:
-                told.set_exception(KafkaException(error))
+                reported.set_exception(KafkaException(error))
         self._news.set()
 
-    async def _all_told(self, produced: int) -> None:
+    async def _all_reported(self, produced: int) -> None:
         """Wait until this number of records' futures are resolved: a thread may be about to report the last ones."""
         self._tell()
-        while self._told < produced:
+        while self._reported < produced:
             await self._wait_for_news()
 
     async def _wait_for_news(self) -> None:

@@ -232,7 +232,7 @@ class Topic(TopicTables):
         A repeat of `marker` with other segments changes nothing and returns {}.
         Another process may have staged them: each is looked up in the store before the entry is put, whatever `acks`.
         Raises `MissingSegmentError` when one is not there, or not whole: then nothing was committed.
-        Raises `RequestForgottenError` when the log no longer tells whether the request was committed, and
+        Raises `RequestForgottenError` when the log no longer says whether the request was committed, and
         `DuplicateSegmentError` for a segment that was committed with others than now.
         """
         level, given, new_until = parse_acks(acks), StagedAppend(None, None, staged), -1

@@ -1,4 +1,4 @@
-"""The committer of one topic: a thread that takes what waits, has it committed, and reports what became of it."""
+"""The committer of one topic: a thread that takes what waits, has it committed, and reports its outcome."""
 
 import logging
 import threading

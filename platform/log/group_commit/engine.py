@@ -1,4 +1,4 @@
-"""Group commit: many producers' records for one topic become one log entry, and each learns what became of its own.
+"""Group commit: many producers' records for one topic become one log entry, with an outcome for each request.
 
 The engine has no thread and no queue. The owner gathers what waits, begins an entry with it, and calls `advance` when
 that is due, until every record has its outcome; a gateway drives one engine for each topic. One entry at a time.

@@ -133,7 +133,7 @@ def together(requests: Sequence[ProduceRequests]) -> ProduceRequests:
 
 @dataclass(slots=True)
 class Outcomes:
-    """What became of requests: `errors` by unit; the offsets of all other rows, unless they were there already.
+    """The outcomes of requests: `errors` by unit; the offsets of all other rows, unless they were there already.
 
     `ranges`: {partition: (first offset, end offset)} of the entry. `append_ms`: the records' timestamp where the topic
     has LogAppendTime (ms since the epoch), else None. `rows` (None: all) are those that were staged, `chosen` their
