@@ -9,7 +9,7 @@ from support.cli_calls import answer, cli, consumed, done, lake_address, open_la
 from support.logs import memory_lake
 
 from tidelog.cli.produce.batches import ProduceRules, Producing
-from tidelog.cli.produce.options import Acks, Codec, PartitionerName
+from tidelog.cli.produce.options import Acks, CodecName, PartitionerName
 from tidelog.cli.records.from_input import LineRule
 from tidelog.commands.stopping import Stop
 from tidelog.log.config.topics_and_lakes import TopicConfig
@@ -91,7 +91,7 @@ def test_nulls(lake):
 def test_codec(lake, tmp_path):
     address = str(tmp_path)
     open_lake(address).create_topic("orders")
-    for codec in Codec:
+    for codec in CodecName:
         produce(address, "-z", codec.value, stdin="x" * 1000)
     found = {
         pq.ParquetFile(path).metadata.row_group(0).column(2).compression.lower()
@@ -101,7 +101,7 @@ def test_codec(lake, tmp_path):
 
 
 def test_choices_are_those_of_the_log():
-    for codec in Codec:
+    for codec in CodecName:
         TopicConfig.parse({}).codec(codec.value)
     assert {parse_acks(a.value) for a in Acks} == {0, 1, -1}
     assert tuple(p.value for p in PartitionerName) == partitioners.PARTITIONERS
