@@ -131,7 +131,7 @@ def _version(memory: MemoryStorage) -> int:
 
 
 class Slow:
-    """A store in which each call takes `call_s`: half before it is carried out, half after. Many go on at once."""
+    """A store in which each call takes `call_s`: half before it is executed, half after. Many go on at once."""
 
     def __init__(self, inner: Storage, call_s: float) -> None:
         self._inner = inner

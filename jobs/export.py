@@ -116,7 +116,7 @@ def export(
     """Write records of topics to any Spark sink.
 
     Streams write each record exactly once to Delta, to files that Spark reads, to JDBC (by a table tidelog_exports in
-    the same database) and to topics; at least once to Kafka and others. A batch begins anew each time.
+    the same database) and to topics; at least once to Kafka and others. A batch begins again each time.
     """
     when = transfer.when()
     options = pairs("--option", transfer.option or ())

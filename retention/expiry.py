@@ -1,4 +1,4 @@
-"""Expiry by time and by size (`cleanup.policy=delete`): a pure plan, and the pure decision that carries it out.
+"""Expiry by time and by size (`cleanup.policy=delete`): a pure plan, and the pure decision that executes it.
 
 Source: Kafka's `UnifiedLog.deleteOldSegments`. Whole segments go, oldest first, up to the first that must stay: first
 by size, then by time. An expired newest one goes too, as Kafka rolls and then drops it, unless it is empty.

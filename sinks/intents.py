@@ -18,19 +18,19 @@ from tidelog.transactions.ports import NoGroups
 from tidelog.transactions.roll_forward import complete
 from tidelog.transactions.transaction_log import TransactionLog
 
-# How often a batch begins anew when another process with the id comes in between. Each time that one has decided, or
+# How often a batch begins again when another process with the id comes in between. Each time that one has decided, or
 # will: two that go on at once don't need many.
 _TURNS = 10
 _MOST_AT_REST = 16
 
 
 def query_transactional_id(query_id: str) -> str:
-    """As whom a streaming query commits batches over topics."""
+    """The transactional id with which a streaming query commits batches over topics."""
     return f"spark-{query_id}"
 
 
 def txn_transactional_id(app_id: str) -> str:
-    """As whom batch writes with a `txnAppId` commit."""
+    """The transactional id with which batch writes with a `txnAppId` commit."""
     return f"spark-txn-{app_id}"
 
 
@@ -76,7 +76,7 @@ def commit_numbered(
 
     `counted_before` tells, before the id's first batch, the newest one that counted in another way, -1 for none.
     Raises `StaleBatchError`, `TopicChangedError`, `UnknownTopicError`, `StorageError`, `OutcomeUnknownError`,
-    `ContendedLogError`. Run again after an error, the batch is finished or begun anew, whatever it holds by then.
+    `ContendedLogError`. Run again after an error, the batch is finished or begun again, whatever it holds by then.
     """
     for turn in range(_TURNS):
         producer = producers.take(lake, transactional_id)

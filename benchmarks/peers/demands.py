@@ -1,4 +1,4 @@
-"""The cases of `make bench-peers` in their order, and what is demanded: how tidelog's figures stand to Kafka's."""
+"""The cases of `make bench-peers` in their order, and what is demanded: tidelog's figures against Kafka's."""
 
 from measures import Demand
 

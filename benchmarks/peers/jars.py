@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 
 import pyspark
 
-# Beside the packages in .venv: what fetched once stays when `build` is made anew.
+# Beside the packages in .venv: what fetched once stays when `build` is made again.
 STORE = Path(__file__).resolve().parents[2] / ".venv" / "peers"
 KAFKA, CONNECTOR_CLIENTS = "4.1.2", "3.9.2"
 _DONE = "complete"

@@ -277,7 +277,7 @@ def _decades(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _apart(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Where labels at these heights go so that none lies over another: a fifth of the axis between them."""
+    """Where labels at these heights go so that none hides another: a fifth of the axis between them."""
     least = math.log10(high / low) / 5
     places = dict.fromkeys(range(len(values)), 0.0)
     before = -math.inf

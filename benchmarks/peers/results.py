@@ -1,4 +1,4 @@
-"""The results file of a run side by side: what was measured, and how one system stands against another."""
+"""The results file of a run side by side: what was measured, and how one system compares with another."""
 
 import json
 import re

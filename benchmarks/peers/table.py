@@ -42,7 +42,7 @@ _SHOWN = {"ahead": "[green]{}[/]", "behind": "[red]{}[/]", "even": "{}"}
 
 @dataclass(frozen=True)
 class Line:
-    """One line: a figure of tidelog's (or of the others alone) and how it stands against each of them."""
+    """One line: a figure of tidelog's (or of the others alone) and how it compares with each of them."""
 
     title: str
     what: str
@@ -164,7 +164,7 @@ def _best_bold(line: Line) -> list[str]:
 def standings(results: Results) -> dict[str, dict[str, list[str]]]:
     """By peer: in what tidelog is ahead, behind or even, and how many times. A growth counts at its end.
 
-    A case whose lines all stand alike is named once.
+    A case whose lines all compare alike is named once.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for family in PEERS:

@@ -70,8 +70,8 @@ class HeartbeatTimers:
     def look(self, member: Member, counter: int | None, now_s: float) -> None:
         """Note what the observer saw of a member's lease just now.
 
-        The timer of a member begins again when its counter changed, when it joined anew, and after a gap of over half
-        a session between two looks: then the observer slept, and can't tell which members were silent meanwhile.
+        The timer of a member begins again when its counter changed, when it joined again, and after a gap of over half
+        a session between two looks: then the observer was frozen, and can't tell which members were silent meanwhile.
         """
         session_s = member.session_timeout_ms / 1000
         seen = self._watched.get(member.member_id)

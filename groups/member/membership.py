@@ -177,10 +177,10 @@ class Membership:
         events, self._events = self._events, []
         return events
 
-    # --- carrying out --------------------------------------------------------------------------------------
+    # --- effects -------------------------------------------------------------------------------------------
 
     def _happens(self, happening: Happening, given: object = None) -> None:
-        """Go on to the next stage, and carry out what belongs to it; after a change the next look is due at once."""
+        """Go on to the next stage, and execute its effects; after a change the next look is due at once."""
         before = self._state.stage
         self._state, effects = advance(self._state, happening, given)
         now_s = self._clock.elapsed_s()
@@ -225,7 +225,7 @@ class Membership:
         return looks
 
     def _pass_over_sleep(self) -> None:
-        """A long gap since the last call is no time in which the application did not poll: it slept, too."""
+        """A long gap since the last call is no time in which the application did not poll: it was frozen, too."""
         now_s = self._clock.elapsed_s()
         if now_s - self._stepped_s > self.config.session_timeout_ms / 2000:
             self._polled_s = min(self._polled_s + now_s - self._stepped_s, now_s)

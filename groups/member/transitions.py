@@ -1,6 +1,6 @@
 """A member's stages as one table: (stage, what happened) -> (stage, what is to be done). Pure.
 
-`Membership` observes the group and the clock, hands in what happened, and carries out the effects.
+`Membership` observes the group and the clock, hands in what happened, and executes the effects.
 """
 
 from collections.abc import Callable

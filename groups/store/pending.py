@@ -13,7 +13,7 @@ from tidelog.transactions.transaction_log import TransactionLog
 
 Verdicts = Mapping[TransactionKey, Verdict]
 
-# Transactions whose time runs here; past that the ones first seen begin anew when they are seen again.
+# Transactions whose time runs here; past that the ones first seen begin again when they are seen again.
 _MOST_WATCHED: Final = 10_000
 
 

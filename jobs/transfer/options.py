@@ -175,8 +175,8 @@ class TransferOptions:
             )
         if mode is not Mode.ONCE and not (self.checkpoint or "").strip():
             raise UsageProblemError(
-                f"--{mode} needs --checkpoint: without it, a job that is started again begins anew and repeats"
-                " everything. Give a folder of this job's own, such as --checkpoint ./checkpoints/orders."
+                f"--{mode} needs --checkpoint: without it, a job that is started again begins from the start and"
+                " repeats everything. Give a folder of this job's own, such as --checkpoint ./checkpoints/orders."
             )
         if mode is not Mode.ONCE and self.run is not None:
             raise UsageProblemError("--run marks a batch; a stream's checkpoint does that by itself. Leave --run out.")

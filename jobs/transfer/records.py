@@ -70,7 +70,7 @@ def is_record(columns: Mapping[str, str]) -> bool:
 
 
 def _defaults(columns: Mapping[str, str], wanted: RecordExpressions) -> RecordExpressions:
-    """What the options ask for, completed by what records have; the partition is chosen anew."""
+    """What the options ask for, completed by what records have; the partition is chosen again."""
     headers = "headers" if columns.get("headers") in (*_HEADER_MAPS, *_HEADER_LISTS) else None
     return RecordExpressions(
         key=wanted.key or ("key" if "key" in columns else None),

@@ -126,7 +126,7 @@ def _named(what: str, segments: Iterable[tuple[Any, ...]]) -> Iterator[str]:
 
 def check_hint(storage: Storage, topic: str, files: LogFiles, now_ms: int) -> Iterator[Finding]:
     """Whether `_last_checkpoint` names a checkpoint that is there. `now_ms` is compared with the store's clock."""
-    mend = "'tidelog check --repair' writes it anew; the next checkpoint does too."
+    mend = "'tidelog check --repair' writes it again; the next checkpoint does too."
     listing = "so a program that opens the topic lists the log folder"
     try:
         data = storage.get(f"{topic}/{layout.LAST_CHECKPOINT}")

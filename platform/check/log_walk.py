@@ -131,7 +131,7 @@ class _Walker:
                 Kind.TRIMMED_WITHOUT_FLOOR,
                 f"entry {min(files.entries, default=0)}",
                 "Entries before it are gone, and no floor says so: another engine's log cleanup removed them. A"
-                " writer that slept meanwhile could put an entry in their place and take it for committed.",
+                " writer that was frozen meanwhile could put an entry in their place and take it for committed.",
                 "Set delta.enableExpiredLogCleanup=false on the table, and restart every writer that was frozen.",
             )
         elif files.floor >= 0 and not files.usable:

@@ -1,4 +1,4 @@
-"""Repair, carried out: steps are tried on an overlay first, and taken on the store only if asked."""
+"""Repair, executed: steps are tried on an overlay first, and taken on the store only if asked."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -87,7 +87,7 @@ def _plan(storage: Storage, topic: str, now_ms: int) -> Plan:
 def _lake_file(storage: Storage) -> Iterator[Step]:
     """A lake that lost its own file gets one, which nothing else dares to write: no default may come unasked."""
     if all(found.path != layout.LAKE_FILE for found in storage.list_after("")):
-        what = "Write the lake's own file anew, with all defaults. Set the lake's configuration again, if it had one."
+        what = "Write the lake's own file again, with all defaults. Set the lake's configuration again, if it had one."
         risk = "Topics that left retention, partitions or other keys to the lake go by Kafka's defaults from now on."
         yield Step("", layout.LAKE_FILE, what, risk, (Operation("create", layout.LAKE_FILE, data=lake_file({})),))
 

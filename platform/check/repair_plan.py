@@ -1,7 +1,7 @@
 """Repair, planned: what `check --repair` would do to one topic, as steps and refusals. Nothing is written here.
 
 The rules: what is taken out of the log is copied to `_tidelog/torn` first. An entry's name is never given back,
-because a writer that slept, or a stream of another engine that has read past it, would meet another entry under
+because a writer that was frozen, or a stream of another engine that has read past it, would meet another entry under
 it: the entry is replaced, in one atomic put, by a whole one. What the topic can't be read without stays.
 """
 
@@ -116,7 +116,7 @@ def plan_topic(scene: Scene) -> Plan:
     for broken in walk.breaks:
         plan.append(_break(scene, broken))
         if isinstance(plan[-1], Step):
-            return plan  # what lies past it is read again first
+            return plan  # what is past it is read again first
     if walk.state is not None and walk.state.foreign and all(b.passed for b in walk.breaks):
         return [*plan, _foreign(scene, walk.state)]
     plan.extend(_checkpoints(scene))

@@ -145,7 +145,7 @@ class RowsCheck:
 
 
 def check_offsets(table: str, groups: GroupsFold, end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:
-    """Whether a group's offset lies past its partition's end. `end_of` a topic of an id: None when it is not there."""
+    """Whether a group's offset is past its partition's end. `end_of` a topic of an id: None when it is not there."""
     for group in groups.group_ids():
         for (topic, partition), committed in groups.view(group).offsets.items():
             end = end_of(topic, committed.topic_id, partition)

@@ -45,7 +45,7 @@ def _offsets(state: TopicState, topic: str, p: int) -> Iterator[Finding]:
     """0 <= start <= end, and nothing past the end is compacted."""
     start, end, clean = state.start(p), state.end(p), state.cleans.get(p, 0)
     if not 0 <= start <= end:
-        what = f"Its log start offset {start} lies past its log end offset {end}, or below 0."
+        what = f"Its log start offset {start} is past its log end offset {end}, or below 0."
         yield Finding(Kind.START_PAST_END, topic, f"partition {p}", what, _FROM_A_COPY)
     if not 0 <= clean <= max(end, 0):
         what = f"It is compacted up to offset {clean}, but it ends at {end}."

@@ -65,5 +65,5 @@ app.callback()(flat(root))
 
 
 def run() -> None:
-    """Carry out the command line and end the process with its exit code (`EXIT_CODES`)."""
+    """Run the command line and end the process with its exit code (`EXIT_CODES`)."""
     sys.exit(exit_code_of(app, "tidelog"))

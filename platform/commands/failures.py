@@ -32,7 +32,7 @@ EXIT_CODES = (
 
 
 class UsageProblemError(Exception):
-    """The command line can't be carried out as it stands; typer's own errors cover the rest."""
+    """The command line can't be executed as it is; typer's own errors cover the rest."""
 
 
 class JobFailedError(Exception):
@@ -79,7 +79,7 @@ def _main(run: Callable[..., Any], args: Sequence[str] | None = None, **more: An
 
 
 def exit_code_of(app: Callable[..., Any], name: str, arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command line (the process's own unless `arguments` are given); its exit code (`EXIT_CODES`)."""
+    """Run a command line (the process's own unless `arguments` are given); its exit code (`EXIT_CODES`)."""
     code: object = 0
     prepare_streams()
     given = sys.argv[1:] if arguments is None else list(arguments)

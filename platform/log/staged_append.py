@@ -25,7 +25,7 @@ from tidelog.log.state.topic_state import TopicState
 
 R = TypeVar("R")
 
-# The log is not what it was when the records were staged: they are looked at again and staged anew. Each comes from a
+# The log is not what it was when the records were staged: they are looked at again and staged again. Each comes from a
 # decision over a newer state than the one before, in which the same can't be found again.
 _STAGE_AGAIN = (
     ConfigurationChangedError,

@@ -1,4 +1,4 @@
-"""One producer's transactions: carries out what `lifecycle` says is to be done. It knows no client.
+"""One producer's transactions: executes what `lifecycle` says is to be done. It knows no client.
 
 init -> begin -> stage, add_offsets ... -> commit | abort -> begin ...
 """
@@ -213,7 +213,7 @@ class TransactionManager:
     # --- the table's shell ---------------------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
-        """Move by an event, and carry out what that asks for."""
+        """Move by an event, and execute what that asks for."""
         with self._turn:
             if self._fatal is not None:
                 raise self._fatal

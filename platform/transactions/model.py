@@ -25,7 +25,7 @@ class State(StrEnum):
 class Verdict(StrEnum):
     """What the log says of one transaction.
 
-    SETTLED: it lies before what the log still tells. Its effects on groups, if it had any, were made before that, so
+    SETTLED: it is older than what the log still holds. Its effects on groups, if it had any, were made before that, so
     that a reader that finds traces of it looks once more: what is still pending then was aborted.
     """
 

@@ -49,7 +49,7 @@ class Compacted:
 
     @property
     def failure(self) -> str | None:
-        """Why the unit could not be carried out, None when it was."""
+        """Why the unit could not be executed, None when it was."""
         return None if self.rewritten is None else self.rewritten.failure
 
 

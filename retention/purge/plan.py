@@ -65,7 +65,7 @@ def plan_log(
 
     `listing` of the log folder; `removed`: the versions of entries that removed files; `held`: the oldest version that
     a running job needs. A checkpoint is written of the newest version that is old enough, when files wait for it or
-    `most_entries` lie before it.
+    `most_entries` are before it.
 
     Example: entries 0 to 9 are old, 7 removed a file, there is no checkpoint: one of 9, and the floor goes to 8.
     """

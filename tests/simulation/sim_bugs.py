@@ -67,14 +67,14 @@ def takes_its_own_success_for_somebody_elses() -> Iterator[None]:
 
 @contextmanager
 def acknowledges_without_a_look_at_the_floors() -> Iterator[None]:
-    """A writer that slept believes its put."""
+    """A writer that was frozen believes its put."""
     with patch.object(Door, "_was_trimmed", lambda *_: False):
         yield
 
 
 @contextmanager
 def goes_by_its_own_clocks_alone() -> Iterator[None]:
-    """A writer on a machine that was paused believes its put: no clock says that it slept."""
+    """A writer on a machine that was paused believes its put: no clock says that it was frozen."""
     with patch.object(Door, "_came_late", lambda *_: False):
         yield
 

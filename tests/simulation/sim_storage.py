@@ -56,8 +56,8 @@ class Trouble:
 
     slow: float = 0.0
     unsent: float = 0.0  # the call never reached the store
-    lost: float = 0.0  # carried out, and the answer lost
-    late: float = 0.0  # the caller gives up; it is carried out later
+    lost: float = 0.0  # executed, and the answer lost
+    late: float = 0.0  # the caller gives up; it is executed later
     misread: float = 0.0  # the client repeats inside, and takes its own success for another's
     conflict: float = 0.0  # "already exists", and nothing is stored
     full: float = 0.0
@@ -173,7 +173,7 @@ class SimStorage:
         self._unreachable_until = 0.0
 
     def lose_connection(self, seconds: float, puts_only: bool) -> None:
-        """No call (or no `put_if_absent`) gets an answer for a while; half of them are carried out all the same."""
+        """No call (or no `put_if_absent`) gets an answer for a while; half of them are executed all the same."""
         self._unreachable_until = self._scheduler.now + seconds
         self._puts_only = puts_only
 

@@ -1,4 +1,4 @@
-"""What stands above a refusal's message when Spark tells it: one frame of tidelog's, whatever is refused and where."""
+"""What Spark shows above a refusal's message: one frame of tidelog's, whatever is refused and where."""
 
 import re
 import traceback

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 
 class Fault(Enum):
-    """What becomes of a request. The server carries out those of the second line."""
+    """What becomes of a request. The server executes those of the second line."""
 
     LOST, SLOW_DOWN, ERROR, HUNG = auto(), auto(), auto(), auto()
     DROPPED, ERROR_AFTER, HUNG_AFTER, NONE = auto(), auto(), auto(), auto()

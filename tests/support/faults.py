@@ -15,7 +15,7 @@ class FaultyStorage:
     - `method` is the port's method name: "get", "head", "put_if_absent", "put", "create", "write", "sync", "open",
       "list_after", "list_folders", "delete". "write" is each `write` to a file of `create`.
     - `path` is the object's path; for listings the folder; for "sync" it is called once per path.
-    - `phase` is "before" (raising: the call never reached the store) or "after" (raising: it was carried out
+    - `phase` is "before" (raising: the call never reached the store) or "after" (raising: it was executed
       and its answer was lost). "after" isn't called when the inner call fails. For "create", "before" is the
       start of the `with` block and "after" its end, with the object in place.
 

@@ -39,7 +39,7 @@ class FaultyStore:
         return storage
 
     def lake(self, **more: str) -> Lake:
-        """The lake through the proxy, opened anew."""
+        """The lake through the proxy, opened again."""
         return Lake(self.place.uri, storage=self.storage(**more))
 
     def well(self) -> Lake:

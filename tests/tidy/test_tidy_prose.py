@@ -44,6 +44,8 @@ def test_a_folder_names_its_actors(folder):
         "So many entries fit.",
         "An offset of another life of the topic.",
         "The file lies in the folder, and stands below a checkpoint.",
+        "A sleeper carries it out anew.",
+        "A sign of life, as whom it commits.",
     ],
 )
 def test_a_word_that_hides_the_actor_is_found(line):

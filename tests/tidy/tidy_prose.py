@@ -25,7 +25,16 @@ WORDS = tuple(
         (r"\bwhat\b[^.;:]*\b(?:comes?|came) to\b", "the result, the state, the outcome"),
         (r"\bso (?:many|manieth|often)\b", "give the number or the name of it"),
         (r"\b(?:another|one|each|earlier|next|a later) li(?:fe|ves) of\b", "topic incarnation, topic id"),
-        (r"\b(?:lies?|lying|stands?|standing) (?:in|on|at|below|behind|under|there|where|twice)\b", "is, is stored"),
+        (
+            r"\b(?:lies?|lying|stands?|standing) (?:in|on|at|above|after|before|behind|below|past|right|there|twice"
+            r"|under|where)\b",
+            "is, is stored",
+        ),
+        (r"\bsleepers?\b|\bslept\b", "frozen, paused"),
+        (r"\bcarr(?:y|ies|ied|ying) (?:it |them )?out\b", "execute, apply"),
+        (r"\bsigns? of life\b", "heartbeat"),
+        (r"\bas whom\b", "name the identity: member, transactional id"),
+        (r"\banew\b", "again"),
     )
 )
 

@@ -35,7 +35,7 @@ class DemoFolder:
         if strange := sorted(name for name, topic_id in existing.items() if made.get(name) != topic_id):
             raise UsageProblemError(
                 f"The lake {self.lake} has a topic '{strange[0]}' that is not the demo's, and the demo makes its own"
-                " anew each time. Give the demo another folder: tidelog --lake FOLDER demo."
+                " again each time. Give the demo another folder: tidelog --lake FOLDER demo."
             )
         for name in existing:
             lake.delete_topic(name)

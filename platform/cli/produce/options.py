@@ -70,7 +70,7 @@ class ProduceOptions:
         bool, typer.Option("-J", "--json", help="Lines are JSON, as 'consume --format json' writes them.")
     ] = False
     repartition: Annotated[
-        bool, typer.Option("--repartition", help="With --json: choose partitions anew, whatever the lines say.")
+        bool, typer.Option("--repartition", help="With --json: choose partitions again, whatever the lines say.")
     ] = False
     codec: Annotated[CodecName | None, typer.Option("-z", "--compression", help="Codec of the segments.")] = None
     acks: Annotated[

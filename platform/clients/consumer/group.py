@@ -207,7 +207,7 @@ class GroupSide:
             self._do(lambda: None)
 
     def halt(self) -> None:
-        """Have the thread end, once it has carried out its commands."""
+        """Have the thread end, once it has executed its commands."""
         self._stopping = True
         self._wakeup.wake()
 

@@ -46,13 +46,13 @@ class ConsumerSettings(RecordClientSettings, client="a consumer"):
         "How the group finds its assignment.",
     )
     session_timeout_ms: int = key(
-        "session.timeout.ms", 45_000, Whole(1, 3_600_000), "A member without a sign of life for that long is out."
+        "session.timeout.ms", 45_000, Whole(1, 3_600_000), "A member without a heartbeat for that long is removed."
     )
     heartbeat_interval_ms: int = key(
         "heartbeat.interval.ms",
         3_000,
         Whole(1, 3_600_000),
-        "Time between two signs of life.",
+        "Time between two heartbeats.",
         unset="3000, or a third of a shorter session timeout",
     )
     max_poll_interval_ms: int = key(

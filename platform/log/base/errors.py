@@ -268,7 +268,7 @@ class LakeNotFoundError(TidelogError):
 
 
 class LakeFileLostError(LakeNotFoundError):
-    """A folder holds topics, and not the lake's own file: making it anew would reset the lake's configuration."""
+    """A folder holds topics, and not the lake's own file: making it again would reset the lake's configuration."""
 
 
 class NotATopicError(TidelogError):

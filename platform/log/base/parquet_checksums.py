@@ -1,7 +1,7 @@
 """Parquet files of which every byte is checked: their pages by Parquet's own checksums, their footer by a seal.
 
 Parquet has no checksum of its footer, which says where columns lie and what they are: of a thousand turned bits there
-some ten give other values without a word, and a few end the process. So a seal stands right before the footer, eight
+some ten give other values without a word, and a few end the process. So a seal is right before the footer, eight
 bytes that no other reader looks at: `tlog`, and the CRC-32 of all that follows it up to the file's end.
 """
 

@@ -138,14 +138,14 @@ class TopicConfig(Settings):
         "message.timestamp.after.max.ms",
         _HOUR_MS,
         long_of(0),
-        "How far a record's CreateTime may lie after the committer's clock.",
+        "How far a record's CreateTime may be after the committer's clock.",
         "log.message.timestamp.after.max.ms",
     )
     message_timestamp_before_max_ms = Key(
         "message.timestamp.before.max.ms",
         MAX_LONG,
         long_of(0),
-        "How far a record's CreateTime may lie before the committer's clock.",
+        "How far a record's CreateTime may be before the committer's clock.",
         "log.message.timestamp.before.max.ms",
     )
     timestamp_type = Key(

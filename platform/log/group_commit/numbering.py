@@ -46,5 +46,5 @@ class Numbering:
             self._next = {}
 
     def reset_producer_id(self) -> None:
-        """Begin anew with another id: the log has seen something of this one that it did not send."""
+        """Begin again with another id: the log has seen something of this one that it did not send."""
         self._producer_id, self._epoch, self._next = self._new_id(), 0, {}

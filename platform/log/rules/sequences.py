@@ -131,7 +131,7 @@ class Sequences:
             return True
         raise OutOfOrderSequenceError(
             f"{where} sends sequences from {first} ({count} records), but {step(last, 1)} comes next: records"
-            " between them are missing, or some of these are there already. Create a new producer, which begins anew."
+            " between them are missing, or some of these are there already. Create a new producer, which begins again."
         )
 
 

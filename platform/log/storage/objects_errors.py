@@ -93,7 +93,7 @@ def describe(error: Exception, secrets: Collection[str]) -> str:
 
 
 def _refused(action: str, location: str, error: Exception, secrets: Collection[str]) -> StorageError | None:
-    """The port's error where the store refused the request, None where it may have been carried out."""
+    """The port's error where the store refused the request, None where it may have been executed."""
     text = str(error)
     status = _status(text)
     reason = describe(error, secrets)

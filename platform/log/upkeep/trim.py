@@ -1,6 +1,6 @@
 """Trimming a log: a floor is published first, then entries and checkpoints below it are deleted.
 
-A writer that slept while entries were deleted must find the floor before it acknowledges anything, so the
+A writer that was frozen while entries were deleted must find the floor before it acknowledges anything, so the
 order is: floor, then deletions, and every run sweeps again below the floor for strays of such writers.
 """
 

@@ -184,7 +184,7 @@ def test_a_producer_gives_up_in_time_and_its_successor_goes_on(store: FaultyStor
         requests = sum(store.proxy.counts.values())
         store.proxy.plan = well
         assert told.codes == [None, KafkaError._MSG_TIMED_OUT]
-        # Each attempt is one call, whose pauses begin anew: no more than some forty in a second and a half.
+        # Each attempt is one call, whose pauses begin again: no more than some forty in a second and a half.
         assert RETRIES < requests <= 200
         p.produce("t", "third", partition=0)
         assert p.flush(20) == 0

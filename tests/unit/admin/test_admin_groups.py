@@ -194,7 +194,7 @@ def test_a_group_with_a_living_member_is_left_alone(client, lake, change):
     keep_alive(lake, "g", "alive")
     started_s = lake.clock.elapsed_s()
     assert refusal(ask(client)) == expected
-    assert lake.clock.elapsed_s() - started_s < SESSION_MS / 1000  # one sign of life is enough
+    assert lake.clock.elapsed_s() - started_s < SESSION_MS / 1000  # one heartbeat is enough
     assert "alive" in GroupLog(lake).group("g").members
 
 

@@ -1,4 +1,4 @@
-"""Side by side: the jars of Kafka and of Spark's connector are fetched once, and anew when they are not whole."""
+"""Side by side: the jars of Kafka and of Spark's connector are fetched once, and again when they are not whole."""
 
 import os
 import stat

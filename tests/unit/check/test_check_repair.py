@@ -105,7 +105,7 @@ def test_a_torn_entry_at_the_head(cut: str) -> None:
 
 
 def test_the_version_of_a_torn_entry_is_never_free() -> None:
-    """A writer that slept, or a stream that read the torn entry as empty, would meet another one under its name."""
+    """A frozen writer, or a stream that read the torn entry as empty, would meet another one under its name."""
     corruptible = torn(CUTS["empty"])
     free = []
 

@@ -1,4 +1,4 @@
-"""Expiry by time and size, as tables over segment metadata; and carried out through the door."""
+"""Expiry by time and size, as tables over segment metadata; and executed through the door."""
 
 from dataclasses import replace
 

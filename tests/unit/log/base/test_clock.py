@@ -11,7 +11,7 @@ BOOT, MONOTONIC = 5_000.25, 100.5
 
 @pytest.fixture
 def asleep(monkeypatch):
-    """A machine that slept: its two clocks have drifted apart. Which clocks exist, a test says."""
+    """A machine that was suspended: its two clocks have drifted apart. Which clocks exist, a test says."""
     readings = {7: BOOT, 1: MONOTONIC}
     monkeypatch.setattr(time, "clock_gettime", readings.__getitem__)
     monkeypatch.setattr(time, "CLOCK_BOOTTIME", 7, raising=False)

@@ -49,7 +49,7 @@ class Log:
         assert self.memory.put_if_absent(f"t/_delta_log/{version:020d}.json", data)
 
     def commit(self, timeout_s: float | None = None) -> tuple[int, float]:
-        """The entry that a commit became, and the seconds that it slept."""
+        """The entry that a commit became, and the seconds of its backoff."""
         number, began_s = self.door.state.version + 1, self.clock.seconds
         done = self.door.commit(lambda state: Outcome((Txn("mine", number),), None), timeout_s=timeout_s)
         return done.version, self.clock.seconds - began_s

@@ -137,13 +137,13 @@ def test_after_a_pause_all_is_well_again() -> None:
     for i in range(5):
         answer = guest.append(f"again{i}")
         assert answer == {0: (2 + OTHERS + i, 3 + OTHERS + i)}
-    assert calls.take().count("list_after") <= 2  # the floors, until the store's time is known anew
+    assert calls.take().count("list_after") <= 2  # the floors, until the store's time is known again
     guest.append("more")
     assert "list_after" not in calls.take()
 
 
 def test_what_another_topic_has_learnt_hides_no_pause() -> None:
-    """A process learns the store's time anew by one topic; the other's head was seen before the pause all the same."""
+    """A process learns the store's time again by one topic; the other's head was seen before the pause all the same."""
     guest = Guest()
     guest.lake.create_topic("u", 1)
     guest.lake.topic("u").append(values("warm"))

@@ -81,7 +81,7 @@ def test_a_rest_pays_the_debt_off() -> None:
 
 
 class Sleeps(FakeClock):
-    """Remembers how long it was slept on."""
+    """Remembers how long callers have waited."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ def test_it_is_open_until_an_entry_is_at_its_place() -> None:
     assert requests.outcome("a") is None
     requests.saw(named(5, "another's"))
     requests.passed(5, -1, never)
-    assert "a" not in requests  # it never came to be, and may be decided anew
+    assert "a" not in requests  # it never came to be, and may be decided again
     assert requests.outcome("a") is None
 
 

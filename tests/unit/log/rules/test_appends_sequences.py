@@ -44,7 +44,7 @@ _files = iter(range(1 << 30))
 
 
 def decide(state: TopicState, *batches: ProducerBatch) -> Any:
-    """Append what the batches say, one segment each, and each written anew."""
+    """Append what the batches say, one segment each, and each newly written."""
     segments = [staged(p, n, f"{next(_files)}") for b in batches for p, (_, n) in b.sequences.items()]
     return decide_append(state, "t", segments, now_ms=NOW, producers=batches)
 

@@ -234,7 +234,7 @@ def test_only_the_row_groups_of_the_range_are_read() -> None:
     touched = {
         i for i in range(10) for low, high in spies[0].ranges if low < group_range(i)[1] and high > group_range(i)[0]
     }
-    assert touched - {9} == {3, 4}  # the footer is read with what lies before it
+    assert touched - {9} == {3, 4}  # the footer is read with what is before it
 
 
 def test_batches_hold_few_large_records(monkeypatch: pytest.MonkeyPatch) -> None:

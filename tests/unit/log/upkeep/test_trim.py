@@ -117,7 +117,7 @@ def test_the_newest_version_that_is_old() -> None:
     assert old_version({3: 5}, 20) == -1
 
 
-# --- carried out -------------------------------------------------------------------------------------------
+# --- executed ----------------------------------------------------------------------------------------------
 
 
 def old_log(entries: int = 30, checkpoint: int = 20) -> tuple[FaultyStorage, FakeClock]:

@@ -77,7 +77,7 @@ class World:
         self.staged.append((text, stage(self.lake.topic("t"), text)))
 
     def _commit(self, _: float) -> None:
-        """A writer that slept since it staged its segment wakes up."""
+        """A writer that was frozen since it staged its segment wakes up."""
         if self.staged:
             text, segments = self.staged.pop(0)
             try:

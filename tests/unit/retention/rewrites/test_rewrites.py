@@ -56,7 +56,7 @@ def state_of(*bounds: int, start: int = 0, **facts: str) -> TopicState:
 
 
 def done(unit: Unit, *bounds: int, records: int = 5) -> Rewritten:
-    """The unit carried out, with outputs between these offsets."""
+    """The unit executed, with outputs between these offsets."""
     outputs = tuple(
         Output(
             f"partition=0/3-{low}.parquet",
@@ -243,7 +243,7 @@ def test_rewritten_segments_are_compressed_harder(config: dict[str, str], codec:
     assert rewrite_codec(TopicConfig.parse(config)) == codec
 
 
-# --- carrying out ------------------------------------------------------------------------------------------
+# --- executing ---------------------------------------------------------------------------------------------
 
 
 def topic_with(*appends: tuple[str, ...], **config: str) -> Lake:
