@@ -131,7 +131,7 @@ class TransferOptions:
         typer.Option(
             "--tidelog-option",
             metavar="KEY=VALUE",
-            help="An option of format('tidelog'), as README lists them. Repeatable.",
+            help="An option of format('tidelog'), as docs/spark.md lists them. Repeatable.",
             rich_help_panel=MORE,
             show_default=False,
         ),

@@ -66,7 +66,7 @@ def test_bad_batch_writes(
     ],
 )
 def test_a_batch_write_needs_mode_append(spark: SparkSession, topic: Lake, mode: str | None, words: str) -> None:
-    """README's limit: Spark refuses every other mode of a Python sink, its default too."""
+    """A limit of docs/limits.md: Spark refuses every other mode of a Python sink, its default too."""
     writer = spark.sql("select 'v' value").write.format("tidelog").options(lake=topic.uri, topic="t")
     with fails_with(words):
         (writer.mode(mode) if mode else writer).save()

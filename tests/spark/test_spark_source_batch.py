@@ -220,7 +220,7 @@ def test_a_missing_segment_is_an_error_that_names_it(spark: SparkSession, timed:
 
 
 def test_a_dataframe_is_planned_once_and_loaded_again_sees_more(spark: SparkSession, lake: Lake) -> None:
-    """README's limit: Spark asks a Python source for its partitions once."""
+    """A limit of docs/limits.md: Spark asks a Python source for its partitions once."""
     append(lake, "t", "a")
     rows = source(spark, lake, subscribe="t")
     assert rows.count() == 1

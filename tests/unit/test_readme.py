@@ -22,6 +22,13 @@ def test_a_newcomer_reads_it_in_five_minutes() -> None:
     assert len(re.findall(r"!\[", TEXT)) == 1
 
 
+def test_the_architecture_is_two_pages_with_at_most_twenty_terms_of_our_own() -> None:
+    architecture = text_of("ARCHITECTURE.md")
+    assert len(architecture.splitlines()) <= 130
+    terms = architecture.partition("\n| term | means |\n")[2].splitlines()[1:]
+    assert 10 <= len(terms) <= 20
+
+
 def test_two_commands_come_first_then_a_query_a_comparison_and_limits() -> None:
     first = blocks("README.md", "sh")[0].code
     assert [line.partition("  ")[0].strip() for line in first.splitlines()] == ["make demo", "make test"]
