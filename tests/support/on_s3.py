@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, BinaryIO
 
 import pytest
@@ -116,15 +117,21 @@ def tmp_path() -> str:
     return _place().uri
 
 
+def _imported(path: Path) -> ModuleType:
+    return importlib.import_module(".".join(path.relative_to(UNIT.parent).with_suffix("").parts))
+
+
 def suite(name: str, *without: str) -> dict[str, Any]:
-    """The names of a test file of the unit layer, to be a test file's own.
+    """The names of a test file of the unit layer and of its folder's conftest, to be a test file's own.
 
     `without` those of tests that are about another store, or that take long and say nothing more on this one.
     """
     # Another module than the unit layer's own `name`: what is set here, it doesn't see.
     (path,) = UNIT.rglob(f"{name}.py")
-    module = importlib.import_module(".".join(path.relative_to(UNIT.parent).with_suffix("").parts))
-    names = {key: value for key, value in vars(module).items() if not key.startswith("__")}
+    module = _imported(path)
+    shared = path.with_name("conftest.py")
+    modules = [_imported(shared), module] if shared.exists() else [module]
+    names = {key: value for one in modules for key, value in vars(one).items() if not key.startswith("__")}
     for left_out in without:
         del names[left_out]
     if "lake_address" in names:
