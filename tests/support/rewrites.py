@@ -19,11 +19,11 @@ def merge(lake: Lake, topic: str, partition: int = 0) -> None:
     records = pa.Table.from_batches(handle.read(partition, include_headers=True)).rename_columns(
         {"timestampType": "timestamp_type"}
     )
-    data, writer = write_small_segment(records, Codec("zstd", 3))
+    written = write_small_segment(records, Codec("zstd", 3))
     path = layout.segment_path(partition, handle.state().version, lake.ids.new())
-    lake.storage.put(f"{topic}/{path}", data)
-    stats = stats_json(writer.records, writer.records - 1, writer.min_timestamp_ms, writer.max_timestamp_ms)
-    merged = Add(path, partition, base, len(data), segments[0].modification_ms, False, stats, end)
+    lake.storage.put(f"{topic}/{path}", written.data)
+    stats = stats_json(written.records, written.records - 1, written.min_timestamp_ms, written.max_timestamp_ms)
+    merged = Add(path, partition, base, len(written.data), segments[0].modification_ms, False, stats, end)
 
     now_ms = lake.clock.now_ms()
 

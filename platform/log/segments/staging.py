@@ -23,6 +23,7 @@ from tidelog.log.segments.writer import (
     ROW_GROUP_RECORDS,
     SegmentWriter,
     Staged,
+    Written,
     row_group_records,
     write_small_segment,
 )
@@ -236,10 +237,10 @@ class Stager:
         for _, _, put in begun:
             put.result()
 
-    def _put(self, path: str, waiting: _Waiting) -> tuple[SegmentWriter, int]:
-        data, writer = write_small_segment(waiting.table(), self._target.codec)
-        self._storage.put(f"{self._target.folder}/{path}", data)
-        return writer, len(data)
+    def _put(self, path: str, waiting: _Waiting) -> tuple[Written, int]:
+        written = write_small_segment(waiting.table(), self._target.codec)
+        self._storage.put(f"{self._target.folder}/{path}", written.data)
+        return written, len(written.data)
 
     def _write(self, partition: int) -> None:
         if partition not in self._open and len(self._open) >= MOST_OPEN:
@@ -271,15 +272,15 @@ class Stager:
         opened.context.__exit__(None, None, None)
         self._note(partition, opened.path, opened.writer, opened.writer.size)
 
-    def _note(self, partition: int, path: str, writer: SegmentWriter, size: int) -> None:
+    def _note(self, partition: int, path: str, written: SegmentWriter | Written, size: int) -> None:
         self._staged.append(
             Staged(
                 partition,
                 path,
-                writer.records,
+                written.records,
                 size,
-                writer.min_timestamp_ms,
-                writer.max_timestamp_ms,
+                written.min_timestamp_ms,
+                written.max_timestamp_ms,
                 self._target.version,
                 self._target.topic_id,
             )

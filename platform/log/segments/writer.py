@@ -5,7 +5,7 @@ A writer does not know its offsets: the file holds `position` 0, 1, 2 ..., the l
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,14 @@ from tidelog.log.base.parquet_checksums import SealingSink, finish_in_memory
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
 from tidelog.log.delta.timestamps import format_utc_ms
+from tidelog.log.segments import tiny_parquet
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.
 ROW_GROUP_RECORDS = 131_072
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 # A dictionary of keys is worth making where they repeat: where at most half of the first ones are different.
 _SAMPLED_KEYS = 1_024
-_FEWEST_SAMPLED_KEYS = 64
+_FEWEST_SAMPLED_KEYS = tiny_parquet.MOST_RECORDS + 1
 # Columns of which the encoding leaves nothing to compress: a codec that is started for them costs a small segment
 # time. Not so timestamps, which come in bursts and in whole milliseconds.
 _UNCOMPRESSED = ("position", "timestamp_type")
@@ -166,14 +167,24 @@ def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
     return bounds["min"].value // 1000, bounds["max"].value // 1000
 
 
-def write_small_segment(records: pa.Table, codec: Codec) -> tuple[memoryview, SegmentWriter]:
-    """A segment in memory: its bytes, which are not copied, and the writer that counted it.
+class Written(NamedTuple):
+    """A segment in memory: its bytes, how many records it has, and their smallest and largest timestamp in ms."""
 
-    One that is very small is compressed only for a caller that names a codec.
-    """
-    sink = pa.BufferOutputStream()
-    plain = isinstance(codec, UnaskedCodec) and records.nbytes < _WORTH_COMPRESSING_BYTES
-    writer = SegmentWriter(sink, _PLAIN if plain else codec)
+    data: bytes | memoryview
+    records: int
+    min_timestamp_ms: int
+    max_timestamp_ms: int
+
+
+def write_small_segment(records: pa.Table, codec: Codec) -> Written:
+    """A segment of at least one record, in memory. One of few bytes is compressed only where that was asked for."""
+    size = records.nbytes
+    if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES:
+        codec = _PLAIN
+    if records.num_rows <= tiny_parquet.MOST_RECORDS and size <= tiny_parquet.MOST_BYTES:
+        tiny = tiny_parquet.write_tiny(records, codec)
+        return Written(tiny.data, records.num_rows, tiny.low_us // 1000, tiny.high_us // 1000)
+    writer = SegmentWriter(pa.BufferOutputStream(), codec)
     writer.write(records)
     writer.close()
-    return writer.data, writer
+    return Written(writer.data, writer.records, writer.min_timestamp_ms, writer.max_timestamp_ms)

@@ -75,7 +75,7 @@ def a_segment(count: int, codec: str, spread: int = 1) -> tuple[Storage, Segment
 SEGMENTS = {
     "small": (9, "none", 1),
     "compressed": (9, "zstd", 1),
-    "keys in a dictionary": (70, "snappy", 1),
+    "keys in a dictionary": (110, "snappy", 1),
     "compacted": (9, "none", 3),
 }
 each_segment = pytest.mark.parametrize("of", SEGMENTS.values(), ids=SEGMENTS)

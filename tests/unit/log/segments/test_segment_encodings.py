@@ -26,7 +26,7 @@ def records(keys: list[bytes | None]) -> pa.Table:
 
 def chunks(keys: list[bytes | None], codec: Codec) -> dict[str, Any]:
     """{column: its chunk in the only row group}."""
-    data, _ = write_small_segment(records(keys), codec)
+    data = write_small_segment(records(keys), codec).data
     group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)
     columns = [group.column(i) for i in range(group.num_columns)]
     return {column.path_in_schema: column for column in columns}
@@ -38,7 +38,7 @@ ALL_DIFFERENT: list[bytes | None] = [b"%d" % i for i in range(1_000)]
 
 @pytest.mark.parametrize(
     ("keys", "dictionary"),
-    [(FEW, True), (ALL_DIFFERENT, False), ([None] * 1_000, True), (FEW[:50], False), ([b"a"] * 64, True)],
+    [(FEW, True), (ALL_DIFFERENT, False), ([None] * 1_000, True), ([b"a"] * 100, False), ([b"a"] * 101, True)],
     ids=["few", "all different", "none", "a small segment", "one"],
 )
 def test_keys_have_a_dictionary_where_they_repeat(keys: list[bytes | None], dictionary: bool) -> None:

@@ -1,0 +1,147 @@
+"""Tiny segments, which are written without Arrow's Parquet writer: whatever they hold, they are what it would write."""
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
+from tidelog.log.delta import schema
+from tidelog.log.segments import thrift, tiny_pages
+from tidelog.log.segments.tiny_parquet import MOST_BYTES, MOST_RECORDS, write_tiny
+from tidelog.log.segments.writer import SegmentWriter, write_small_segment
+
+RECORDS = pa.schema([schema.SEGMENT.field(name) for name in schema.SEGMENT.names[1:]])
+CODECS = (
+    Codec("none", None), Codec("zstd", None), Codec("zstd", 19), Codec("gzip", None), Codec("gzip", 1),
+    Codec("snappy", None), Codec("lz4", None), Codec("lz4", 12), UnaskedCodec("zstd", None),
+)  # fmt: skip
+
+data = st.none() | st.binary(max_size=40) | st.binary(min_size=1, max_size=4).map(lambda b: b * 300)
+headers = st.lists(st.tuples(st.text(max_size=5), data), max_size=4)
+micros = st.integers(-(2**63), 2**63 - 1) | st.integers(1_700_000_000_000_000, 1_700_000_000_001_000)
+record = st.tuples(data, data, st.none() | headers, micros, st.sampled_from([0, 1]))
+
+
+def table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = [pa.array(column, RECORDS.field(i).type) for i, column in enumerate(zip(*rows, strict=True)) if i != 3]
+    columns.insert(3, pa.array([row[3] for row in rows], pa.int64()).cast(schema.TIMESTAMP))
+    return pa.Table.from_arrays(columns, schema=RECORDS)
+
+
+def by_arrow(records: pa.Table, codec: Codec) -> memoryview:
+    writer = SegmentWriter(pa.BufferOutputStream(), codec)
+    writer.write(records)
+    writer.close()
+    return writer.data
+
+
+def opened(file: bytes | memoryview) -> pq.ParquetFile:
+    """The file, once its seal is right; reading it compares the checksums of the pages."""
+    return open_parquet(pa.BufferReader(file), size=len(file), sealed=True)
+
+
+def described(file: pq.ParquetFile) -> list[Any]:
+    """All that pyarrow tells of a file, but for sizes, places, and codecs: a page that is hardly there has none."""
+    said: list[Any] = [file.schema, file.metadata.num_rows, file.metadata.num_row_groups, file.metadata.format_version]
+    for i in range(file.metadata.num_columns):
+        column = file.metadata.row_group(0).column(i)
+        said += [column.path_in_schema, column.physical_type, column.num_values, set(column.encodings)]
+        said += [column.statistics, column.has_dictionary_page]
+    return said
+
+
+@settings(max_examples=300)
+@given(st.lists(record, min_size=1, max_size=MOST_RECORDS), st.sampled_from(CODECS), st.integers(0, 3))
+@example([(b"k", b"v", None, 0, 0)] * MOST_RECORDS, CODECS[0], 0)
+@example([(None, None, [("", None)] * 4, -(2**63), 1)], CODECS[1], 0)
+@example([(None, b"", [], 2**63 - 1, 0), (b"", None, None, -(2**63), 1)] * 50, CODECS[2], 1)
+def test_a_tiny_segment_is_what_arrows_writer_would_write(rows: list[Any], codec: Codec, skipped: int) -> None:
+    """As a table, in what is said of it, in its statistics; slices and chunks are as good as whole columns."""
+    records = table([*rows[:skipped], *rows]).slice(min(skipped, len(rows)))
+    if skipped > 1:
+        records = pa.concat_tables([records.slice(0, 1), records.slice(1)])
+    tiny = write_tiny(records, codec)
+    own, arrows = opened(tiny.data), opened(by_arrow(records, codec))
+    assert described(own) == described(arrows)
+    read = own.read(use_threads=False)
+    assert read == arrows.read(use_threads=False)
+    assert read.drop_columns("position").cast(RECORDS) == records
+    assert read.column("position").to_pylist() == list(range(len(rows)))
+    assert (tiny.low_us, tiny.high_us) == (min(row[3] for row in rows), max(row[3] for row in rows))
+
+
+@settings(max_examples=100)
+@given(st.lists(record, min_size=1, max_size=20), st.sampled_from(CODECS), st.data())
+def test_a_turned_bit_is_refused_or_changes_nothing(rows: list[Any], codec: Codec, chosen: st.DataObject) -> None:
+    records = table(rows)
+    file = bytearray(write_tiny(records, codec).data)
+    bit = chosen.draw(st.integers(0, 8 * len(file) - 1))
+    file[bit // 8] ^= 1 << bit % 8
+    try:
+        read = opened(bytes(file)).read(use_threads=False)
+    except (OSError, pa.ArrowException):
+        return
+    assert read.drop_columns("position").cast(RECORDS) == records
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "writer"),
+    [
+        (1, 10, "tidelog version 2"),
+        (MOST_RECORDS, 10, "tidelog version 2"),
+        (MOST_RECORDS + 1, 10, "parquet-cpp-arrow"),
+        (10, MOST_BYTES // 20, "tidelog version 2"),
+        (10, MOST_BYTES // 10, "parquet-cpp-arrow"),
+    ],
+)
+def test_segments_of_few_records_that_fit_a_page_are_written_so(count: int, size: int, writer: str) -> None:
+    written = write_small_segment(table([(None, bytes(size), None, 5_999, 0)] * count), Codec("none", None))
+    assert pq.ParquetFile(io.BytesIO(written.data)).metadata.created_by.startswith(writer)
+    assert (written.records, written.min_timestamp_ms, written.max_timestamp_ms) == (count, 5, 5)
+
+
+@pytest.mark.parametrize(("codec", "told"), [(Codec, ["ZSTD"] * 5), (UnaskedCodec, ["UNCOMPRESSED", "ZSTD"] * 1)])
+def test_a_page_of_few_bytes_is_compressed_for_who_asks(codec: type[Codec], told: list[str]) -> None:
+    records = table([(b"k", b"v" * 100, None, 7, 0)] * 90)
+    group = opened(write_tiny(records, codec("zstd", None)).data).metadata.row_group(0)
+    found = [group.column(i).compression for i in range(1, 6)]
+    assert found[: len(told)] == told
+
+
+# --- the small parts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("number", "encoded"),
+    [(0, "00"), (-1, "01"), (1, "02"), (63, "7e"), (64, "8001"), (-64, "7f"), (-65, "8101"), (2**31 - 1, "feffffff0f"),
+     (-(2**31), "ffffffff0f"), (-(2**63), "ffffffffffffffffff01")],
+)  # fmt: skip
+def test_integers_of_thrifts_compact_protocol(number: int, encoded: str) -> None:
+    assert thrift.integer(number).hex() == encoded
+
+
+def test_a_list_that_has_no_short_form_is_refused() -> None:
+    with pytest.raises(ValueError, match="15 items"):
+        thrift.list_of(thrift.I32, [b"\0"] * 15)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "encoded"),
+    [
+        ([7], "80020401" + "0e"),
+        ([7, 7, 7], "80020403" + "0e" + "00" + "00000000"),
+        ([1, 2, 3], "80020403" + "02" + "02" + "00000000"),
+        ([7, 5, 3, 1, 2, 3, 4, 5], "80020408" + "0e" + "03" + "02000000" + "c03f" + "00" * 14),
+        ([-(2**63), 2**63 - 1], "80020402" + "ffffffffffffffffff01" + "01" + "00000000"),
+    ],
+    ids=["one", "the same", "rising", "as in Parquet's description", "a difference past 64 bits"],
+)
+def test_differences_of_numbers(numbers: list[int], encoded: str) -> None:
+    assert tiny_pages.delta_packed(np.array(numbers, np.int64)).hex() == encoded
