@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -46,7 +46,8 @@ class Helpers(ThreadPoolExecutor):
         try:
             results = [_one_by_one(share) for share in shares[:1]]
         finally:
-            wait(begun)
+            for share in begun:
+                share.exception()  # which waits for its end
         results += [share.result() for share in begun]
         return [results[i % threads][i // threads] for i in range(len(tasks))]
 

@@ -86,6 +86,7 @@ class Door(Generic[S]):
         self._alone = False
         self._unsynced = UnsyncedSegments(storage, folder)
         self._unanswered = Unanswered()
+        self._proven = False
         self.checkpoint_version = -1
 
     # --- reading -------------------------------------------------------------------------------------------
@@ -247,7 +248,7 @@ class Door(Generic[S]):
                         return Committed(self._state.version, outcome.response, written=False)
                     if outcome.elsewhere:
                         lookup.require(outcome.actions)
-                    require_proof(self.storage, self.folder, self._ids)
+                    self._require_proof()
                     pending = self._prepare(request, outcome, durable)
                 ahead = False
                 if self._attempt(request, pending, again, deadline):
@@ -259,6 +260,11 @@ class Door(Generic[S]):
                     )
                 self._clock.sleep(backoff * self._ids.fraction())
                 backoff = min(backoff * 1.5, 0.05)
+
+    def _require_proof(self) -> None:
+        if not self._proven:
+            require_proof(self.storage, self.folder, self._ids)
+            self._proven = True
 
     def _backs_off_for_fairness(self) -> bool:
         """Wait, where that is due, so that another writer gets the next entry; whether it waited."""

@@ -4,7 +4,7 @@ A writer there that fetched them one by one would see the head move as fast as i
 """
 
 from collections.abc import Callable
-from concurrent.futures import wait
+from concurrent.futures import Executor, wait
 
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.storage.port import Distant, Storage
@@ -22,6 +22,7 @@ class ReadingAhead:
 
     def __init__(self, storage: Storage, path_of: Callable[[int], str], time: StoreTime) -> None:
         self._storage = storage
+        self._helpers = storage.helpers() if isinstance(storage, Distant) else None
         self._path_of = path_of
         self._time = time
         self._held: dict[int, bytes | None] = {}
@@ -40,22 +41,21 @@ class ReadingAhead:
         if version not in self._held:
             self._held.clear()
             self.looked = self._time.moment()
-            count = min(_MOST, self._found or self._expected) if isinstance(self._storage, Distant) else 1
-            if count <= 1:
+            count = min(_MOST, self._found or self._expected)
+            if self._helpers is None or count <= 1:
                 found = self._storage.get(self._path_of(version))
                 self._found += 1
                 return found
-            self._ask(range(version, version + count))
+            self._ask(self._helpers, range(version, version + count))
         data = self._held.pop(version)
         if data is None:
             raise ObjectNotFoundError(f"There is no entry {self._path_of(version)}.")
         self._found += 1
         return data
 
-    def _ask(self, versions: range) -> None:
+    def _ask(self, helpers: Executor, versions: range) -> None:
         """Fetch these. Entries past one that is missing were created after the look, and are dropped."""
-        assert isinstance(self._storage, Distant)
-        asked = [self._storage.helpers().submit(self._storage.get, self._path_of(version)) for version in versions]
+        asked = [helpers.submit(self._storage.get, self._path_of(version)) for version in versions]
         wait(asked)
         for version, answer in zip(versions, asked, strict=True):
             try:

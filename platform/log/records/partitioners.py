@@ -140,6 +140,8 @@ def _keyed(by_key: Callable[[Any, int], I32]) -> _Rule:
     """Return the rule that sends keys by `by_key` and null keys to the sticky partition."""
 
     def rule(keys: pa.Array | pa.ChunkedArray, n: int, turn: int) -> I32:
+        if n == 1 and keys.type == pa.binary():
+            return np.zeros(len(keys), np.int32)
         partitions = by_key(keys, n)
         partitions[partitions < 0] = sticky(turn, n)
         return partitions

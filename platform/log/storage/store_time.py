@@ -92,7 +92,7 @@ class StoreTime:
 
         Not where there is no other clock: in this process's memory.
         """
-        if not (storage.is_shared or isinstance(storage, OnThisMachine)) or not self._is_due():
+        if not self._is_due() or not (storage.is_shared or isinstance(storage, OnThisMachine)):
             return
         path, began = f"{folder}/{layout.CLOCK_FILE}", self.moment()
         storage.put(path, b"")
