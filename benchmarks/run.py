@@ -16,7 +16,7 @@ import report
 from plan import Plan
 
 CASES = (
-    "append", "processes", "commits", "produce", "group_commit", "idempotence", "transactions", "consume",
+    "append", "four_syncs", "processes", "commits", "produce", "group_commit", "idempotence", "transactions", "consume",
     "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance",
     "compaction", "object_store",
 )  # fmt: skip

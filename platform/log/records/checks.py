@@ -23,10 +23,12 @@ def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) ->
     Raises `InvalidRecordError`, `RecordTooLargeError` or `InvalidTimestampError` naming column and row.
     """
     check_columns(table.schema, topic)
-    _check_topic(table, topic)
     count = table.num_rows
-    key = _binary(table, "key", topic, count)
-    value = _binary(table, "value", topic, count)
+    given = dict(zip(table.schema.names, table.columns, strict=True))
+    if "topic" in given:
+        _check_topic(given["topic"], topic)
+    key = _binary(given.get("key"), "key", topic, count)
+    value = _binary(given["value"], "value", topic, count)
     if "compact" in config.cleanup_policy and key.null_count:
         row = pc.index(key.is_null(), True).as_py()
         raise InvalidRecordError(
@@ -34,9 +36,10 @@ def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) ->
             " compaction keeps the newest record of each key. Give every record a key, or set"
             " cleanup.policy=delete."
         )
-    headers = _headers(table, topic, count)
+    headers = _headers(given.get("headers"), topic, count)
     _check_sizes(key, value, headers, topic, config.max_message_bytes)
-    timestamps = _timestamps(table, topic, config, now_ms, count)
+    by_producer = config.timestamp_type == schema.CREATE_TIME
+    timestamps = _timestamps(given.get("timestamp") if by_producer else None, topic, config, now_ms, count)
     kinds = pa.repeat(pa.scalar(config.timestamp_type, pa.int32()), count)
     return pa.Table.from_arrays(
         [key, value, headers, timestamps, kinds],
@@ -46,27 +49,25 @@ def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) ->
 
 def check_columns(columns: pa.Schema, topic: str) -> None:
     """Refuse a table without `value`, or with a column that would be lost."""
-    if "value" not in columns.names:
+    names = columns.names
+    if "value" not in names:
         raise InvalidRecordError(
             f"The table for topic '{topic}' has no column 'value', which every record needs (null for a"
-            f" tombstone). Its columns are: {', '.join(columns.names) or 'none'}."
+            f" tombstone). Its columns are: {', '.join(names) or 'none'}."
         )
-    unknown = [n for n in columns.names if n not in TAKEN and n not in PASSED_OVER]
+    unknown = [n for n in names if n not in TAKEN and n not in PASSED_OVER]
     if unknown:
         raise InvalidRecordError(
             f"The table for topic '{topic}' has columns that a record does not: {', '.join(unknown)}. A record"
             f" has {', '.join(TAKEN)}; put other fields into the value, as JSON for example."
         )
-    repeated = sorted({n for n in columns.names if columns.names.count(n) > 1})
+    repeated = sorted({n for n in names if names.count(n) > 1})
     if repeated:
         raise InvalidRecordError(f"The table for topic '{topic}' has column '{repeated[0]}' more than once.")
 
 
-def _check_topic(table: pa.Table, topic: str) -> None:
+def _check_topic(column: pa.ChunkedArray, topic: str) -> None:
     """Refuse records that name another topic: no consumer would expect them in this one."""
-    if "topic" not in table.schema.names:
-        return
-    column = table.column("topic")
     others = pc.unique(column.drop_null())
     names = [n for n in others.to_pylist() if n != topic]
     if names:
@@ -76,10 +77,9 @@ def _check_topic(table: pa.Table, topic: str) -> None:
         )
 
 
-def _binary(table: pa.Table, name: str, topic: str, count: int) -> pa.ChunkedArray:
-    if name not in table.schema.names:
+def _binary(column: pa.ChunkedArray | None, name: str, topic: str, count: int) -> pa.ChunkedArray:
+    if column is None:
         return pa.chunked_array([pa.nulls(count, pa.binary())])
-    column = table.column(name)
     kind = column.type
     if kind == pa.binary():
         return column
@@ -110,10 +110,9 @@ def _is_bytes_like(kind: pa.DataType) -> bool:
     )
 
 
-def _headers(table: pa.Table, topic: str, count: int) -> pa.ChunkedArray:
-    if "headers" not in table.schema.names:
+def _headers(column: pa.ChunkedArray | None, topic: str, count: int) -> pa.ChunkedArray:
+    if column is None:
         return pa.chunked_array([pa.nulls(count, schema.HEADERS)])
-    column = table.column("headers")
     kind = column.type
     element = getattr(kind, "value_type", None)
     if element is not None and pa.types.is_struct(element):
@@ -176,11 +175,13 @@ def _header_sizes(headers: pa.ChunkedArray) -> pa.Array:
     return pa.array(sizes, pa.int64())
 
 
-def _timestamps(table: pa.Table, topic: str, config: TopicConfig, now_ms: int, count: int) -> pa.ChunkedArray:
-    if "timestamp" not in table.schema.names or config.timestamp_type != schema.CREATE_TIME:
-        return pa.chunked_array([pa.repeat(pa.scalar(now_ms * 1000, pa.int64()), count).cast(schema.TIMESTAMP)])
+def _timestamps(
+    column: pa.ChunkedArray | None, topic: str, config: TopicConfig, now_ms: int, count: int
+) -> pa.ChunkedArray:
+    if column is None:
+        return pa.chunked_array([pa.repeat(pa.scalar(now_ms * 1000, schema.TIMESTAMP), count)])
     try:
-        micros = _micros(table.column("timestamp"), topic)
+        micros = _micros(column, topic)
     except pa.ArrowInvalid as e:
         raise InvalidTimestampError(
             f"A timestamp of a record for topic '{topic}' is out of range: microseconds since the epoch must fit a LONG"

@@ -22,8 +22,8 @@ from tidelog.log.segments.writer import (
     ROW_GROUP_BYTES,
     ROW_GROUP_RECORDS,
     SegmentWriter,
+    SmallSegment,
     Staged,
-    Written,
     row_group_records,
     write_small_segment,
 )
@@ -77,7 +77,8 @@ class Picked:
     @property
     def size(self) -> int:
         """Their bytes, about: they have their share of the table's."""
-        return int(self.records.nbytes * self.count / max(1, self.records.num_rows))
+        size = self.records.nbytes
+        return int(size if self.rows is None else size * len(self.rows) / max(1, self.records.num_rows))
 
     def table(self) -> pa.Table:
         """The rows."""
@@ -237,8 +238,8 @@ class Stager:
         for _, _, put in begun:
             put.result()
 
-    def _put(self, path: str, waiting: _Waiting) -> tuple[Written, int]:
-        written = write_small_segment(waiting.table(), self._target.codec)
+    def _put(self, path: str, waiting: _Waiting) -> tuple[SmallSegment, int]:
+        written = write_small_segment(waiting.table(), self._target.codec, waiting.size)
         self._storage.put(f"{self._target.folder}/{path}", written.data)
         return written, len(written.data)
 
@@ -272,7 +273,7 @@ class Stager:
         opened.context.__exit__(None, None, None)
         self._note(partition, opened.path, opened.writer, opened.writer.size)
 
-    def _note(self, partition: int, path: str, written: SegmentWriter | Written, size: int) -> None:
+    def _note(self, partition: int, path: str, written: SegmentWriter | SmallSegment, size: int) -> None:
         self._staged.append(
             Staged(
                 partition,

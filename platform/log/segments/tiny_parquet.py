@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.log.base.sealed_parquet import seal_of
+from tidelog.log.base.parquet_checksums import seal_of
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta.disk_format import FORMAT_VERSION
 from tidelog.log.segments import tiny_pages as pages

@@ -30,8 +30,8 @@ _FEWEST_SAMPLED_KEYS = tiny_parquet.MOST_RECORDS + 1
 # time. Not so timestamps, which come in bursts and in whole milliseconds.
 _UNCOMPRESSED = ("position", "timestamp_type")
 _COMPRESSED = ("key", "value", "headers.list.element.key", "headers.list.element.value", "timestamp")
-# Less than a disk's block takes a block however it is compressed, and to start the codec takes as long as to write it.
-_WORTH_COMPRESSING_BYTES = 4_096
+# What a small segment loses to a codec is time, and what it would gain is a few blocks of a disk until it is merged.
+_WORTH_COMPRESSING_BYTES = 16 * 1024
 _PLAIN = Codec("none", None)
 # Bytes of a page before it is compressed. Pages of Parquet's usual 1 MiB leave the second-level cache on their way
 # through the codec: a quarter of it makes writing an eighth cheaper, and files 1 % larger.
@@ -167,7 +167,7 @@ def timestamp_range_ms(timestamps: pa.ChunkedArray) -> tuple[int, int]:
     return bounds["min"].value // 1000, bounds["max"].value // 1000
 
 
-class Written(NamedTuple):
+class SmallSegment(NamedTuple):
     """A segment in memory: its bytes, how many records it has, and their smallest and largest timestamp in ms."""
 
     data: bytes | memoryview
@@ -176,15 +176,18 @@ class Written(NamedTuple):
     max_timestamp_ms: int
 
 
-def write_small_segment(records: pa.Table, codec: Codec) -> Written:
-    """A segment of at least one record, in memory. One of few bytes is compressed only where that was asked for."""
-    size = records.nbytes
+def write_small_segment(records: pa.Table, codec: Codec, size: int | None = None) -> SmallSegment:
+    """A segment of at least one record, in memory. One of few bytes is compressed only where that was asked for.
+
+    `size`: the records' bytes, about, where the caller knows them.
+    """
+    size = records.nbytes if size is None else size
     if isinstance(codec, UnaskedCodec) and size < _WORTH_COMPRESSING_BYTES:
         codec = _PLAIN
     if records.num_rows <= tiny_parquet.MOST_RECORDS and size <= tiny_parquet.MOST_BYTES:
         tiny = tiny_parquet.write_tiny(records, codec)
-        return Written(tiny.data, records.num_rows, tiny.low_us // 1000, tiny.high_us // 1000)
+        return SmallSegment(tiny.data, records.num_rows, tiny.low_us // 1000, tiny.high_us // 1000)
     writer = SegmentWriter(pa.BufferOutputStream(), codec)
     writer.write(records)
     writer.close()
-    return Written(writer.data, writer.records, writer.min_timestamp_ms, writer.max_timestamp_ms)
+    return SmallSegment(writer.data, writer.records, writer.min_timestamp_ms, writer.max_timestamp_ms)

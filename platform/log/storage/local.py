@@ -3,7 +3,7 @@
 An object is a file. It gets its name when it is complete (`local_drafts`): by a link, which fails when the name is
 taken, or by rename(2), which replaces. A process that dies in between may leave a temporary file `.<unique>.tmp`
 behind; nothing reads or lists it. An object lasts when the file, its folder, and every folder above up to the first one
-known to last were synced (`local_lasting`), which is done beside one another.
+known to last were synced (`local_lasting`).
 """
 
 import io
@@ -22,15 +22,16 @@ from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines
 from tidelog.log.storage.local_drafts import Draft, Drafts
 from tidelog.log.storage.local_errors import failed, failed_or_done, failed_to_read, not_found
-from tidelog.log.storage.local_files import NewFile, is_file, is_folder, require_file, send_off, write_all
+from tidelog.log.storage.local_files import WORTH_SENDING, NewFile, is_file, is_folder, require_file, send, write_all
 from tidelog.log.storage.local_lasting import Lasting
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
 from tidelog.log.storage.port import ObjectInfo
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # matters to a pipe only: opening it doesn't wait for its other end
 _READ_BYTES = 64 * 1024
-# Threads that sync beside the caller's: an entry of one partition has three things to sync before it gets its name.
+# Threads that sync beside the caller's, where there is more to sync than the caller does sooner than they wake up.
 _HELPERS = 3
+_ALONE = 4
 
 
 class LocalStorage:
@@ -193,7 +194,10 @@ class LocalStorage:
         folder = location[: location.rindex("/")]
         with closing(self._in_folder(folder, location, self._drafts.open)) as draft:
             _fill(draft.fd, data, location)
-            self._make_ready(draft, folder, location, before)
+            if before:
+                send(draft.fd)
+                before()
+            self._make_ready(draft, folder, location)
             try:
                 draft.link(location)
                 created = True
@@ -216,7 +220,8 @@ class LocalStorage:
         location = f"{self._root}/{path}"
         with closing(self._open_temporary(location)) as draft:
             _fill(draft.fd, data, location)
-            send_off(draft.fd, len(data))
+            if len(data) >= WORTH_SENDING:
+                send(draft.fd)
             try:
                 draft.close_file()
             except OSError as error:
@@ -260,19 +265,15 @@ class LocalStorage:
         folders = dict.fromkeys(file[: file.rindex("/")] for file in files)
         syncs = [partial(self._lasting.sync_file, file) for file in files]
         syncs += [partial(self._lasting.sync_folder, folder) for folder in folders]
-        found = self._helpers.run_together(syncs)[: len(wanted)]
-        return [path for path, there in zip(wanted, found, strict=True) if not there]
+        found = self._helpers.run_together(syncs) if len(syncs) > _ALONE else [sync() for sync in syncs]
+        return [path for path, there in zip(wanted, found, strict=False) if not there]
 
-    def _make_ready(self, draft: Draft, folder: str, location: str, before: Callable[[], None] | None) -> None:
+    def _make_ready(self, draft: Draft, folder: str, location: str) -> None:
         """Make a new file's content durable, and the folder's own name, so that it may get its name."""
-
-        def sync_content() -> None:
-            try:
-                os.fsync(draft.fd)
-            except OSError as error:
-                raise failed("write", location, error) from error
-
-        self._helpers.run_together([before, sync_content] if before else [sync_content])
+        try:
+            os.fsync(draft.fd)
+        except OSError as error:
+            raise failed("write", location, error) from error
         try:
             self._lasting.make_lasting(folder)
         except OSError as error:

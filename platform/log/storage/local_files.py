@@ -12,9 +12,11 @@ from tidelog.log.base.errors import StorageError
 from tidelog.log.storage.local_errors import failed
 
 # So much is worth a call that sends it on its way; less waits for the sync.
-_WORTH_SENDING: Final = 1024 * 1024
+WORTH_SENDING: Final = 1024 * 1024
 # From <fcntl.h>: begin to write the dirty pages, and wait for none.
 _SYNC_FILE_RANGE_WRITE: Final = 2
+_FROM_THE_START: Final = ctypes.c_int64(0)
+_TO_THE_END: Final = ctypes.c_int64(0)
 # Linux only; there is no such call in the module `os`.
 _SYNC_FILE_RANGE: Final = getattr(ctypes.CDLL(None), "sync_file_range", None)
 
@@ -71,14 +73,14 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         written += os.write(fd, memoryview(data)[written:])
 
 
-def send_off(fd: int, size: int) -> None:
-    """Have the kernel begin to write what is in the file, `size` bytes of it new: a later sync waits less.
+def send(fd: int) -> None:
+    """Have the kernel begin to write what is in the file: a later sync waits less.
 
     It waits for nothing and promises nothing. Nor does it take an error that fsync would report: the kernel reports
     each lost page once, and to this call never.
     """
-    if size >= _WORTH_SENDING and _SYNC_FILE_RANGE is not None:
-        _SYNC_FILE_RANGE(fd, ctypes.c_int64(0), ctypes.c_int64(0), _SYNC_FILE_RANGE_WRITE)
+    if _SYNC_FILE_RANGE is not None:
+        _SYNC_FILE_RANGE(fd, _FROM_THE_START, _TO_THE_END, _SYNC_FILE_RANGE_WRITE)
 
 
 class NewFile(io.FileIO):
@@ -97,8 +99,8 @@ class NewFile(io.FileIO):
         except OSError as error:
             raise failed("write", self._location, error) from error
         self._unsent += len(view)
-        if self._unsent >= _WORTH_SENDING:
-            send_off(self.fileno(), self._unsent)
+        if self._unsent >= WORTH_SENDING:
+            send(self.fileno())
             self._unsent = 0
         return len(view)
 

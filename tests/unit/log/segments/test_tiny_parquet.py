@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidelog.log.base.sealed_parquet import open_parquet
+from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
 from tidelog.log.segments import thrift, tiny_pages
