@@ -1,4 +1,4 @@
-"""Segments of few records, written without Arrow's Parquet writer, to start which takes longer than to encode them.
+"""Segments of few records, encoded without Arrow's Parquet writer, which takes longer to start than this to finish.
 
 One row group, one page a column (and one of the dictionary of `timestamp_type`), as Arrow's writer would write them:
 the same encodings, statistics, checksums and seal (docs/format.md, "Segments"). Field numbers are parquet.thrift's.
@@ -32,9 +32,9 @@ from tidelog.log.segments.thrift import (
     integer,
     list_of,
     structure,
-)  # fmt: skip
+)
 
-# What this module is for: so many records, of so many bytes, at most.
+# A tiny segment has at most this many records, and this many bytes of them.
 MOST_RECORDS: Final = 100
 MOST_BYTES: Final = 256 * 1024
 
@@ -63,7 +63,7 @@ def _element(
     converted: int | None = None,
     logical: Field | None = None,
 ) -> bytes:
-    """A SchemaElement: a leaf of a `kind`, or a group of so many `children`. `converted` is for older readers."""
+    """A SchemaElement: a leaf of a `kind`, or a group of `children` elements. `converted` is for older readers."""
     given: list[Field] = []
     for number, value in ((1, kind), (3, repetition)):
         if value is not None:
@@ -190,7 +190,9 @@ def _timestamp_types(kinds: npt.NDArray[np.int32]) -> _Chunk:
 
 def _nulls(column: bytes, codec: Codec, count: int, lists: int) -> _Chunk:
     """Nulls alone; `lists`: how many lists the column is inside of."""
-    return _encoded_nulls(column, _worth(codec, b""), count, lists)  # equal codecs may differ in who asked for them
+    return _encoded_nulls(
+        column, _worth(codec, b""), count, lists
+    )  # equal codecs may differ in whether a caller named them
 
 
 @cache
@@ -204,7 +206,7 @@ def _plain(column: bytes, codec: Codec, count: int, content: bytes) -> _Chunk:
 
 
 def _worth(codec: Codec, content: bytes) -> Codec:
-    """The codec for a page: one that nobody asked for is not started for little."""
+    """The codec for a page: one that no caller named is not started for few bytes."""
     return _PLAIN if isinstance(codec, UnaskedCodec) and len(content) < _WORTH_COMPRESSING_BYTES else codec
 
 
@@ -300,7 +302,7 @@ def write_tiny(records: pa.Table, codec: Codec) -> Tiny:
     return Tiny(b"".join([_MAGIC, *[chunk.pages for chunk in chunks], seal_of(footer), footer]), low, high)
 
 
-# Of FileMetaData: the version and the schema; who wrote the file and the columns' orders.
+# Of FileMetaData: the version and the schema; the writer's name and the columns' orders.
 _HEAD: Final = fields((1, I32, integer(2)), (2, LIST, _SCHEMA))
 _TAIL: Final = fields((6, BINARY, binary(_CREATED_BY)), (7, LIST, _ORDERS), before=4) + STOP
 

@@ -24,7 +24,7 @@ CODECS = (
 )  # fmt: skip
 
 data = st.none() | st.binary(max_size=40) | st.binary(min_size=1, max_size=4).map(lambda b: b * 300)
-headers = st.lists(st.tuples(st.text(max_size=5), data), max_size=4)
+headers = st.lists(st.none() | st.tuples(st.none() | st.text(max_size=5), data), max_size=4)
 micros = st.integers(-(2**63), 2**63 - 1) | st.integers(1_700_000_000_000_000, 1_700_000_000_001_000)
 record = st.tuples(data, data, st.none() | headers, micros, st.sampled_from([0, 1]))
 
@@ -48,7 +48,7 @@ def opened(file: bytes | memoryview) -> pq.ParquetFile:
 
 
 def described(file: pq.ParquetFile) -> list[Any]:
-    """All that pyarrow tells of a file, but for sizes, places, and codecs: a page that is hardly there has none."""
+    """All that pyarrow reports of a file, but for sizes, places, and codecs: a page that is hardly there has none."""
     said: list[Any] = [file.schema, file.metadata.num_rows, file.metadata.num_row_groups, file.metadata.format_version]
     for i in range(file.metadata.num_columns):
         column = file.metadata.row_group(0).column(i)
