@@ -19,7 +19,7 @@ from support.rewrites import merge
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
 from tidelog.log.delta.actions import Action, Txn
-from tidelog.log.door import door, unanswered
+from tidelog.log.door import commit_objects, unanswered
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.sequences import ProducerBatch
@@ -112,7 +112,7 @@ def held(lake: Lake) -> int:
 
 def test_neither_process_comes_to_hold_more(monkeypatch: pytest.MonkeyPatch) -> None:
     # What is bounded by a number is bounded sooner, so that a year of few entries shows it.
-    monkeypatch.setattr(door, "MANY_UNSYNCED", 4)
+    monkeypatch.setattr(commit_objects, "MANY_UNSYNCED", 4)
     monkeypatch.setattr(unanswered, "MOST_REMEMBERED", 20)
     monkeypatch.setattr(background, "MARKS", 16)
     year = Year()

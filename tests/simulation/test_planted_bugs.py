@@ -48,7 +48,7 @@ def test_a_planted_bug_is_found(simulation: str, name: str) -> None:
     first = FOUND_BY.get(name, 0)
     for seed in (first, *range(ENOUGH)):
         if simulate(seed, bugs[name]).problems:
-            if seed != first:
+            if seed not in (first, *range(6)):
                 warnings.warn(f"seed {seed} finds {name} now: note it in FOUND_BY, the search is long", stacklevel=1)
             return
     pytest.fail(f"{ENOUGH} seeds did not find that the code {name.replace('_', ' ')}")
