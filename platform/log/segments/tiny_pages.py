@@ -6,13 +6,14 @@ Definition levels say how much of a column's path is there for a value, repetiti
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.segments.thrift import I32, STOP, STRUCT, fields, integer, structure, varint
+from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
+from tidelog.log.segments.thrift import I32, STRUCT, integer, structure, varint
 
 Integers = npt.NDArray[np.integer]
 
@@ -22,40 +23,54 @@ RLE: Final = 3
 DELTA_BINARY_PACKED: Final = 5
 RLE_DICTIONARY: Final = 8
 
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-# How a page's two kinds of levels are encoded.
-_BY_RUNS: Final = fields((3, I32, integer(RLE)), (4, I32, integer(RLE)), before=2)
+UNCOMPRESSED: Final = Codec("none", None)
+# Codecs by Parquet's numbers; lz4 is the raw one there.
+_CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7}
+# A page below this is smaller than what a codec makes of it, or hardly larger, and a codec takes time to start.
+_WORTH_COMPRESSING_BYTES: Final = 512
+
 _LENGTH: Final = struct.Struct("<I").pack
 # Blocks and miniblocks of DELTA_BINARY_PACKED, of the sizes that Arrow's writer takes.
 _BLOCK: Final = 256
 _MINIBLOCK: Final = 64
 _BLOCKS: Final = varint(_BLOCK) + varint(_BLOCK // _MINIBLOCK)
-MOST_DELTAS: Final = _BLOCK
 
 
-def data_page(count: int, encoding: int, content: bytes, compressor: pa.Codec | None = None) -> tuple[bytes, int]:
-    """A page of `count` levels and their values, and its size before it is compressed."""
-    about = fields((1, I32, integer(count)), (2, I32, integer(encoding))) + _BY_RUNS + STOP
-    return _page(_DATA_PAGE, (5, STRUCT, about), content, compressor)
+class Page(NamedTuple):
+    """A page with its header, its size before it is compressed, and Parquet's number of its codec."""
+
+    data: bytes
+    size: int
+    codec: int
 
 
-def dictionary_page(count: int, content: bytes) -> tuple[bytes, int]:
-    """A page of the `count` values of a dictionary, and its size."""
-    about = structure((1, I32, integer(count)), (2, I32, integer(PLAIN)))
-    return _page(_DICTIONARY_PAGE, (7, STRUCT, about), content, None)
+def data_page(count: int, encoding: int, content: bytes, codec: Codec = UNCOMPRESSED) -> Page:
+    """A page of `count` levels and their values. A codec that no caller named is not started for few bytes."""
+    about = structure(
+        (1, I32, integer(count)), (2, I32, integer(encoding)), (3, I32, integer(RLE)), (4, I32, integer(RLE))
+    )
+    if isinstance(codec, UnaskedCodec) and len(content) < _WORTH_COMPRESSING_BYTES:
+        codec = UNCOMPRESSED
+    return _page(0, 5, about, content, codec)
 
 
-def _page(kind: int, about: tuple[int, int, bytes], content: bytes, compressor: pa.Codec | None) -> tuple[bytes, int]:
-    stored = compressor.compress(content, asbytes=True) if compressor else content
-    checksum = zlib.crc32(stored)
+def dictionary_page(count: int, content: bytes) -> Page:
+    """A page of the `count` values of a dictionary."""
+    return _page(2, 7, structure((1, I32, integer(count)), (2, I32, integer(PLAIN))), content, UNCOMPRESSED)
+
+
+def _page(kind: int, field: int, about: bytes, content: bytes, codec: Codec) -> Page:
+    name = "lz4_raw" if codec.name == "lz4" else codec.name
+    stored = content if name == "none" else pa.Codec(name, codec.level).compress(content, asbytes=True)
+    (checksum,) = struct.unpack("<i", _LENGTH(zlib.crc32(stored)))
     header = structure(
         (1, I32, integer(kind)),
         (2, I32, integer(len(content))),
         (3, I32, integer(len(stored))),
-        (4, I32, integer(checksum - (1 << 32) if checksum >> 31 else checksum)),
-        about,
+        (4, I32, integer(checksum)),
+        (field, STRUCT, about),
     )
-    return header + stored, len(header) + len(content)
+    return Page(header + stored, len(header) + len(content), _CODECS[codec.name])
 
 
 # --- levels -------------------------------------------------------------------------------------------------
@@ -63,12 +78,14 @@ def _page(kind: int, about: tuple[int, int, bytes], content: bytes, compressor: 
 
 def same_level(level: int, count: int) -> bytes:
     """One level, `count` times."""
-    return _behind_its_length(varint(count << 1) + bytes((level,)))
+    run = varint(count << 1) + bytes((level,))
+    return _LENGTH(len(run)) + run
 
 
 def mixed_levels(levels: Integers, most: int) -> bytes:
     """Levels from 0 to `most`."""
-    return _behind_its_length(_bit_packed(levels, most.bit_length()))
+    packed = _bit_packed(levels, most.bit_length())
+    return _LENGTH(len(packed)) + packed
 
 
 def _bit_packed(numbers: Integers, width: int) -> bytes:
@@ -77,10 +94,6 @@ def _bit_packed(numbers: Integers, width: int) -> bytes:
     bits = numbers[:, None] >> np.arange(width) & 1
     packed = np.packbits(bits.astype(np.uint8), bitorder="little").tobytes()
     return varint(groups << 1 | 1) + packed.ljust(groups * width, b"\0")
-
-
-def _behind_its_length(encoded: bytes) -> bytes:
-    return _LENGTH(len(encoded)) + encoded
 
 
 # --- values -------------------------------------------------------------------------------------------------
@@ -98,7 +111,7 @@ def dictionary_indices(indices: Integers, most: int) -> bytes:
 
 
 def delta_packed(numbers: npt.NDArray[np.int64]) -> bytes:
-    """Numbers, at least one and `MOST_DELTAS` more, as differences from one to the next above the least of them."""
+    """From 1 to 257 numbers, as differences from one to the next above the least of them."""
     header = _BLOCKS + varint(len(numbers)) + integer(int(numbers[0]))
     if len(numbers) == 1:
         return header

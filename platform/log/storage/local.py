@@ -21,7 +21,7 @@ from tidelog.log.base.errors import InvalidPathError, InvalidUriError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines
 from tidelog.log.storage.local_drafts import Draft, Drafts
-from tidelog.log.storage.local_errors import failed, failed_or_done, failed_to_read, not_found
+from tidelog.log.storage.local_errors import Failing, failed_or_done, failed_to_read, not_found
 from tidelog.log.storage.local_files import WORTH_SENDING, NewFile, is_file, is_folder, require_file, send, write_all
 from tidelog.log.storage.local_lasting import Lasting
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
@@ -137,22 +137,20 @@ class LocalStorage:
     def _entries(self, folder: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[os.DirEntry[str]]:
         """What is wanted of a folder, by name; nothing of one that is not there."""
         check_folder(folder)
-        try:
-            with os.scandir(self._location(folder)) as entries:
-                return sorted(filter(wanted, entries), key=lambda e: e.name)
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise failed("list", self._location(folder), error) from error
+        with Failing("list", self._location(folder)):
+            try:
+                with os.scandir(self._location(folder)) as entries:
+                    return sorted(filter(wanted, entries), key=lambda e: e.name)
+            except FileNotFoundError:
+                return []
 
     def _infos(self, prefix: str, entries: list[os.DirEntry[str]]) -> Iterator[ObjectInfo]:
         for entry in entries:
-            try:
-                found = entry.stat()
-            except FileNotFoundError:
-                continue  # deleted since the folder was read
-            except OSError as error:
-                raise failed("list", entry.path, error) from error
+            with Failing("list", entry.path):
+                try:
+                    found = entry.stat()
+                except FileNotFoundError:
+                    continue  # deleted since the folder was read
             yield ObjectInfo(prefix + entry.name, found.st_size, found.st_mtime_ns // 1_000_000)
 
     def list_folders(self, folder: str) -> list[str]:
@@ -175,12 +173,8 @@ class LocalStorage:
         location = f"{self._root}/{path}"
         if not is_unfinished(name):
             raise InvalidPathError(f"{location} is not an unfinished file, and only those are discarded here.")
-        try:
+        with Failing("delete", location, failed_or_done), suppress(FileNotFoundError):
             os.unlink(location)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise failed_or_done("delete", location, error) from error
 
     def _location(self, folder: str) -> str:
         return f"{self._root}/{folder}" if folder else self._root
@@ -193,11 +187,14 @@ class LocalStorage:
         location = f"{self._root}/{path}"
         folder = location[: location.rindex("/")]
         with closing(self._in_folder(folder, location, self._drafts.open)) as draft:
-            _fill(draft.fd, data, location)
+            write_all(draft.fd, data, location)
             if before:
                 send(draft.fd)
                 before()
-            self._make_ready(draft, folder, location)
+            with Failing("write", location):
+                os.fsync(draft.fd)
+            with Failing("create", location):
+                self._lasting.make_lasting(folder)
             try:
                 draft.link(location)
                 created = True
@@ -219,14 +216,13 @@ class LocalStorage:
         check_path(path)
         location = f"{self._root}/{path}"
         with closing(self._open_temporary(location)) as draft:
-            _fill(draft.fd, data, location)
+            write_all(draft.fd, data, location)
             if len(data) >= WORTH_SENDING:
                 send(draft.fd)
-            try:
+            with Failing("write", location):
                 draft.close_file()
-            except OSError as error:
-                raise failed("write", location, error) from error
-            _rename(draft, location)
+            with Failing("replace", location, failed_or_done):
+                draft.rename(location)
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
@@ -243,18 +239,15 @@ class LocalStorage:
                 with suppress(Exception):  # the error that brought us here tells more
                     raw.close()
                 raise
-            _rename(draft, location)
+            with Failing("replace", location, failed_or_done):
+                draft.rename(location)
 
     def delete(self, path: str) -> None:
         """Delete the file; one that is not there is no error."""
         check_path(path)
         location = f"{self._root}/{path}"
-        try:
+        with Failing("delete", location, failed_or_done), suppress(FileNotFoundError, IsADirectoryError):
             os.unlink(location)
-        except (FileNotFoundError, IsADirectoryError):
-            pass
-        except OSError as error:
-            raise failed_or_done("delete", location, error) from error
 
     def sync(self, paths: Iterable[str]) -> list[str]:
         """fsync the files, their folders, and the folders above that may not last yet; the paths without a file."""
@@ -268,41 +261,14 @@ class LocalStorage:
         found = self._helpers.run_together(syncs) if len(syncs) > _ALONE else [sync() for sync in syncs]
         return [path for path, there in zip(wanted, found, strict=False) if not there]
 
-    def _make_ready(self, draft: Draft, folder: str, location: str) -> None:
-        """Make a new file's content durable, and the folder's own name, so that it may get its name."""
-        try:
-            os.fsync(draft.fd)
-        except OSError as error:
-            raise failed("write", location, error) from error
-        try:
-            self._lasting.make_lasting(folder)
-        except OSError as error:
-            raise failed("create", location, error) from error
-
     def _open_temporary(self, location: str) -> Draft:
         return self._in_folder(location[: location.rindex("/")], location, self._drafts.open_temporary)
 
     def _in_folder(self, folder: str, location: str, open_draft: Callable[[str], Draft]) -> Draft:
         """Open a new file in a folder, which is made if it is not there."""
-        try:
+        with Failing("write", location):
             try:
                 return open_draft(folder)
             except FileNotFoundError:
                 self._lasting.make_folder(folder)
                 return open_draft(folder)
-        except OSError as error:
-            raise failed("write", location, error) from error
-
-
-def _fill(fd: int, data: bytes | memoryview, location: str) -> None:
-    try:
-        write_all(fd, data)
-    except OSError as error:
-        raise failed("write", location, error) from error
-
-
-def _rename(draft: Draft, location: str) -> None:
-    try:
-        draft.rename(location)
-    except OSError as error:
-        raise failed_or_done("replace", location, error) from error

@@ -2,6 +2,8 @@
 
 import errno
 import os
+from collections.abc import Callable
+from functools import partial
 
 from tidelog.log.base.errors import (
     ObjectNotFoundError,
@@ -62,6 +64,23 @@ def _of_a_link(location: str) -> str:
             return f"{way} is a link to {target}, which is not there: make that folder, mount it, or remove the link."
         way = os.path.dirname(way)
     return ""
+
+
+class Failing:
+    """A `with` block whose OSErrors become the port's: those of `become`, which takes what `failed` takes."""
+
+    def __init__(
+        self, action: str, location: str, become: Callable[[str, str, OSError], StorageError] = failed
+    ) -> None:
+        self._error = partial(become, action, location)
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """End. Raises `StorageError`."""
+        if isinstance(error, OSError):
+            raise self._error(error) from error
 
 
 def failed_to_read(location: str, error: OSError) -> StorageError:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tidelog.log.base.errors import StorageError
-from tidelog.log.storage.local_errors import failed
+from tidelog.log.storage.local_errors import Failing, failed
 
 # So much is worth a call that sends it on its way; less waits for the sync.
 WORTH_SENDING: Final = 1024 * 1024
@@ -66,11 +66,12 @@ def require_file(location: str) -> None:
         )
 
 
-def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write everything. Raises OSError."""
-    written = os.write(fd, data)
-    while written < len(data):
-        written += os.write(fd, memoryview(data)[written:])
+def write_all(fd: int, data: bytes | memoryview, location: str) -> None:
+    """Write everything. Raises `StorageError` that names the location."""
+    with Failing("write", location):
+        written = os.write(fd, data)
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
 
 
 def send(fd: int) -> None:
@@ -94,10 +95,7 @@ class NewFile(io.FileIO):
     def write(self, data: Any, /) -> int:
         """Write all of it. Raises `StorageError`."""
         view = memoryview(data).cast("B")
-        try:
-            write_all(self.fileno(), view)
-        except OSError as error:
-            raise failed("write", self._location, error) from error
+        write_all(self.fileno(), view, self._location)
         self._unsent += len(view)
         if self._unsent >= WORTH_SENDING:
             send(self.fileno())
@@ -106,7 +104,5 @@ class NewFile(io.FileIO):
 
     def close(self) -> None:
         """Close it. Raises `StorageError`."""
-        try:
+        with Failing("write", self._location):
             super().close()
-        except OSError as error:
-            raise failed("write", self._location, error) from error

@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from typing import Final
 
-from tidelog.log.storage.local_errors import failed, outcome_unknown
+from tidelog.log.storage.local_errors import Failing, outcome_unknown
 
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # no wait for a pipe's other end
 
@@ -30,36 +30,27 @@ class Lasting:
     @staticmethod
     def sync_file(location: str) -> bool:
         """Sync a file: False when there is none. Raises `StorageError`."""
-        try:
-            fd = os.open(location, _READ)
+        # The kernel reports a lost page once and then calls it clean, so a second try after an error would lie.
+        with Failing("sync", location):
             try:
-                if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    return False
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            # The kernel reports a lost page once and then calls it clean, so a second try would lie.
-            raise failed("sync", location, error) from error
-        return True
+                return _fsync(location)
+            except FileNotFoundError:
+                return False
 
     def sync_folder(self, folder: str) -> bool:
         """Sync the names in a folder, and its own: False when there is none. Raises `StorageError`."""
-        try:
-            _fsync_folder(folder)
+        with Failing("sync", folder):
+            try:
+                _fsync(folder, os.O_DIRECTORY)
+            except FileNotFoundError:
+                return False
             self.make_lasting(folder)
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise failed("sync", folder, error) from error
-        return True
+            return True
 
     def sync_new_name(self, folder: str, location: str) -> None:
         """Sync the name that a file was just given. Raises `StorageUnavailableError`: it is there, and may not last."""
         try:
-            _fsync_folder(folder)
+            _fsync(folder, os.O_DIRECTORY)
         except OSError as error:
             self._doubtful.add(folder)
             raise outcome_unknown("create", location, error) from error
@@ -97,7 +88,7 @@ class Lasting:
         while folder not in self._lasting:
             above = os.path.dirname(folder)
             try:
-                _fsync_folder(above)
+                _fsync(above, os.O_DIRECTORY)
             except PermissionError:
                 # Another user's folder above the root, which we can enter but not open.
                 if len(folder) > len(self._root) or folder in self._made:
@@ -109,9 +100,13 @@ class Lasting:
         self._lasting.update(done)
 
 
-def _fsync_folder(folder: str) -> None:
-    fd = os.open(folder, _READ | os.O_DIRECTORY)
+def _fsync(location: str, kind: int = 0) -> bool:
+    """Sync a file, or a folder (`kind` os.O_DIRECTORY); False for what is neither. Raises OSError."""
+    fd = os.open(location, _READ | kind)
     try:
+        if not kind and not stat.S_ISREG(os.fstat(fd).st_mode):
+            return False
         os.fsync(fd)
+        return True
     finally:
         os.close(fd)
