@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 from tidelog.log.base.errors import CorruptSegmentError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
+from tidelog.log.segments.tiny_parquet import MOST_BYTES
+from tidelog.log.segments.tiny_reader import MOST_RECORDS, read_tiny
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.port import Storage
@@ -59,10 +61,17 @@ def read_segment(
     wanted = ("position", *(c for c in columns if c != "position"))
     most_bytes = batch_bytes or BATCH_BYTES
     try:
-        with (
-            _source(storage, path, segment) as source,
-            open_parquet(source, size=segment.size, sealed=True) as file,
-        ):
+        source: Any
+        if segment.size <= _SMALL_BYTES:
+            data = storage.get(path)
+            tiny = _tiny(data, segment, wanted, batch_records, base) if most_bytes >= MOST_BYTES else None
+            if tiny is not None:
+                yield from _cut(tiny, low + base, high + base)
+                return
+            source = pa.BufferReader(data)
+        else:
+            source = storage.open(path, segment.size)
+        with source, open_parquet(source, size=segment.size, sealed=True) as file:
             _check(file, segment)
             for group in _row_groups(file.metadata, segment, low, high):
                 if isinstance(source, ReadsAhead):
@@ -71,17 +80,22 @@ def read_segment(
                     )
                 records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
                 for batch in _decoded(file, group, wanted, records, base):
-                    cut = _cut(batch, low + base, high + base)
-                    if cut.num_rows:
-                        yield cut
+                    yield from _cut(batch, low + base, high + base)
     except ObjectNotFoundError as e:
         raise _corrupt(segment, folder, "is missing") from e
     except (pa.ArrowException, KeyError, OSError, ValueError) as e:
         raise _corrupt(segment, folder, f"can't be read ({e})") from e
 
 
-def _source(storage: Storage, path: str, segment: Segment) -> Any:
-    return pa.BufferReader(storage.get(path)) if segment.size <= _SMALL_BYTES else storage.open(path, segment.size)
+def _tiny(data: bytes, segment: Segment, wanted: tuple[str, ...], most: int, base: int) -> pa.RecordBatch | None:
+    """The segment's records, if there are few and they can be decoded here."""
+    count = segment.end - segment.base_offset
+    if len(data) != segment.size or segment.stats.records != count or count > min(most, MOST_RECORDS):
+        return None
+    columns = read_tiny(data, count, wanted[1:])
+    if columns is None:
+        return None
+    return pa.RecordBatch.from_arrays([pa.array(np.arange(base, base + count)), *columns], schema=_kept(wanted))
 
 
 def _check(file: pq.ParquetFile, segment: Segment) -> None:
@@ -177,17 +191,20 @@ def _kept(wanted: tuple[str, ...]) -> pa.Schema:
     return pa.schema([schema.SEGMENT.field(name) for name in wanted])
 
 
-def _cut(batch: pa.RecordBatch, low: int, high: int) -> pa.RecordBatch:
-    """The records at positions [low, high). Positions rise, so that their ends show gaps."""
+def _cut(batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.RecordBatch]:
+    """The records at positions [low, high), if there are any. Positions rise, so that their ends show gaps."""
     positions = batch.column(0)
     count = len(positions)
     if count == 0:
-        return batch
+        return
     first, last = positions[0].as_py(), positions[count - 1].as_py()
     if last - first == count - 1:
         begin = max(0, low - first)
-        return batch.slice(begin, max(0, min(count, high - first) - begin))
-    return batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))
+        cut = batch.slice(begin, max(0, min(count, high - first) - begin))
+    else:
+        cut = batch.filter(pc.and_(pc.greater_equal(positions, low), pc.less(positions, high)))
+    if cut.num_rows:
+        yield cut
 
 
 def _corrupt(segment: Segment, folder: str, what: str) -> CorruptSegmentError:

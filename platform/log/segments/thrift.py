@@ -1,8 +1,9 @@
-"""Thrift's compact protocol, as far as a Parquet file's headers and footer need it: writing.
+"""Thrift's compact protocol, as far as a Parquet file's headers and footer need it.
 
 A field is given as (number, kind, payload); a struct is its fields, in the order of their numbers, and `STOP`.
 """
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -16,6 +17,10 @@ STRUCT: Final = 12
 STOP: Final = b"\0"
 
 Field = tuple[int, int, bytes]
+
+# For `pattern`: a payload of an I32 or I64, and eight bytes.
+ANY_INTEGER: Final = b"<integer>"
+ANY_8_BYTES: Final = b"<bytes8>"
 
 _BYTES: Final = [bytes((number,)) for number in range(256)]
 _MOST_ITEMS: Final = 14
@@ -33,6 +38,18 @@ def varint(number: int) -> bytes:
 def integer(number: int) -> bytes:
     """The payload of an I32 or I64: the sign is the lowest bit."""
     return varint(number << 1 if number >= 0 else ~number << 1 | 1)
+
+
+def integer_of(payload: bytes) -> int:
+    """The number of which `payload` is the payload.
+
+    >>> integer_of(integer(-300))
+    -300
+    """
+    number = 0
+    for byte in reversed(payload):
+        number = number << 7 | byte & 0x7F
+    return number >> 1 ^ -(number & 1)
 
 
 def binary(data: bytes) -> bytes:
@@ -59,3 +76,9 @@ def fields(*given: Field, before: int = 0) -> bytes:
 def structure(*given: Field) -> bytes:
     """The payload of a STRUCT."""
     return fields(*given) + STOP
+
+
+def pattern(template: bytes) -> re.Pattern[bytes]:
+    """What matches the template with any payload, which is a group, for each `ANY_INTEGER`, and any `ANY_8_BYTES`."""
+    escaped = re.escape(template).replace(ANY_INTEGER, rb"([\x80-\xff]*[\x00-\x7f])")
+    return re.compile(escaped.replace(ANY_8_BYTES, b".{8}"), re.DOTALL)

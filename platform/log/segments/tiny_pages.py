@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
-from tidelog.log.segments.thrift import I32, STRUCT, integer, structure, varint
+from tidelog.log.segments.thrift import I32, STRUCT, Field, integer, structure, varint
 
 Integers = npt.NDArray[np.integer]
 
@@ -25,15 +25,15 @@ RLE_DICTIONARY: Final = 8
 
 UNCOMPRESSED: Final = Codec("none", None)
 # Codecs by Parquet's numbers; lz4 is the raw one there.
-_CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7}
+CODECS: Final = {"none": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7}
 # A page below this is smaller than what a codec makes of it, or hardly larger, and a codec takes time to start.
 _WORTH_COMPRESSING_BYTES: Final = 512
 
 _LENGTH: Final = struct.Struct("<I").pack
 # Blocks and miniblocks of DELTA_BINARY_PACKED, of the sizes that Arrow's writer takes.
-_BLOCK: Final = 256
-_MINIBLOCK: Final = 64
-_BLOCKS: Final = varint(_BLOCK) + varint(_BLOCK // _MINIBLOCK)
+BLOCK: Final = 256
+MINIBLOCK: Final = 64
+BLOCKS: Final = varint(BLOCK) + varint(BLOCK // MINIBLOCK)
 
 
 class Page(NamedTuple):
@@ -46,31 +46,42 @@ class Page(NamedTuple):
 
 def data_page(count: int, encoding: int, content: bytes, codec: Codec = UNCOMPRESSED) -> Page:
     """A page of `count` levels and their values. A codec that no caller named is not started for few bytes."""
-    about = structure(
-        (1, I32, integer(count)), (2, I32, integer(encoding)), (3, I32, integer(RLE)), (4, I32, integer(RLE))
-    )
     if isinstance(codec, UnaskedCodec) and len(content) < _WORTH_COMPRESSING_BYTES:
         codec = UNCOMPRESSED
-    return _page(0, 5, about, content, codec)
+    return _page(0, _about_data(integer(count), encoding), content, codec)
+
+
+def data_page_header(count: bytes, encoding: int, size: bytes, stored: bytes, checksum: bytes) -> bytes:
+    """The header of such a page, its numbers encoded; `size` before it is compressed, `stored` after."""
+    return _header(0, size, stored, checksum, _about_data(count, encoding))
+
+
+def _about_data(count: bytes, encoding: int) -> Field:
+    levels = integer(RLE)
+    return 5, STRUCT, structure((1, I32, count), (2, I32, integer(encoding)), (3, I32, levels), (4, I32, levels))
 
 
 def dictionary_page(count: int, content: bytes) -> Page:
     """A page of the `count` values of a dictionary."""
-    return _page(2, 7, structure((1, I32, integer(count)), (2, I32, integer(PLAIN))), content, UNCOMPRESSED)
+    about = structure((1, I32, integer(count)), (2, I32, integer(PLAIN)))
+    return _page(2, (7, STRUCT, about), content, UNCOMPRESSED)
 
 
-def _page(kind: int, field: int, about: bytes, content: bytes, codec: Codec) -> Page:
-    name = "lz4_raw" if codec.name == "lz4" else codec.name
+def arrows_name(codec: str) -> str:
+    """What Arrow calls a codec of a page."""
+    return "lz4_raw" if codec == "lz4" else codec
+
+
+def _header(kind: int, size: bytes, stored: bytes, checksum: bytes, about: Field) -> bytes:
+    return structure((1, I32, integer(kind)), (2, I32, size), (3, I32, stored), (4, I32, checksum), about)
+
+
+def _page(kind: int, about: Field, content: bytes, codec: Codec) -> Page:
+    name = arrows_name(codec.name)
     stored = content if name == "none" else pa.Codec(name, codec.level).compress(content, asbytes=True)
     (checksum,) = struct.unpack("<i", _LENGTH(zlib.crc32(stored)))
-    header = structure(
-        (1, I32, integer(kind)),
-        (2, I32, integer(len(content))),
-        (3, I32, integer(len(stored))),
-        (4, I32, integer(checksum)),
-        (field, STRUCT, about),
-    )
-    return Page(header + stored, len(header) + len(content), _CODECS[codec.name])
+    header = _header(kind, integer(len(content)), integer(len(stored)), integer(checksum), about)
+    return Page(header + stored, len(header) + len(content), CODECS[codec.name])
 
 
 # --- levels -------------------------------------------------------------------------------------------------
@@ -112,16 +123,16 @@ def dictionary_indices(indices: Integers, most: int) -> bytes:
 
 def delta_packed(numbers: npt.NDArray[np.int64]) -> bytes:
     """From 1 to 257 numbers, as differences from one to the next above the least of them."""
-    header = _BLOCKS + varint(len(numbers)) + integer(int(numbers[0]))
+    header = BLOCKS + varint(len(numbers)) + integer(int(numbers[0]))
     if len(numbers) == 1:
         return header
     deltas = np.diff(numbers)
     least = deltas.min()
     above: list[int] = (deltas - least).view(np.uint64).tolist()
-    widths, packed = bytearray(_BLOCK // _MINIBLOCK), b""
-    for i, start in enumerate(range(0, len(above), _MINIBLOCK)):
-        block = above[start : start + _MINIBLOCK]
+    widths, packed = bytearray(BLOCK // MINIBLOCK), b""
+    for i, start in enumerate(range(0, len(above), MINIBLOCK)):
+        block = above[start : start + MINIBLOCK]
         width = widths[i] = max(block).bit_length()
         bits = sum(number << place * width for place, number in enumerate(block)) if width else 0
-        packed += bits.to_bytes(width * _MINIBLOCK // 8, "little")
+        packed += bits.to_bytes(width * MINIBLOCK // 8, "little")
     return header + integer(int(least)) + bytes(widths) + packed

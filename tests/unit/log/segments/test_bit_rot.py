@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tidelog.log.delta import schema
 from tidelog.log.rows.files import file_reader
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.restage import restage
+from tidelog.log.segments.tiny_parquet import write_tiny
 from tidelog.log.segments.writer import SegmentWriter, Staged, stats_json
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage import MemoryStorage, Storage
@@ -52,8 +54,11 @@ def or_refused(read: Callable[[], Any], *errors: type[Exception]) -> Any:
         return REFUSED
 
 
-def a_segment(count: int, codec: str, spread: int = 1) -> tuple[Storage, Segment]:
-    """A segment whose records have every kind of column; keys repeat where there are many. `spread`: with gaps."""
+def a_segment(count: int, codec: str, spread: int = 1, *, tiny: bool = False) -> tuple[Storage, Segment]:
+    """A segment whose records have every kind of column; keys repeat where there are many. `spread`: with gaps.
+
+    `tiny`: as `write_tiny` writes it, without headers, so that it is read without Arrow's reader.
+    """
     positions = np.arange(count, dtype=np.int64) * spread
     columns = {
         "key": pa.array([b"k%d" % (i % 5) for i in range(count)], pa.binary()),
@@ -63,6 +68,12 @@ def a_segment(count: int, codec: str, spread: int = 1) -> tuple[Storage, Segment
         "timestamp_type": pa.array([0] * count, pa.int32()),
     }
     storage = MemoryStorage("m")
+    if tiny:
+        columns["headers"] = pa.nulls(count, schema.HEADERS)
+        written = write_tiny(pa.table(columns), Codec(codec, None))
+        storage.put(PATH, written.data)
+        stats = stats_json(count, count - 1, START_MS, START_MS)
+        return storage, Segment(PATH.removeprefix("t/"), 0, 0, count, len(written.data), START_MS, stats)
     with storage.create(PATH) as file:
         writer = SegmentWriter(file, Codec(codec, None))
         writer.write(pa.table(columns), positions)
@@ -73,17 +84,19 @@ def a_segment(count: int, codec: str, spread: int = 1) -> tuple[Storage, Segment
 
 
 SEGMENTS = {
-    "small": (9, "none", 1),
-    "compressed": (9, "zstd", 1),
-    "keys in a dictionary": (110, "snappy", 1),
-    "compacted": (9, "none", 3),
+    "small": partial(a_segment, 9, "none"),
+    "compressed": partial(a_segment, 9, "zstd"),
+    "keys in a dictionary": partial(a_segment, 110, "snappy"),
+    "compacted": partial(a_segment, 9, "none", 3),
+    "tiny": partial(a_segment, 9, "none", tiny=True),
+    "tiny and compressed": partial(a_segment, 9, "zstd", tiny=True),
 }
 each_segment = pytest.mark.parametrize("of", SEGMENTS.values(), ids=SEGMENTS)
 
 
 @each_segment
-def test_a_segment(of: tuple[int, str, int]) -> None:
-    storage, segment = a_segment(*of)
+def test_a_segment(of: Callable[[], tuple[Storage, Segment]]) -> None:
+    storage, segment = of()
 
     def read(start: int, end: int) -> Any:
         batches = read_segment(storage, "t", segment, start, end, schema.SEGMENT.names)
@@ -98,8 +111,8 @@ def test_a_segment(of: tuple[int, str, int]) -> None:
 
 
 @each_segment
-def test_the_deep_check_finds_what_readers_refuse(of: tuple[int, str, int]) -> None:
-    storage, segment = a_segment(*of)
+def test_the_deep_check_finds_what_readers_refuse(of: Callable[[], tuple[Storage, Segment]]) -> None:
+    storage, segment = of()
     state = TopicState(segments={0: [segment]}, ends={0: segment.end})
 
     def checked() -> bool:

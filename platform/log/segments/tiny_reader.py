@@ -1,0 +1,191 @@
+"""Decoding what `write_tiny` writes without Arrow's Parquet reader, which takes longer to start than this to finish.
+
+Such a file is recognised by its footer, which is sealed: all of it is as the writer writes it, but for numbers. The
+numbers of a page's header are compared with the footer's, and a page's bytes with its checksum.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from tidelog.log.base.parquet_checksums import SEAL_BYTES, seal_of
+from tidelog.log.delta import schema
+from tidelog.log.segments import tiny_footer as footer
+from tidelog.log.segments import tiny_pages as pages
+from tidelog.log.segments.thrift import ANY_8_BYTES, ANY_INTEGER, integer_of, pattern
+from tidelog.log.segments.tiny_parquet import MAGIC, one_timestamp_type
+
+_CODEC_NAMES: Final = {number: pages.arrows_name(name) for name, number in pages.CODECS.items()}
+_TIMESTAMP_TYPES: Final = (0, 1)
+# Arrow's reader is as fast for more records.
+MOST_RECORDS: Final = 50
+
+
+def _chunk(column: bytes, *, bounds: bool = False, dictionary: bool = False) -> bytes:
+    """A ColumnChunk of any numbers: the codec, how many values, their size, that as stored, where the pages are."""
+    statistics = footer.bounds(ANY_8_BYTES, ANY_8_BYTES) if bounds else b""
+    places = ANY_INTEGER, ANY_INTEGER if dictionary else b""
+    return footer.column_chunk(footer.about(column, *[ANY_INTEGER] * 4), *places, statistics)
+
+
+_METADATA: Final = pattern(
+    footer.metadata(
+        ANY_INTEGER,
+        ANY_INTEGER,
+        [
+            _chunk(footer.POSITION, bounds=True),
+            _chunk(footer.KEY),
+            _chunk(footer.VALUE),
+            _chunk(footer.HEADER_KEY),
+            _chunk(footer.HEADER_VALUE),
+            _chunk(footer.TIMESTAMP, bounds=True),
+            _chunk(footer.TIMESTAMP_TYPE, dictionary=True),
+        ],
+    )
+)
+# Where a column's numbers begin: the first is how many records the file has.
+_KEY, _VALUE, _HEADER_KEY, _HEADER_VALUE, _TIMESTAMP, _TIMESTAMP_TYPE = range(6, 36, 5)
+# Behind the metadata: their length, and the magic.
+_CLOSING_BYTES: Final = 4 + len(MAGIC)
+_ANY_PAGE: Final = {"count": ANY_INTEGER, "size": ANY_INTEGER, "stored": ANY_INTEGER, "checksum": ANY_INTEGER}
+_PLAIN_PAGE: Final = pattern(pages.data_page_header(encoding=pages.PLAIN, **_ANY_PAGE))
+_DELTAS_PAGE: Final = pattern(pages.data_page_header(encoding=pages.DELTA_BINARY_PACKED, **_ANY_PAGE))
+
+_DELTAS: Final = pattern(pages.BLOCKS + ANY_INTEGER * 3)
+
+
+def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> list[pa.Array] | None:
+    """Columns of a file of `count` records, at most `MOST_RECORDS`; not `position`, which counts them from 0.
+
+    None for a file that `write_tiny` did not write, or that is not sound, or has other than `count` records, and for
+    one with headers, if they are wanted, or timestamps of two types: Arrow's reader reads it, or says what is wrong.
+    """
+    at = len(data) - _CLOSING_BYTES - int.from_bytes(data[-_CLOSING_BYTES:][:4], "little")
+    end = data[at:] if at > SEAL_BYTES else b""
+    found = _METADATA.fullmatch(end, 0, len(end) - _CLOSING_BYTES)
+    if found is None or data[at - SEAL_BYTES : at] != seal_of(end):
+        return None
+    file = _TinyFile(data, found.groups())
+    if file.count != count:
+        return None
+    columns = []
+    for name in wanted:
+        column = _READERS[name](file)
+        if column is None:
+            return None
+        columns.append(column)
+    return columns
+
+
+class _TinyFile:
+    """A file whose footer is right, and the numbers of that."""
+
+    def __init__(self, data: bytes, numbers: Sequence[bytes]) -> None:
+        self.data = data
+        self.numbers = numbers
+        self.count = integer_of(numbers[0])
+
+    def page(self, column: int, header: re.Pattern[bytes]) -> bytes | None:
+        """A column's one page, decompressed, once all that its header says is found to be right."""
+        codec, size, stored, at = (integer_of(self.numbers[column + i]) for i in (0, 2, 3, 4))
+        found = header.match(self.data, at)
+        if found is None:
+            return None
+        unpacked, packed, checksum, count = map(integer_of, found.groups())
+        begin = found.end()
+        content = self.data[begin : at + stored]
+        if (count, packed, unpacked) != (self.count, len(content), size - (begin - at)):
+            return None
+        if zlib.crc32(content) != checksum & 0xFFFFFFFF:
+            return None
+        return pa.Codec(_CODEC_NAMES[codec]).decompress(content, unpacked, asbytes=True) if codec else content
+
+
+# --- columns ------------------------------------------------------------------------------------------------
+
+
+def _binaries(column: int) -> Callable[[_TinyFile], pa.Array | None]:
+    def read(file: _TinyFile) -> pa.Array | None:
+        content = file.page(column, _PLAIN_PAGE)
+        return None if content is None else pa.array(_values(content, file.count), pa.binary())
+
+    return read
+
+
+def _values(content: bytes, count: int) -> list[bytes | None]:
+    """Values, each behind its length, behind levels: 1 where there is one, 0 for null."""
+    levels, at = _levels(content, count)
+    values: list[bytes | None] = []
+    for level in levels:
+        if level:
+            begin = at + 4
+            at = begin + int.from_bytes(content[at:begin], "little")
+            values.append(content[begin:at])
+        else:
+            values.append(None)
+    return values
+
+
+def _levels(content: bytes, count: int) -> tuple[Sequence[int], int]:
+    """Levels of 0 or 1, and where they end."""
+    for level in (1, 0):
+        same = pages.same_level(level, count)
+        if content.startswith(same):
+            return [level] * count, len(same)
+    end = 4 + int.from_bytes(content[:4], "little")
+    bits = np.frombuffer(content, np.uint8, end - 5, 5)  # behind how many there are, which is in one byte
+    return np.unpackbits(bits, count=count, bitorder="little").tolist(), end
+
+
+def _no_headers(file: _TinyFile) -> pa.Array | None:
+    nulls = pages.same_level(0, file.count) * 2
+    if any(file.page(column, _PLAIN_PAGE) != nulls for column in (_HEADER_KEY, _HEADER_VALUE)):
+        return None
+    return pa.nulls(file.count, schema.SEGMENT.field("headers").type)
+
+
+def _timestamps(file: _TinyFile) -> pa.Array | None:
+    content = file.page(_TIMESTAMP, _DELTAS_PAGE)
+    if content is None:
+        return None
+    micros = _numbers(content[len(pages.same_level(1, file.count)) :], file.count)
+    return pa.array(micros, pa.int64()).view(schema.TIMESTAMP)
+
+
+def _numbers(packed: bytes, count: int) -> list[int]:
+    """Numbers of 64 bits that are kept as differences from one to the next above the least of them."""
+    if count == 1:
+        return [integer_of(packed[len(pages.BLOCKS) + 1 :])]
+    found = _DELTAS.match(packed)
+    if found is None:
+        raise ValueError("numbers are not kept as the page's header says")
+    number, least, at = integer_of(found[2]), integer_of(found[3]), found.end()
+    width = packed[at]  # of the first of a block's miniblocks: there are no numbers for a second one
+    block = int.from_bytes(packed[at + pages.BLOCK // pages.MINIBLOCK :], "little")
+    numbers = [number]
+    for place in range(count - 1):
+        number += least + (block >> place * width & (1 << width) - 1)
+        numbers.append((number + (1 << 63)) % (1 << 64) - (1 << 63))
+    return numbers
+
+
+def _one_timestamp_type(file: _TinyFile) -> pa.Array | None:
+    """One type for all: as many bytes can be nothing else."""
+    stored, at = (integer_of(file.numbers[_TIMESTAMP_TYPE + i]) for i in (3, 5))
+    for kind in _TIMESTAMP_TYPES:
+        if file.data[at : at + stored] == one_timestamp_type(file.count, kind).pages:
+            return pa.array(np.full(file.count, kind, np.int32))
+    return None
+
+
+_READERS: Final[dict[str, Callable[[_TinyFile], pa.Array | None]]] = {
+    "key": _binaries(_KEY),
+    "value": _binaries(_VALUE),
+    "headers": _no_headers,
+    "timestamp": _timestamps,
+    "timestamp_type": _one_timestamp_type,
+}
