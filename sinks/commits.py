@@ -93,7 +93,13 @@ def commit_batch(lake: Lake, staged: Iterable[StagedTopics], options: SinkOption
 def _commit_entry(lake: Lake, topic: Topic, segments: Segments, options: SinkOptions, marker: Marker | None) -> None:
     """Commit what was staged for the only topic as one entry; what is refused or repeated is deleted."""
     try:
-        taken = topic.commit(segments[topic.name], acks=options.acks, marker=marker, request_id=options.request_id)
+        taken = topic.commit(
+            segments[topic.name],
+            acks=options.acks,
+            marker=marker,
+            request_id=options.request_id,
+            synced=options.acks == "all",  # each task has done so, beside the others
+        )
     except (OutcomeUnknownError, DuplicateSegmentError, RequestForgottenError):
         raise  # an entry may be there, and then it needs its segments
     except TidelogError:

@@ -3,6 +3,7 @@
 Opening a topic costs a checkpoint's reading, tailing it almost nothing, so a worker keeps its lakes open.
 """
 
+import gc
 import os
 import threading
 from dataclasses import dataclass
@@ -65,6 +66,9 @@ def _storage(key: _Place) -> Storage:
     storage = _storages.get(key)
     if storage is None:
         storage = _storages[key] = open_storage(key[1], key[2])
+        # PySpark's daemon has a worker collect garbage after each task. What is imported by now is none, and to go over
+        # its 60,000 objects takes longer than a task of a micro-batch.
+        gc.freeze()
     return storage
 
 

@@ -223,8 +223,11 @@ class Topic(TopicTables):
         acks: int | str = "all",
         marker: Marker | None = None,
         request_id: str | None = None,
+        synced: bool = False,
     ) -> Ranges:
         """Commit staged segments as one entry; returns {partition: (first offset, end offset)}.
+
+        `synced`: the segments survive a power loss already, so the commit need not sync them.
 
         A segment is committed once. The same segments again, under this `request_id` or another, here or in another
         process, change nothing and return what they got first, for as long as the topic holds them. When maintenance
@@ -254,7 +257,7 @@ class Topic(TopicTables):
             while True:
                 asked = None if request_id is None else (request_id, new_until)
                 try:
-                    return self._commit(append, level, marker, asked, elsewhere=append is given)
+                    return self._commit(append, level, marker, asked, elsewhere=append is given, synced=synced)
                 except UnsettledRequestError:
                     answer, new_until = self._answered(request_id or "", append.segments, new_until)
                     if answer is not None:
@@ -298,10 +301,12 @@ class Topic(TopicTables):
         producers: Sequence[ProducerBatch] = (),
         timeout_s: float | None = None,
         elsewhere: bool = False,
+        synced: bool = False,
     ) -> Ranges:
         """Commit what is staged, as one entry. `request`: its id, and up to which entry it is known to be new.
 
-        `elsewhere`: others have written the segments. Raises as `decide_append`, and `ConfigurationChangedError`.
+        `elsewhere`: others have written the segments; `synced`: and synced them. Raises as `decide_append`, and
+        `ConfigurationChangedError`.
         """
         door, clock = self._door, self._lake.clock
         request_id, new_until = request or (None, None)
@@ -326,7 +331,7 @@ class Topic(TopicTables):
                 producers=producers,
                 new_until=new_until,
             )
-            return replace(outcome, elsewhere=elsewhere)
+            return replace(outcome, elsewhere=elsewhere, synced=elsewhere and synced)
 
         committed = door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
         if committed.written:

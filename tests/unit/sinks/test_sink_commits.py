@@ -1,10 +1,12 @@
 """The sink's driver: entries, repeats, refusals, and which files stay when something breaks off."""
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
+from support.logs import memory_lake
 
 from tidelog.log.base.errors import (
     InvalidOptionError,
@@ -15,7 +17,7 @@ from tidelog.log.base.errors import (
 from tidelog.log.lake import Lake
 from tidelog.sinks import commits
 from tidelog.sinks.options import Txn, parse_batch, parse_stream
-from tidelog.sinks.tasks import StagedTopics, stage
+from tidelog.sinks.tasks import StagedTopics, open_target, stage
 from tidelog.sinks.writer import BatchWriter, StagedMessage, StreamWriter
 
 QUERY = "6f9d3f2e-0000-4000-8000-000000000001"
@@ -47,6 +49,21 @@ def files(lake: Lake, topic: str) -> int:
 def run(lake: Lake, batch_id: int, *tasks: StagedTopics, **options: str) -> None:
     """A streaming batch: option `topic` where it is given, else by a `topic` column."""
     commits.commit_stream(lake, tasks, parse_stream({"lake": lake.uri, **options}, None), QUERY, batch_id)
+
+
+@pytest.mark.parametrize(("acks", "syncs"), [("all", 1), ("1", 0)])
+def test_a_segment_is_synced_by_its_task_alone(acks: str, syncs: int) -> None:
+    """A sync costs a small batch as much as all else that it does."""
+    memory, found = memory_lake()[1], Counter[str]()
+    memory.hook = lambda method, path, phase: found.update([path] if (method, phase) == ("sync", "before") else [])
+    lake = Lake("memory://t", storage=memory)
+    lake.create_topic("a")
+    options, target = parse_stream({"lake": lake.uri, "topic": "a", "acks": acks}, None), open_target(lake, "a", None)
+    for batch_id in range(2):
+        segments = stage([pa.record_batch({"value": ["x"]})], ["value"], options, lake, target, 0)
+        commits.commit_stream(lake, [segments], options, QUERY, batch_id)
+    live = lake.topic("a").state().all_segments()
+    assert [found[f"a/{segment.path}"] for segment in live] == [syncs, syncs]
 
 
 def test_a_batch_is_an_entry_in_each_topic_and_its_repeat_none(lake: Lake) -> None:

@@ -166,6 +166,18 @@ def test_records_that_a_purge_might_have_taken_are_known_by_what_was_staged_firs
     assert read(lake, "t", 1) == ["c", "slow"]
 
 
+def test_what_is_written_again_is_synced_although_what_was_staged_first_was() -> None:
+    lake, storage, clock, _ = committed(message_timestamp_type="LogAppendTime")
+    topic = lake.topic("t")
+    staged = stage(topic, "early", partition=[1])
+    storage.sync([f"t/{segment.path}" for segment in staged])
+    clock.pass_s(5)
+    topic.append(values("late", partition=[1]))
+    assert topic.commit(staged, synced=True) == {1: (2, 3)}
+    storage.inner.lose_power()  # type: ignore[attr-defined]
+    assert read(open_lake(storage, clock), "t", 1) == ["c", "late", "early"]
+
+
 # --- when the topic holds them no more ---------------------------------------------------------------------
 
 
