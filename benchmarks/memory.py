@@ -68,7 +68,7 @@ def _run_sink(folder: str, count: int) -> None:
         options = parse_batch({"lake": folder, "topic": "records"}, None)
         known = open_target(lake, "records", None)
         staged = stage(_batches(count), ["key", "value"], options, lake, known, lake.clock.now_ms())
-        lake.topic("records").commit(staged.segments["records"], acks=1)
+        lake.topic("records").commit(staged["records"], acks=1)
 
 
 def _run_source(folder: str, count: int) -> None:

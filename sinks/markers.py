@@ -1,10 +1,10 @@
 """A streaming query's two ways to count its batches, and the move from one to the other.
 
-With option `topic` a batch is one entry, and a marker in it tells the query's newest batch. With a `topic` column it is
-an intent, and the log of transactions tells. The query may be started again the other way, and its last batch, which
-is run again then, must be known all the same. So the move goes one way only: a query that the log of transactions has
-a batch of goes on by intents, with option `topic` too; and before its first intent every marker of the query becomes
-`MOVED`, which says so where the marker is looked at anyway.
+With option `topic` a batch is one entry, whose marker holds the query's newest batch. With a `topic` column a batch is
+an intent, and the log of transactions holds the newest one. A query may restart the other way, and Spark then runs its
+last batch again, which must count as a repeat. So a query moves one way only: once the log of transactions has a batch
+of it, its batches are intents, with option `topic` too. Before its first intent each marker of the query becomes
+`MOVED`, which the sink sees where it reads the marker anyway.
 """
 
 from typing import Final
@@ -18,8 +18,8 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.sinks.intents import query_transactional_id
 from tidelog.transactions.transaction_log import TransactionLog
 
-# In place of a batch in a query's marker: its batches are intents from there on. Above every batch, so that what still
-# goes by the marker is refused.
+# A query's marker from its first intent on. It is above every batch: a driver that still counts by the marker is
+# refused.
 MOVED: Final = 2**63 - 1
 
 
@@ -29,10 +29,7 @@ def marker_id(query_id: str) -> str:
 
 
 def goes_by_intents(lake: Lake, state: TopicState, query_id: str) -> bool:
-    """Whether a query that writes to one topic only counts its batches in the log of transactions all the same.
-
-    `state`: of that topic.
-    """
+    """Whether the log of transactions counts the batches of a query with option `topic`; `state` is the topic's."""
     marker = state.txn(marker_id(query_id))
     if marker is not None:
         return marker == MOVED
@@ -41,7 +38,7 @@ def goes_by_intents(lake: Lake, state: TopicState, query_id: str) -> bool:
 
 
 def newest_by_markers(lake: Lake, query_id: str, batch: int) -> int:
-    """The newest batch that markers name of a query, -1 for none. Below `batch`, they tell no batch from then on.
+    """The newest batch in a query's markers, -1 for none. Where it is below `batch`, the markers become `MOVED`.
 
     It looks at every topic, as a pattern subscription does: which one the query wrote to before is unknown.
     """
@@ -49,14 +46,14 @@ def newest_by_markers(lake: Lake, query_id: str, batch: int) -> int:
     holders = {topic: marker for topic, marker in markers.items() if marker is not None and marker != MOVED}
     newest = max(holders.values(), default=-1)
     if newest < batch:
-        # A driver that was taken for dead may have committed meanwhile: what the marker is by then counts.
+        # A driver that was taken for dead may have committed meanwhile: each commit reads its marker again.
         moved = (lake.commit(topic, lambda state: decide_move(state, query_id, batch)).response for topic in holders)
         newest = max(moved, default=-1)
     return newest
 
 
 def decide_move(state: TopicState, query_id: str, batch: int) -> Outcome[int]:
-    """Let a query's marker say that `batch` and those after it are intents; the response is the newest before, or -1.
+    """Set a query's marker to `MOVED`, as `batch` and those after it are intents; the response is its batch, or -1.
 
     A marker at or above `batch` stays as it is: that batch is a repeat.
     """

@@ -52,7 +52,7 @@ NULL_TOPIC = (
 
 
 @dataclass(frozen=True)
-class Txn:
+class WriteId:
     """A batch write's own id: the same application and version is written once."""
 
     app_id: str
@@ -75,7 +75,7 @@ class SinkOptions:
     compression: str | None
     acks: Acks
     partitioner: str
-    txn: Txn | None
+    txn: WriteId | None
     warnings: tuple[str, ...]
     request_id: str | None = None
     store: StoreOptions = NO_OPTIONS
@@ -104,7 +104,7 @@ def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> Si
     return _parse(given, environment_lake, None)
 
 
-def _parse(given: Mapping[str, str], environment_lake: str | None, txn: Txn | None) -> SinkOptions:
+def _parse(given: Mapping[str, str], environment_lake: str | None, txn: WriteId | None) -> SinkOptions:
     for option, what in (("key.serializer", "keys"), ("value.serializer", "value")):
         if f"kafka.{option}" in given:
             raise InvalidOptionError(
@@ -170,7 +170,7 @@ def _partitioner(given: Mapping[str, str]) -> str:
     return known
 
 
-def _txn(given: Mapping[str, str]) -> Txn | None:
+def _txn(given: Mapping[str, str]) -> WriteId | None:
     app_id, version = given.get("txnappid"), given.get("txnversion")
     if app_id is None and version is None:
         return None
@@ -184,4 +184,4 @@ def _txn(given: Mapping[str, str]) -> Txn | None:
     number = integer(version.strip(), 64, "txnVersion")
     if number < 0:
         raise InvalidOptionError(f"Option 'txnVersion' must be an integer from 0 on, not {number}.")
-    return Txn(app_id, number)
+    return WriteId(app_id, number)

@@ -1,10 +1,11 @@
 """What a sink's task does: rows of one Spark partition become staged segments, topic by topic.
 
-Nothing is committed here. What was written goes back to the driver as a value; memory stays bounded.
+A task commits nothing: it returns its segments to the driver. Its memory stays bounded.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 
 import numpy as np
@@ -15,14 +16,19 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta.schema import LOG_APPEND_TIME
 from tidelog.log.door.commit_objects import make_durable
 from tidelog.log.lake import Lake
+from tidelog.log.records.partitioners import PARTITIONERS, Partitioner
 from tidelog.log.segments.staging import WAITING_BYTES, Stager, Target, stage_records
 from tidelog.log.segments.writer import Staged
+from tidelog.log.storage import Storage
+from tidelog.log.storage.orphans import discard
 from tidelog.sinks.options import NULL_TOPIC, SinkOptions
-from tidelog.sinks.partitioner import load_partitioner
 
-# Arrow batches from Spark hold 10,000 rows by default: gathered up to this, the work by column is worth it.
+# Arrow batches from Spark hold 10,000 rows by default; work by column pays off on larger tables.
 GATHERED_RECORDS = 65_536
 GATHERED_BYTES = 16 * 1024 * 1024
+
+# {topic: its segments, in the order of their rows}
+Segments = Mapping[str, Sequence[Staged]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +38,6 @@ class TopicTarget:
     name: str
     target: Target
     config: TopicConfig
-
-
-@dataclass(frozen=True, slots=True)
-class StagedTopics:
-    """What a task wrote: {topic: segments in the order of its rows}."""
-
-    segments: Mapping[str, tuple[Staged, ...]] = field(default_factory=dict)
 
 
 def open_target(lake: Lake, name: str, compression: str | None) -> TopicTarget:
@@ -55,7 +54,7 @@ def stage(
     lake: Lake,
     known: TopicTarget | None,
     planned_ms: int,
-) -> StagedTopics:
+) -> Segments:
     """Stage the rows of `batches`, whose columns are `names` in order. `known` is the topic of option `topic`.
 
     `planned_ms` (since the epoch) is the LogAppendTime of the whole batch: tasks that run side by side must not
@@ -86,7 +85,21 @@ def stage(
         for _, stager in stagers.values():
             stager.abort()
         raise
-    return StagedTopics({name: tuple(segments) for name, (_, segments) in staged.items() if segments})
+    return {name: tuple(segments) for name, (_, segments) in staged.items() if segments}
+
+
+def merged(staged: Iterable[Segments]) -> Segments:
+    """What all tasks of a batch staged: topics by name, tasks in their order."""
+    found: dict[str, list[Staged]] = {}
+    for one in staged:
+        for name, segments in one.items():
+            found.setdefault(name, []).extend(segments)
+    return dict(sorted(found.items()))
+
+
+def discard_segments(storage: Storage, segments: Segments) -> None:
+    """Discard segments that no log entry names, and none will name."""
+    discard(storage, (f"{topic}/{segment.path}" for topic, staged in segments.items() for segment in staged))
 
 
 def _columns(names: Sequence[str], options: SinkOptions) -> dict[str, int]:
@@ -140,3 +153,19 @@ def _bound(stagers: Sequence[Stager]) -> None:
     """Write early so that the rows that wait, over all topics, stay below the bound of one."""
     while sum(stager.waiting_bytes for stager in stagers) > WAITING_BYTES:
         max(stagers, key=lambda stager: stager.waiting_bytes).write_largest()
+
+
+def load_partitioner(name: str) -> str | Partitioner:
+    """The partitioner that option `partitioner` names: a rule's name as it is, or the function `module:function`."""
+    if name in PARTITIONERS:
+        return name
+    module, _, function = name.partition(":")
+    try:
+        found = getattr(import_module(module), function)
+    except (ImportError, AttributeError) as e:
+        raise InvalidOptionError(
+            f"Partitioner '{name}' can't be loaded: {e}. Ship its module to the executors (spark-submit --py-files)."
+        ) from e
+    if not callable(found):
+        raise InvalidOptionError(f"Partitioner '{name}' is {type(found).__name__}, not a function of keys and a count.")
+    return found  # type: ignore[no-any-return]

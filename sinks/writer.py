@@ -17,21 +17,21 @@ from tidelog.log.shared import shared_lake
 from tidelog.sinks import commits
 from tidelog.sinks.columns import check_columns
 from tidelog.sinks.options import NO_OVERWRITE, SinkOptions
-from tidelog.sinks.tasks import StagedTopics, TopicTarget, open_target, stage
+from tidelog.sinks.tasks import Segments, TopicTarget, open_target, stage
 
 _QUERY_ID = "sql.streaming.queryId"
 
 
 @dataclass
 class StagedMessage(WriterCommitMessage):
-    """What a task tells the driver; `query_id` is "" in a batch write."""
+    """A task's message to the driver; `query_id` is "" in a batch write."""
 
-    staged: StagedTopics
+    staged: Segments
     query_id: str = ""
 
 
-class _Writer:
-    """What both writers do: made on the driver, sent to the tasks.
+class _TopicWriter:
+    """What both writers share. The driver makes a writer and sends it to the tasks.
 
     `known` is the topic of option `topic` as the driver found it; a task opens it itself when there is none.
     """
@@ -52,13 +52,13 @@ class _Writer:
             lake.time.keep(lake.storage, self._known.target.folder)
         self._planned_ms = lake.time.now_ms()
 
-    def _stage(self, rows: Iterator[pa.RecordBatch]) -> StagedTopics:
+    def _stage(self, rows: Iterator[pa.RecordBatch]) -> Segments:
         lake = shared_lake(self._options.lake, self._options.store)
         return stage(rows, self._names, self._options, lake, self._known, self._planned_ms)
 
 
-class BatchWriter(_Writer, DataSourceArrowWriter):
-    """A batch write: all its rows appear, at once in each topic, or none."""
+class BatchWriter(_TopicWriter, DataSourceArrowWriter):
+    """A batch write: all its rows appear or none, those of one topic at once."""
 
     def __init__(self, schema: StructType, overwrite: bool, options: SinkOptions) -> None:
         if overwrite:
@@ -86,19 +86,19 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         commits.abort(self._options, _staged(messages))
 
 
-class StreamWriter(_Writer, DataSourceStreamArrowWriter):
+class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
     """A streaming write: each batch counts exactly once, however often it is run."""
 
     def __init__(self, schema: StructType, options: SinkOptions) -> None:
         super().__init__(schema, options)
-        # Spark makes a writer to abort a batch as well, and an error then would hide the one that matters. A topic
-        # that can't be opened is reported by the tasks.
+        # Spark makes a writer to abort a batch as well, and an error here would hide the first one. The tasks report
+        # a topic that can't be opened.
         with suppress(TidelogError):
             self._find()
 
     @shallow
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Stage a task's rows. The commit runs where nothing of the query is known but what this returns."""
+        """Stage a task's rows. What this returns is all that the commit knows of the query."""
         context = TaskContext.get()
         query_id = context.getLocalProperty(_QUERY_ID) if context else None
         if not query_id:
@@ -111,12 +111,12 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
     @shallow
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Commit a batch; the query's id and the batch's go into the same entry, or intent."""
-        told = next((message for message in messages if isinstance(message, StagedMessage)), None)
-        if told is None:
+        first = next((message for message in messages if isinstance(message, StagedMessage)), None)
+        if first is None:
             return  # the batch had no tasks
         staged = (one for one in _staged(messages) if one is not None)
         commits.commit_stream(
-            shared_lake(self._options.lake, self._options.store), staged, self._options, told.query_id, batchId
+            shared_lake(self._options.lake, self._options.store), staged, self._options, first.query_id, batchId
         )
 
     @shallow
@@ -125,5 +125,5 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         commits.abort(self._options, _staged(messages))
 
 
-def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[StagedTopics | None]:
+def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Segments | None]:
     return [message.staged if isinstance(message, StagedMessage) else None for message in messages]

@@ -9,7 +9,7 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 from tidelog.sinks import commits
 from tidelog.sinks.options import parse_batch, parse_stream
-from tidelog.sinks.tasks import StagedTopics, stage
+from tidelog.sinks.tasks import Segments, stage
 from tidelog.transactions.transaction_log import TransactionLog
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -48,7 +48,7 @@ class World:
         return len(TransactionLog(self.process()).incomplete())
 
 
-def staged(lake: Lake, planned_ms: int = 0, **rows: str) -> StagedTopics:
+def staged(lake: Lake, planned_ms: int = 0, **rows: str) -> Segments:
     """A task's segments: staged(lake, a="1") is one record for topic `a`."""
     batch = pa.record_batch({"topic": list(rows), "value": list(rows.values())})
     options = parse_stream({"lake": lake.uri, "acks": "1"}, None)

@@ -16,8 +16,8 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.lake import Lake
 from tidelog.sinks import commits
-from tidelog.sinks.options import Txn, parse_batch, parse_stream
-from tidelog.sinks.tasks import StagedTopics, open_target, stage
+from tidelog.sinks.options import WriteId, parse_batch, parse_stream
+from tidelog.sinks.tasks import Segments, open_target, stage
 from tidelog.sinks.writer import BatchWriter, StagedMessage, StreamWriter
 
 QUERY = "6f9d3f2e-0000-4000-8000-000000000001"
@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def staged(lake: Lake, **values: str) -> StagedTopics:
+def staged(lake: Lake, **values: str) -> Segments:
     """A task's segments: staged(lake, a="1") is one record for topic `a`."""
     batch = pa.record_batch({"topic": list(values), "value": list(values.values())})
     return stage([batch], ["topic", "value"], parse_stream({"lake": lake.uri}, None), lake, None, 0)
@@ -46,7 +46,7 @@ def files(lake: Lake, topic: str) -> int:
     return len(list((Path(lake.uri.removeprefix("file://")) / topic).glob("partition=*/*")))
 
 
-def run(lake: Lake, batch_id: int, *tasks: StagedTopics, **options: str) -> None:
+def run(lake: Lake, batch_id: int, *tasks: Segments, **options: str) -> None:
     """A streaming batch: option `topic` where it is given, else by a `topic` column."""
     commits.commit_stream(lake, tasks, parse_stream({"lake": lake.uri, **options}, None), QUERY, batch_id)
 
@@ -132,7 +132,7 @@ def test_the_same_txn_or_an_older_one_is_passed_over(lake: Lake) -> None:
     assert (committed(lake, "a"), files(lake, "a")) == (["first", "next"], 2)
     assert commits.batch_marker(None) is None
     with pytest.raises(InvalidOptionError, match="begins with 'tidelog/', which is the log's own"):
-        commits.batch_marker(Txn("tidelog/end/0", 1))
+        commits.batch_marker(WriteId("tidelog/end/0", 1))
 
 
 # --- the writers, as Spark calls them ----------------------------------------------------------------------

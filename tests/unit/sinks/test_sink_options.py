@@ -8,7 +8,7 @@ import pytest
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.records.partitioners import PARTITIONERS
 from tidelog.sinks.columns import HEADERS, check_columns
-from tidelog.sinks.options import NO_OVERWRITE, NULL_TOPIC, SinkOptions, Txn, parse_batch, parse_stream
+from tidelog.sinks.options import NO_OVERWRITE, NULL_TOPIC, SinkOptions, WriteId, parse_batch, parse_stream
 
 Parse = Callable[[dict[str, str], str | None], SinkOptions]
 BOTH = (parse_batch, parse_stream)
@@ -140,8 +140,8 @@ def test_every_partitioner_can_be_chosen(name: str) -> None:
 @pytest.mark.parametrize(
     ("given", "outcome"),
     [
-        ({"txnAppId": "app", "txnVersion": " 7 "}, Txn("app", 7)),
-        ({"txnAppId": "app", "txnVersion": "0"}, Txn("app", 0)),
+        ({"txnAppId": "app", "txnVersion": " 7 "}, WriteId("app", 7)),
+        ({"txnAppId": "app", "txnVersion": "0"}, WriteId("app", 0)),
         ({"txnAppId": "app"}, "Options 'txnAppId' and 'txnVersion' go together"),
         ({"txnVersion": "7"}, "Options 'txnAppId' and 'txnVersion' go together"),
         ({"txnAppId": " ", "txnVersion": "7"}, "Option 'txnAppId' is empty."),
@@ -149,8 +149,8 @@ def test_every_partitioner_can_be_chosen(name: str) -> None:
         ({"txnAppId": "app", "txnVersion": "1.5"}, "For input string: \"1.5\". Set option 'txnVersion'"),
     ],
 )
-def test_ids_of_a_batch_write(given: dict[str, str], outcome: Txn | str) -> None:
-    if isinstance(outcome, Txn):
+def test_ids_of_a_batch_write(given: dict[str, str], outcome: WriteId | str) -> None:
+    if isinstance(outcome, WriteId):
         assert parse_batch({"lake": "/lake", **given}, None).txn == outcome
     else:
         with pytest.raises(InvalidOptionError) as refusal:

@@ -11,7 +11,7 @@ from support.arrow_memory import arrow_peak
 from tidelog.log.base.errors import InvalidOptionError, InvalidTopicError, RecordTooLargeError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.sinks.options import parse_batch
-from tidelog.sinks.tasks import StagedTopics, open_target, stage
+from tidelog.sinks.tasks import Segments, open_target, stage
 
 MB = 1024 * 1024
 
@@ -21,16 +21,16 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(str(tmp_path / "lake"))
 
 
-def staged(lake: Lake, *batches: pa.RecordBatch, planned_ms: int = 0, **options: str) -> StagedTopics:
+def staged(lake: Lake, *batches: pa.RecordBatch, planned_ms: int = 0, **options: str) -> Segments:
     parsed = parse_batch({"lake": lake.uri, **options}, None)
     known = None if parsed.topic is None else open_target(lake, parsed.topic, parsed.compression)
     return stage(batches, batches[0].schema.names, parsed, lake, known, planned_ms)
 
 
-def committed(lake: Lake, result: StagedTopics) -> dict[str, list[str]]:
+def committed(lake: Lake, result: Segments) -> dict[str, list[str]]:
     """{topic: values}, committed and read."""
     found = {}
-    for name, segments in result.segments.items():
+    for name, segments in result.items():
         topic = lake.topic(name)
         topic.commit(segments)
         batches = (batch for p in topic.offsets() for batch in topic.read(p))
@@ -82,7 +82,7 @@ def test_log_append_time_is_that_of_the_plan(lake: Lake) -> None:
     """Tasks of one batch run side by side: a time of their own would go back and forth within a partition."""
     for topic, kind in (("log", "LogAppendTime"), ("create", "CreateTime")):
         lake.create_topic(topic, config={"message.timestamp.type": kind})
-    found = staged(lake, batch(topic=["log", "create"], value=["1", "2"]), planned_ms=1234).segments
+    found = staged(lake, batch(topic=["log", "create"], value=["1", "2"]), planned_ms=1234)
     assert (found["log"][0].min_timestamp_ms, found["log"][0].max_timestamp_ms) == (1234, 1234)
     assert found["create"][0].min_timestamp_ms > 1_600_000_000_000
 

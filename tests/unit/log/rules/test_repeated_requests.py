@@ -18,7 +18,6 @@ from tidelog.log.segments.writer import Staged
 from tidelog.log.upkeep.trim import trim
 from tidelog.sinks import commits
 from tidelog.sinks.options import parse_batch
-from tidelog.sinks.tasks import StagedTopics
 
 MIN_AGE_MS = 10_000
 Process = Callable[[Lake, FaultyStorage, FakeClock], Lake]
@@ -132,7 +131,7 @@ def test_a_repeat_with_its_marker_gets_the_first_answer_too() -> None:
 
 def test_a_batch_of_spark_that_is_committed_again_keeps_its_files() -> None:
     lake, storage, clock, _ = committed()
-    staged = StagedTopics({"t": stage(lake.topic("t"), "batch", partition=[1])})
+    staged = {"t": stage(lake.topic("t"), "batch", partition=[1])}
     options = parse_batch({"lake": lake.uri, "topic": "t", "requestId": "batch"}, None)
     for process in (lake, lake, open_lake(storage.inner, clock)):
         commits.commit_batch(process, [staged], options)
