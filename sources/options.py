@@ -56,7 +56,7 @@ class SourceOptions:
     `min_partitions` and `max_records_per_partition` shape tasks as Kafka's source does; without them reads are
     split by bytes. `max_offsets_per_trigger`, `min_offsets_per_trigger` and `max_trigger_delay_ms` count in
     streaming queries only. `group_id` is the caller's, None when there is none. `warnings` are for the caller to
-    utter once. `store`: how to reach the lake's store.
+    log once. `store`: how to reach the lake's store.
     """
 
     lake: str

@@ -164,8 +164,8 @@ def plan_batch(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, c
     return _readable(asked, bounds, [], group_id, custom_group_id=custom_group_id)
 
 
-def settle(losses: Sequence[Loss], *, fail_on_data_loss: bool) -> list[str]:
-    """Warnings to utter about losses; raises DataLossError for the first one under `failOnDataLoss`."""
+def judge_losses(losses: Sequence[Loss], *, fail_on_data_loss: bool) -> list[str]:
+    """Warnings to log about losses; raises DataLossError for the first one under `failOnDataLoss`."""
     if losses and fail_on_data_loss:
         raise DataLossError(losses[0].error)
     return [f"{loss.warning}. {texts.DATA_LOSS_TIP}" for loss in losses]

@@ -24,7 +24,7 @@ from tidelog.sources.catalog import Catalog
 from tidelog.sources.limits import depends_on_now
 from tidelog.sources.offset_json import JsonOffsets, Offsets, TopicPartition, from_json_offsets, to_json_offsets
 from tidelog.sources.options import SourceOptions
-from tidelog.sources.planning import Pace, admit, check_available_now, deleted, plan_stream, settle
+from tidelog.sources.planning import Pace, admit, check_available_now, deleted, judge_losses, plan_stream
 from tidelog.sources.strategy import SubscribePattern
 from tidelog.sources.tasks import plan_tasks, read_task
 
@@ -36,14 +36,14 @@ _NO_LIMIT = 2**63 - 1
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads topics batch by batch. One object lives as long as the query runs; tasks get a bare copy.
 
-    `positions`: where the query publishes its progress as a group's offsets; with None it does not.
+    `positions` publishes offsets as those of a lake's groups; without it the query's progress shows nowhere.
     """
 
     def __init__(self, options: SourceOptions, positions: Callable[[Lake], GroupPositions] | None = None) -> None:
         self._options = options
         self._positions = positions
-        self._told: dict[TopicPartition, int] | None = None
-        self._untold = ""
+        self._published: dict[TopicPartition, int] | None = None
+        self._publish_failure = ""
         self._catalog: Catalog | None = None
         self._backoff: PollBackoff | None = None
         self._group = options.reading_group(SystemIds().new())
@@ -51,7 +51,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._refusal: InvalidOptionError | None = None
         self._repeated_first = False
         self._asked_latest = False
-        self._said_gone: Offsets | None = None
+        self._reported_gone: Offsets | None = None
         self._target: dict[TopicPartition, int] | None = None
         self._latest: dict[TopicPartition, int] | None = None
         self._last_trigger_ms = 0  # as in Kafka's source: the first trigger never waits
@@ -103,8 +103,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: N802 - Spark's name
         """Where the next batch ends."""
         begun = from_json_offsets(start)
-        # Spark asks for a batch's end when the one before it is done, and commits that one only once there is a next.
-        self._tell(begun)
+        # `begun` is where the last batch ended, which is done now. Spark commits it only once the next one begins, and
+        # until then a query that has read everything would show a lag.
+        self._publish_progress(begun)
         first, self._asked_latest = not self._asked_latest, True
         is_new = self._initial is not None and not self._repeated_first
         if is_new and self._refusal is not None:
@@ -153,11 +154,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         A pattern waits for topics; what it read and is gone is reported when it matches again.
         """
-        if isinstance(self._options.strategy, SubscribePattern) or not begun or begun == self._said_gone:
+        if isinstance(self._options.strategy, SubscribePattern) or not begun or begun == self._reported_gone:
             return
-        self._said_gone = begun
+        self._reported_gone = begun
         custom_group_id = self._options.group_id is not None
-        for warning in settle(
+        for warning in judge_losses(
             [deleted(begun, custom_group_id=custom_group_id)], fail_on_data_loss=self._options.fail_on_data_loss
         ):
             logger.warning(warning)
@@ -189,7 +190,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         plan = plan_stream(
             begun, ends, catalog.bounds(), self._group, custom_group_id=self._options.group_id is not None
         )
-        for warning in settle(plan.losses, fail_on_data_loss=self._options.fail_on_data_loss):
+        for warning in judge_losses(plan.losses, fail_on_data_loss=self._options.fail_on_data_loss):
             logger.warning(warning)
         return plan_tasks(catalog.lake.uri, plan.ranges, catalog.segments(catalog.assigned()), self._options)
 
@@ -201,25 +202,25 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- progress ------------------------------------------------------------------------------------------
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Tell the query's group that this batch is done. The query's checkpoint is the truth."""
-        self._tell(from_json_offsets(end))
+        """Publish that this batch is done. The query's checkpoint is the truth."""
+        self._publish_progress(from_json_offsets(end))
 
-    def _tell(self, done: dict[TopicPartition, int]) -> None:
-        """Tell how far the query is, where it names a group (`kafka.group.id`), so that its lag shows.
+    def _publish_progress(self, done: dict[TopicPartition, int]) -> None:
+        """Publish the query's progress as offsets of the group that it names (`kafka.group.id`), so that its lag shows.
 
-        Nothing reads these offsets, and a failure to tell them stops no query. Spark gives the source no other name
+        No query reads these offsets, and a failure to publish them stops none. Spark gives the source no other name
         that stays the same from run to run.
         """
         group = self._options.group_id
-        if group is None or self._positions is None or done == self._told:
+        if group is None or self._positions is None or done == self._published:
             return
-        self._told = done
+        self._published = done
         try:
             self._publish(self._positions, group, done)
-            self._untold = ""
+            self._publish_failure = ""
         except Exception as e:
-            if str(e) != self._untold:  # once, not for every batch
-                self._untold = str(e)
+            if str(e) != self._publish_failure:  # once, not for every batch
+                self._publish_failure = str(e)
                 logger.warning("The query's progress could not be written to group '%s'; it goes on: %s", group, e)
 
     def _publish(

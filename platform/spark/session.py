@@ -89,7 +89,7 @@ def session(
     the calling thread may write batches with it: Spark finds `format("tidelog")` by the thread's active session.
 
     `delta` is for `read_topic`, `stream_topic`, views and Delta's SQL; `format("tidelog")` needs no jars.
-    `native_s3` is for the same on S3: it adds Hadoop's s3a, and tells it how to reach the store by a lake's `options`
+    `native_s3` is for the same on S3: it adds Hadoop's s3a, and sets it up to reach the store by a lake's `options`
     (`lake.s3.endpoint` ...) and the environment's AWS variables. Raises `MissingJarsError` when jars can't be had, and
     `InvalidConfigError` for options that are no store's.
     """

@@ -63,7 +63,7 @@ def forgets_what_is_gone(start: Any, latest: Any, *args: Any, **more: Any) -> An
 RESOLVED, PLAN_STREAM, ADMIT = Catalog.resolved, stream.plan_stream, stream.admit
 BUGS = {
     "a repeated batch has today's partitions": (Catalog, "resolved", resolves_for_all),
-    "losses are not told": (stream, "settle", reports_no_loss),
+    "losses are not reported": (stream, "judge_losses", reports_no_loss),
     "new partitions are read from now on": (stream, "plan_stream", reads_new_partitions_from_now),
     "deleted partitions stay": (stream, "admit", forgets_what_is_gone),
 }

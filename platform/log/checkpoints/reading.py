@@ -18,7 +18,7 @@ from tidelog.log.state.add_columns import AddColumns, CheckpointActions
 from tidelog.log.state.producer_memory import ProducerColumns, joined, producer_columns
 from tidelog.log.storage.port import ObjectInfo, Storage
 
-# The rows that make up state, as many as are decoded at once: a large checkpoint is never in memory as a whole.
+# The kinds of rows that make up state, and how many rows are read at a time: Parquet decodes no more than those at once.
 _KINDS = ("txn", "add", "metaData", "protocol")
 _BATCH_ROWS = 32_768
 

@@ -26,7 +26,7 @@ Checkpointer = Callable[[str, int, int], None]
 _GROUP_ROWS = 32_768
 # What a base that is gone, torn or another engine's makes its reading raise.
 _UNREADABLE = (ObjectNotFoundError, pa.ArrowException, OSError, KeyError, ValueError, TypeError)
-# What tells a row of a kind from the others of its kind.
+# The key of each kind of row.
 _KEYS = {"add": "path", "remove": "path", "txn": "appId"}
 _DEFAULT_TOMBSTONES = "interval 1 week"
 
@@ -103,7 +103,7 @@ def _read_tail(storage: Storage, folder: str, base: int, version: int) -> _Tail:
         foreign = not lines.own and (foreign or decode_entry(v, data, path).touched is not None)
         if not foreign:
             tail.version = v
-    # Looked at after the entries: what lies up to a floor may be strays.
+    # Read after the entries: entries up to a floor may be of stale writers.
     if newest_floor(storage, folder) > base:
         raise LogTrimmedError(
             f"The log in {folder} was trimmed while its checkpoint {version} was made. Make a later one."

@@ -1,7 +1,7 @@
 """Taking entries back that tidelog did not write (docs/format.md, section 7): pure rules.
 
 Such entries change nothing for tidelog, and readers and writers stop at them. One entry of tidelog's that brings other
-engines back to tidelog's state lets all programs go on; nothing that was acknowledged is touched by it.
+engines back to tidelog's state lets readers and writers go on, and touches nothing that was acknowledged.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -75,7 +75,7 @@ def _ids_as_known(state: TopicState, app_ids: Iterable[str]) -> Iterator[Txn]:
 
 
 def _offset(state: TopicState, app_id: str) -> int | None:
-    """The offset that a transaction id stands for, None when it stands for none."""
+    """The offset that a transaction id holds, None when it holds none."""
     for prefix, offsets in (
         (layout.END_PREFIX, state.ends),
         (layout.START_PREFIX, state.starts),

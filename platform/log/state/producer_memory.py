@@ -121,7 +121,7 @@ class ProducerMemory:
         self._restored = columns.since(since_ms)
 
     def note(self, producer_id: int, partition: int, version: int, updated_ms: int) -> None:
-        """Go on by what an entry says of a producer."""
+        """Apply an entry's transaction id of a producer."""
         self._noted.pop((producer_id, partition), None)
         self._noted[producer_id, partition] = (version, updated_ms)
 

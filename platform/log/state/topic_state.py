@@ -1,4 +1,4 @@
-"""A topic's state: what its log says up to a version. It changes in `apply`, live and at start-up alike."""
+"""A topic's state: the sum of its log up to a version. Only `apply` changes it, live and at start-up alike."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -74,10 +74,10 @@ def _time(bounds: Mapping[str, str]) -> int | None:
 
 @dataclass
 class TopicState:
-    """What a topic's log says after entry `version` (-1: no entry yet).
+    """A topic after entry `version` of its log (-1: no entry yet).
 
     Only `apply` and `restore` change it. A segment list is replaced as a whole when segments leave, and only ever
-    appended to otherwise, so a caller that holds one goes on seeing the past.
+    appended to otherwise, so that its holder goes on seeing the past.
     """
 
     version: int = -1
@@ -101,7 +101,7 @@ class TopicState:
     # The newest entries, when tidelog did not write them: they change nothing, and wait to be taken back.
     foreign: tuple[Entry, ...] = ()
 
-    # --- what it says --------------------------------------------------------------------------------------
+    # --- queries ------------------------------------------------------------------------------------------
 
     @property
     def exists(self) -> bool:
@@ -110,7 +110,7 @@ class TopicState:
 
     @property
     def topic_id(self) -> str:
-        """The id of this life of the topic; it changes when a deleted topic is created again."""
+        """The id of this incarnation of the topic: a deleted topic that is created again has a new one."""
         return "" if self.metadata is None else self.metadata.configuration.get(TOPIC_ID, "")
 
     @property
@@ -138,7 +138,7 @@ class TopicState:
         return self.ends.get(partition, 0)
 
     def txn(self, app_id: str) -> int | None:
-        """The newest version of an application id, None when there is none in this life of the topic."""
+        """The newest version of an application id, None when this incarnation has none."""
         found = self.txns.get(app_id)
         return None if found is None or found.version < 0 else found.version
 
@@ -188,7 +188,7 @@ class TopicState:
         restored = None if settled or not isinstance(live, LazyList) else live.make
         return restored.find(partition, name) if isinstance(restored, _Restored) else None
 
-    # --- how it changes ------------------------------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------------------------------
 
     def apply(self, entry: Entry) -> None:
         """Move on by one entry, which `tidelog.log.state.verify` has passed."""
@@ -224,7 +224,7 @@ class TopicState:
             self.removed_at = entry.version
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
-        """Become what a checkpoint of `version` says. Its rows come in no order."""
+        """Become the state that a checkpoint of `version` holds. Its rows come in no order."""
         producers: ProducerColumns | None = None
         if isinstance(actions, CheckpointActions):
             taken = actions.adds is not None and self._take_columns(actions.adds, version)
@@ -296,7 +296,7 @@ class TopicState:
         self.txns[txn.app_id] = txn
 
     def _forget_expired(self) -> None:
-        """What checkpoints forget leaves a process that goes on, too. `txns` is replaced, for threads that read it."""
+        """Drop the ids that checkpoints drop, too. `txns` is replaced as a whole, for threads that read it."""
         self.producers.forget(self._expiry.producers_since_ms(self.updated_ms))
         since_ms = self._expiry.others_since_ms(self.updated_ms)
         if self._oldest_ms < since_ms:

@@ -1,6 +1,6 @@
 """How long transaction ids that have a time are kept: by the newest of these times, and never by a machine's clock.
 
-So a log that stands still forgets nothing, and a clock that jumps, or one that is ahead, makes no repeat new.
+So a log without new entries forgets nothing, and no clock that jumps or is ahead makes a repeat look new.
 """
 
 from collections.abc import Mapping

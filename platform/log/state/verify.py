@@ -122,7 +122,7 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
     starts = _offsets(txns, layout.START_PREFIX)
     cleans = _offsets(txns, layout.CLEAN_PREFIX)
     if metadata.configuration[TOPIC_ID] != state.topic_id:
-        yield from _new_life(state, [*adds, *removes], ends, starts, cleans)
+        yield from _created_again(state, [*adds, *removes], ends, starts, cleans)
         return
     if not state.exists:
         if changes or adds or ends or starts or cleans:
@@ -179,7 +179,7 @@ def _live(state: TopicState, adds: list[Add], removes: list[Remove]) -> Iterator
             yield f"it adds {add.path}, whose records are in the table already"
 
 
-def _new_life(
+def _created_again(
     state: TopicState, files: list[Add | Remove], ends: dict[int, int], starts: dict[int, int], cleans: dict[int, int]
 ) -> Iterator[str]:
     if state.exists:

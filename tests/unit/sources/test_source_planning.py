@@ -13,10 +13,10 @@ from tidelog.sources.planning import (
     Range,
     admit,
     check_available_now,
+    judge_losses,
     plan_batch,
     plan_stream,
     rate_limit,
-    settle,
 )
 
 A, B, C = (TopicPartition("t", partition) for partition in range(3))
@@ -194,13 +194,13 @@ def test_what_a_micro_batch_reads_and_misses(
 ) -> None:
     planned = plan(start, end, bounds)
     assert [wanted[1:] for wanted in planned.ranges] == ranges
-    warnings = settle(planned.losses, fail_on_data_loss=False)
+    warnings = judge_losses(planned.losses, fail_on_data_loss=False)
     if error is None:
-        assert warnings == settle(planned.losses, fail_on_data_loss=True) == []
+        assert warnings == judge_losses(planned.losses, fail_on_data_loss=True) == []
         return
     assert warnings == [f"{warning}. {texts.DATA_LOSS_TIP}"]
     with pytest.raises(DataLossError) as failure:
-        settle(planned.losses, fail_on_data_loss=True)
+        judge_losses(planned.losses, fail_on_data_loss=True)
     assert str(failure.value) == LOSS + error
 
 
