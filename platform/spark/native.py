@@ -6,7 +6,7 @@ the checkpoint, rate limits, subscribing to patterns) is in `format("tidelog")`.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from os import PathLike
 from typing import TypeVar
 
@@ -46,15 +46,12 @@ def read_topic(
     """
     if version is not None and timestamp is not None:
         raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
-    with _opened(lake) as opened:
-        state = opened.topic(topic).state()
-        _have_pages_verified(spark)
-        reader, folder = _reading(spark.read, opened), f"{hadoop_address(opened.uri)}/{topic}"
+    with _table(spark.read, lake, topic) as (opened, state, reader, folder):
         if version is not None:
             _require_kept(opened, topic, state, version)
             return _as_records(reader.option("versionAsOf", version).load(folder), topic, None)
         if timestamp is not None:
-            with _trimmed_is_told(opened, topic, state, timestamp):
+            with _trimmed_is_refused(opened, topic, state, timestamp):
                 return _as_records(reader.option("timestampAsOf", timestamp).load(folder), topic, None)
         return _as_records(reader.load(folder), topic, state)
 
@@ -74,16 +71,13 @@ def stream_topic(
     log, so the query must not stay away for longer than the log is kept (`log.min.age.ms`). `starting_version`
     begins with that entry instead of everything that is there. Raises `UnknownTopicError`, `LogTrimmedError`.
     """
-    with _opened(lake) as opened:
-        state = opened.topic(topic).state()
-        _have_pages_verified(spark)
-        reader = _reading(spark.readStream, opened)
+    with _table(spark.readStream, lake, topic) as (opened, state, reader, folder):
         if starting_version is not None:
             _require_kept(opened, topic, state, starting_version)
             reader = reader.option("startingVersion", starting_version)
         if max_files_per_trigger is not None:
             reader = reader.option("maxFilesPerTrigger", max_files_per_trigger)
-        return _as_records(reader.load(f"{hadoop_address(opened.uri)}/{topic}"), topic, state)
+        return _as_records(reader.load(folder), topic, state)
 
 
 @shallow
@@ -121,18 +115,24 @@ def create_view(
     return view
 
 
-def _have_pages_verified(spark: SparkSession) -> None:
-    """Have the session's Parquet scans check pages, unless it says whether they should: all of its scans then do."""
-    if spark.conf.get(VERIFY_PAGES, None) is None:
-        spark.conf.set(VERIFY_PAGES, "true")
+@contextmanager
+def _table(
+    reader: Reader, lake: str | PathLike[str] | Lake, topic: str
+) -> Iterator[tuple[Lake, TopicState, Reader, str]]:
+    """The lake, opened, the topic's state, a reader for Delta, and the address of the table.
 
-
-def _reading(reader: Reader, lake: Lake) -> Reader:
-    """The reader for Delta; what a lake's options say of its store it hands on to Hadoop, for this query alone."""
-    require_delta(reader._spark._jvm)
-    if lake.options and lake.uri.startswith(("s3://", "s3a://")):
-        reader = reader.options(**s3a_settings(lake.options, os.environ))
-    return reader.format("delta")
+    The session's Parquet scans check pages from then on, unless the session says whether they should. The reader alone
+    gets the lake's options of its store, in Hadoop's words.
+    """
+    with nullcontext(lake) if isinstance(lake, Lake) else Lake(lake, create=False) as opened:
+        state = opened.topic(topic).state()
+        spark = reader._spark
+        require_delta(spark._jvm)
+        if spark.conf.get(VERIFY_PAGES, None) is None:
+            spark.conf.set(VERIFY_PAGES, "true")
+        if opened.options and opened.uri.startswith(("s3://", "s3a://")):
+            reader = reader.options(**s3a_settings(opened.options, os.environ))
+        yield opened, state, reader.format("delta"), f"{hadoop_address(opened.uri)}/{topic}"
 
 
 def _as_records(table: DataFrame, topic: str, state: TopicState | None) -> DataFrame:
@@ -178,8 +178,8 @@ def _require_kept(lake: Lake, topic: str, state: TopicState, version: int) -> No
 
 
 @contextmanager
-def _trimmed_is_told(lake: Lake, topic: str, state: TopicState, timestamp: str) -> Iterator[None]:
-    """Say it in our words when the log does not reach back to a time."""
+def _trimmed_is_refused(lake: Lake, topic: str, state: TopicState, timestamp: str) -> Iterator[None]:
+    """Refuse a time that the log does not reach back to, in our words instead of Delta's."""
     try:
         yield
     except AnalysisException as e:
@@ -195,12 +195,3 @@ def _trimmed(lake: Lake, topic: str, state: TopicState, what: str) -> LogTrimmed
         f" longer time travel. The records that are there begin at the log start offsets ({starts}): read from"
         " there with format('tidelog')."
     )
-
-
-@contextmanager
-def _opened(lake: str | PathLike[str] | Lake) -> Iterator[Lake]:
-    if isinstance(lake, Lake):
-        yield lake
-    else:
-        with Lake(lake, create=False) as opened:
-            yield opened

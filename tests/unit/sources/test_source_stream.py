@@ -133,7 +133,7 @@ def test_a_new_query_whose_start_does_not_fit_is_refused(lake: Lake, options: di
 
 
 def test_a_pattern_whose_topics_are_all_gone_waits_where_it_is(lake: Lake) -> None:
-    """Spark keeps what it gets as the query's offset: `{}` would be a batch that can't be planned any more."""
+    """Spark keeps the answer as the query's offset: `{}` would be a batch that can't be planned any more."""
     query = reader(lake, **BY_PATTERN, startingOffsets="earliest")
     end = query.latestOffset(query.initialOffset(), NOW)
     lake.delete_topic("t")

@@ -1,4 +1,4 @@
-"""Jars, as far as no JVM is needed: what is asked for, and the settings of a session without Delta."""
+"""Jars, as far as no JVM is needed: what is asked for, and how a session without Delta is refused."""
 
 from unittest.mock import MagicMock
 

@@ -1,4 +1,4 @@
-"""A misspelt option is reported with the nearest name; none that Spark's Kafka connector knows is misspelt."""
+"""A warning names a misspelt option and the nearest name; none that Spark's Kafka connector knows is misspelt."""
 
 import logging
 from contextlib import suppress
@@ -66,7 +66,7 @@ def test_kafkas_own_settings_are_taken_for_none_of_those_that_count(honoured: tu
 
 @pytest.mark.parametrize("side", ["reader", "streamReader", "writer", "streamWriter"])
 def test_each_side_tells_it_before_it_refuses_what_is_missing(side: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Where `subscribe` or `topic` is misspelt, that explains the error that follows. Reported once a process."""
+    """Where `subscribe` or `topic` is what is misspelt, that explains the error that follows. A process warns once."""
     source = DefaultSource({"kafka.client.id": side, "subscibe": "t", "topc": "t"})
     arguments = [source.schema(), False] if side.lower().endswith("writer") else [source.schema()]
     with caplog.at_level(logging.WARNING, "tidelog.spark"):

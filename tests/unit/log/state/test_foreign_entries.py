@@ -1,4 +1,4 @@
-"""Entries that tidelog did not write: they change nothing, stop all programs, and one entry takes them back."""
+"""Entries that tidelog did not write: they change nothing, stop readers and writers, and one entry takes them back."""
 
 from dataclasses import replace
 from typing import Any

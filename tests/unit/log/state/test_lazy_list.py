@@ -1,4 +1,4 @@
-"""A list whose first values are made of a table's rows: to its reader, a list like others."""
+"""A list whose first values are made of a table's rows: to its readers a list like others."""
 
 from typing import Any
 
