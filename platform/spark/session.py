@@ -1,10 +1,7 @@
 """A Spark session with Delta and tidelog set up."""
 
-import atexit
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -33,10 +30,8 @@ _DELTA_CATALOG: Final = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sq
 _PACKAGES: Final = "spark.jars.packages"
 _JARS: Final = "spark.jars"
 _MASTER: Final = "spark.master"
-_UNIX_SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
-_SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
-# A socket's path has at most 103 bytes on macOS, 107 on Linux, and Spark's name of one takes 43 with the slash.
-_LONGEST_FOLDER: Final = 60
+# What starts Spark's Python workers. Only where it can be imported for certain: on this machine, by this Python.
+_DAEMON: Final = {"spark.python.daemon.module": "tidelog.sources.worker_daemon"}
 
 
 @shallow
@@ -59,8 +54,8 @@ def configure(
     jvm = SparkContext._jvm
     given = {**dict(SparkConf(_jvm=jvm).getAll()), **builder._options}
     builder = _with_defaults(builder, SETTINGS, given)
-    if given.get(_MASTER, "").startswith("local") and _UNIX_SOCKETS not in given:
-        builder = _with_defaults(builder, unix_sockets(tempfile.gettempdir()), given)
+    if given.get(_MASTER, "").startswith("local") and _python_of_workers(given) == sys.executable:
+        builder = _with_defaults(builder, _DAEMON, given)
     if delta:
         builder = _with_delta(builder, given)
         if not delta_is_there(jvm):
@@ -111,20 +106,6 @@ def session(
     return spark
 
 
-def unix_sockets(temporary: str) -> dict[str, str]:
-    """Settings for Spark to talk to its Python workers over Unix sockets, in a new folder that only this user enters.
-
-    Over TCP a task that reads a topic waits 40 ms for its first bytes: Nagle's algorithm of one end and the delayed
-    acknowledgements of the other wait for each other. Empty where `temporary` is too long for a socket's path. The
-    folder goes when this process ends.
-    """
-    if len(os.fsencode(temporary)) > _LONGEST_FOLDER - len("/tidelog-") - 8:
-        return {}
-    folder = tempfile.mkdtemp(prefix="tidelog-", dir=temporary)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return {_UNIX_SOCKETS: "true", _SOCKET_FOLDER: folder}
-
-
 def _activate(spark: SparkSession) -> None:
     """Make it the active session of this thread, which in a JVM is only that of the thread that made it."""
     SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
@@ -164,6 +145,10 @@ def _workers_are_this_python() -> None:
     """Spark starts its workers with PATH's python3 unless it is configured otherwise."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _python_of_workers(given: Mapping[str, str]) -> str:
+    return given.get("spark.pyspark.python") or os.environ["PYSPARK_PYTHON"]
 
 
 def _is_submitted() -> bool:

@@ -1,12 +1,13 @@
-"""How Spark talks to its Python workers."""
+"""How Spark starts its Python workers."""
 
 import os
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
 
-def test_workers_of_a_local_session_are_reached_over_unix_sockets(spark: SparkSession) -> None:
-    """Over TCP each task that reads a topic begins with 40 ms of waiting."""
-    seen = udf(lambda: os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "").lower())
-    assert spark.range(1).select(seen()).collect()[0][0] == "true"
+def test_tidelogs_daemon_starts_the_workers_of_a_local_session(spark: SparkSession) -> None:
+    """By PySpark's own, each task that reads a topic begins with 40 ms of waiting."""
+    parent = udf(lambda: Path(f"/proc/{os.getppid()}/cmdline").read_text().replace("\0", " "))
+    assert "tidelog.sources.worker_daemon" in spark.range(1).select(parent()).collect()[0][0]
