@@ -11,7 +11,7 @@ from tidelog.log.base.clock import SystemIds
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sources.catalog import Catalog
-from tidelog.sources.filters import RowBounds, bounds_of
+from tidelog.sources.filters import RowBounds, wanted_by
 from tidelog.sources.limits import check_resolved_order
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import judge_losses, plan_batch
@@ -37,11 +37,11 @@ class _PushFilters:
 
 
 class BatchReader(DataSourceReader):
-    """Reads the records between the starting and the ending offsets."""
+    """Reads what lies between the starting and the ending offsets."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._bounds = RowBounds()
+        self._wanted = RowBounds()
         self.pushFilters = _PushFilters(self._take_filters)  # type: ignore[method-assign]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class BatchReader(DataSourceReader):
 
     def _take_filters(self, filters: list[Filter]) -> Iterator[Filter]:
         """Read only the segments that can hold matching rows; Spark still filters the rows."""
-        self._bounds = bounds_of(filters)
+        self._wanted = wanted_by(filters)
         yield from filters
 
     @shallow
@@ -72,8 +72,8 @@ class BatchReader(DataSourceReader):
         )
         for warning in judge_losses(plan.losses, fail_on_data_loss=options.fail_on_data_loss):
             logger.warning(warning)
-        ranges = [cut for r in plan.ranges if (cut := self._bounds.range(r)) is not None]
-        segments = self._bounds.segments(catalog.segments(catalog.assigned()))
+        ranges = [cut for r in plan.ranges if (cut := self._wanted.range(r)) is not None]
+        segments = self._wanted.segments(catalog.segments(catalog.assigned()))
         return plan_tasks(catalog.lake.uri, ranges, segments, options)
 
     @shallow

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RowBounds:
-    """Bounds of the rows that may match: None is no bound. They are inclusive; timestamps in µs since the epoch."""
+    """What rows may match: None is no bound. Bounds are inclusive; timestamps in µs since the epoch."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -64,21 +64,21 @@ class RowBounds:
         return not too_old and not too_new
 
 
-def bounds_of(filters: Iterable[Filter]) -> RowBounds:
+def wanted_by(filters: Iterable[Filter]) -> RowBounds:
     """The bounds of filters that all must hold; what can't be a bound is passed over."""
-    bounds = RowBounds()
+    wanted = RowBounds()
     for one in filters:
         attribute: tuple[str, ...] = getattr(one, "attribute", ())
         match attribute:
             case ("topic",):
-                bounds = replace(bounds, topics=_narrow_set(bounds.topics, one))
+                wanted = replace(wanted, topics=_narrow_set(wanted.topics, one))
             case ("partition",):
-                bounds = replace(bounds, partitions=_narrow_set(bounds.partitions, one))
+                wanted = replace(wanted, partitions=_narrow_set(wanted.partitions, one))
             case ("offset",):
-                bounds = replace(bounds, offsets=_narrow(bounds.offsets, one, int))
+                wanted = replace(wanted, offsets=_narrow(wanted.offsets, one, int))
             case ("timestamp",):
-                bounds = replace(bounds, micros=_narrow(bounds.micros, one, _micros))
-    return bounds
+                wanted = replace(wanted, micros=_narrow(wanted.micros, one, _micros))
+    return wanted
 
 
 def _narrow_set(known: frozenset[T] | None, one: Filter) -> frozenset[T] | None:

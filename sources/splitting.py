@@ -38,7 +38,7 @@ class Stored(Protocol):
         ...
 
 
-class _RangePiece(NamedTuple):
+class _RangePart(NamedTuple):
     """Part of a range: inside one segment, or (without bytes) between segments."""
 
     range: Range
@@ -118,7 +118,7 @@ def split_by_bytes(
     return [tuple(task) for task in tasks if task]
 
 
-def _cut(piece: _RangePiece, bytes_in: float, share_bytes: float, row_group_records: int) -> int:
+def _cut(piece: _RangePart, bytes_in: float, share_bytes: float, row_group_records: int) -> int:
     """Where to cut the piece, about `bytes_in` bytes into it.
 
     At the start of a row group or at one of the piece's ends when that is within half a share; row groups of large
@@ -134,9 +134,9 @@ def _cut(piece: _RangePiece, bytes_in: float, share_bytes: float, row_group_reco
     return piece.range.start + at
 
 
-def _pieces(wanted: Range, segments: Sequence[Stored]) -> list[_RangePiece]:
+def _pieces(wanted: Range, segments: Sequence[Stored]) -> list[_RangePart]:
     """The range, part by part, so that the parts cover all of it."""
-    pieces: list[_RangePiece] = []
+    pieces: list[_RangePart] = []
     at = wanted.start
     first = max(bisect_right(segments, wanted.start, key=lambda segment: segment.base_offset) - 1, 0)
     for segment in segments[first:]:
@@ -146,12 +146,12 @@ def _pieces(wanted: Range, segments: Sequence[Stored]) -> list[_RangePiece]:
         if start >= end:
             continue
         if at < start:
-            pieces.append(_RangePiece(wanted._replace(start=at, end=start), at, 0))
+            pieces.append(_RangePart(wanted._replace(start=at, end=start), at, 0))
         share = (end - start) / (segment.end - segment.base_offset)
-        pieces.append(_RangePiece(wanted._replace(start=start, end=end), segment.base_offset, segment.size * share))
+        pieces.append(_RangePart(wanted._replace(start=start, end=end), segment.base_offset, segment.size * share))
         at = end
     if at < wanted.end:
-        pieces.append(_RangePiece(wanted._replace(start=at), at, 0))
+        pieces.append(_RangePart(wanted._replace(start=at), at, 0))
     return pieces
 
 

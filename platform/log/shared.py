@@ -34,7 +34,7 @@ _lakes: dict[_Place, _Shared] = {}
 
 
 def shared_storage(uri: str, options: StoreOptions = NO_OPTIONS) -> Storage:
-    """The process's own store at `uri`, for readers of files. A forked process gets its own."""
+    """The process's own store at `uri`, for callers that only read files. A forked process gets its own."""
     key = (os.getpid(), uri, options)
     with _lock:
         return _storage(key)
@@ -43,7 +43,7 @@ def shared_storage(uri: str, options: StoreOptions = NO_OPTIONS) -> Storage:
 def shared_lake(uri: str, options: StoreOptions = NO_OPTIONS) -> Lake:
     """The process's own open lake at `uri`, which must be there. Not to be closed by the caller.
 
-    It is opened anew when the lake's own file has changed: its configuration counts from the next call on, and a
+    It is opened again when the lake's own file has changed: its configuration counts from the next call on, and a
     lake that was deleted and made again in the same place is another one, whose topics must not be taken for
     the old ones. Raises `LakeNotFoundError`. A forked process gets its own.
     """

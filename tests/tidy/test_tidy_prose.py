@@ -4,15 +4,8 @@ from collections import defaultdict
 
 import pytest
 from tidy_prose import complaints, prose_of_page, prose_of_source
-from tidy_repository import texts
-
-# Folders that may still have complaints, and how many; the number only falls.
-STILL = {
-    "groups": 93, "platform/admin": 5, "platform/aio": 3, "platform/check": 14,
-    "platform/clients": 64, "platform/log": 163,
-    "platform/transactions": 28, "tests/support": 19,
-    "tests/unit": 112,
-}  # fmt: skip
+from tidy_repository import python_sources, texts
+from tidy_source import parse
 
 
 def folder_of(path):

@@ -11,32 +11,15 @@ SMALL_MODULE_LINES = 60
 
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
-    # check
-    "platform/check/transactions.py": UNDECIDED,
-    # clients
-    "platform/clients/producer/sequences.py": UNDECIDED,
-    # log
-    "platform/log/storage/file_systems.py": UNDECIDED,
-    "platform/log/storage/objects_credentials.py": UNDECIDED,
-    # spark, sinks
-    "sinks/columns.py": "which columns Kafka's sink takes, in its words: a rule with a source of its own",
+    "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
+    "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
+    "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",
 }
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
-    "ConsumerStatistics": UNDECIDED,
     "TopicDescription": "confluent-kafka's class of the admin client, and the lake's own",
     "TopicPartition": "confluent-kafka's class, and the source's tuple",
-    **dict.fromkeys(
-        (
-            "Address", "Batch", "Codec", "Group", "Key",
-            "Moved", "Part", "Produced", "ProducerStatistics", "Producing", "Progress",
-            "Report", "Rows", "Source", "Step", "Surroundings", "Target",
-            "TopicSummary", "Verdict", "Waiting", "_Log", "_Open", "_Reader", "_Run",
-            "_Waiting",
-        ),
-        UNDECIDED,
-    ),
-}  # fmt: skip
+}
 
 
 def small_modules(sources: Iterable[Source]) -> list[str]:

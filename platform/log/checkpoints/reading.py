@@ -18,7 +18,7 @@ from tidelog.log.state.add_columns import AddColumns, CheckpointActions
 from tidelog.log.state.producer_memory import ProducerColumns, joined, producer_columns
 from tidelog.log.storage.port import ObjectInfo, Storage
 
-# The kinds of rows that make up state, and the rows that Parquet decodes at a time.
+# The rows that make up state, as many as are decoded at once: a large checkpoint is never in memory as a whole.
 _KINDS = ("txn", "add", "metaData", "protocol")
 _BATCH_ROWS = 32_768
 
@@ -131,7 +131,7 @@ def is_foreign(storage: Storage, folder: str, version: int) -> bool:
         path = f"{folder}/{layout.entry_path(version)}"
         try:
             entry = decode_entry(version, storage.get(path), path)
-        except (ObjectNotFoundError, CorruptLogError):  # a torn entry stops its readers
+        except (ObjectNotFoundError, CorruptLogError):  # one that is torn stops its readers
             return False
         if entry.info.request_id is not None or entry.touched is not None:
             return entry.touched is not None

@@ -63,7 +63,7 @@ class AddColumns:
 
 
 class CheckpointActions(Sequence[Action]):
-    """A checkpoint's actions. `add` rows and producers stay columns, where they can, until a caller iterates."""
+    """A checkpoint's actions. `add` rows and producers stay columns, where they can, until they are iterated."""
 
     def __init__(
         self, others: Sequence[Action], adds: AddColumns | None = None, producers: ProducerColumns | None = None

@@ -14,7 +14,7 @@ _BLOCK = 4_096
 
 
 class LazyList(Sequence[T], Generic[T]):
-    """Values made of a table's rows when a caller asks for them, and values appended later.
+    """Values made of a table's rows when they are read, and values appended to those later.
 
     A checkpoint of 100,000 segments is taken over without making 100,000 values. Only ever appended to.
     """

@@ -77,7 +77,7 @@ class TopicState:
     """A topic after entry `version` of its log (-1: no entry yet).
 
     Only `apply` and `restore` change it. A segment list is replaced as a whole when segments leave, and only ever
-    appended to otherwise, so that its holder goes on seeing the past.
+    appended to otherwise, so a caller that holds one goes on seeing the past.
     """
 
     version: int = -1

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from tidelog.log.segments.writer import stats_json
 from tidelog.log.state.topic_state import Segment
-from tidelog.sources.filters import RowBounds, bounds_of
+from tidelog.sources.filters import RowBounds, wanted_by
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.planning import Range
 
@@ -60,7 +60,7 @@ def in_tokyo(at: datetime) -> datetime:
     ],
 )
 def test_filters_become_bounds(filters: list[Filter], expected: RowBounds) -> None:
-    assert bounds_of(filters) == expected
+    assert wanted_by(filters) == expected
 
 
 NUMBERS = st.integers(-3, 12)
@@ -80,7 +80,7 @@ COMPARISONS: dict[Any, Any] = {
     st.integers(0, 10),
 )
 def test_a_cut_range_holds_every_offset_that_matches(asked: list[tuple[Any, int]], start: int, size: int) -> None:
-    cut = bounds_of([kind(OFFSET, number) for kind, number in asked]).range(Range("t", 0, start, start + size))
+    cut = wanted_by([kind(OFFSET, number) for kind, number in asked]).range(Range("t", 0, start, start + size))
     matching = [n for n in range(start, start + size) if all(COMPARISONS[kind](n, number) for kind, number in asked)]
 
     covered = range(cut.start, cut.end) if cut else range(0)
@@ -126,5 +126,5 @@ def test_segments_without_a_matching_time_are_left_out(filters: list[Filter], ke
         segment(2, NOON_MS + 1000, NOON_MS + 2000),
         segment(3, None, None),
     ]
-    found = bounds_of(filters).segments({TopicPartition("t", 0): live})
+    found = wanted_by(filters).segments({TopicPartition("t", 0): live})
     assert [s.base_offset for s in found[TopicPartition("t", 0)]] == kept
