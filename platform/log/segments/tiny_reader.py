@@ -7,6 +7,7 @@ numbers of a page's header are compared with the footer's, and a page's bytes wi
 import re
 import zlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -145,7 +146,12 @@ def _no_headers(file: _TinyFile) -> pa.Array | None:
     nulls = pages.same_level(0, file.count) * 2
     if any(file.page(column, _PLAIN_PAGE) != nulls for column in (_HEADER_KEY, _HEADER_VALUE)):
         return None
-    return pa.nulls(file.count, schema.SEGMENT.field("headers").type)
+    return _null_headers(file.count)
+
+
+@cache
+def _null_headers(count: int) -> pa.Array:
+    return pa.nulls(count, schema.HEADERS)
 
 
 def _timestamps(file: _TinyFile) -> pa.Array | None:
@@ -178,8 +184,13 @@ def _one_timestamp_type(file: _TinyFile) -> pa.Array | None:
     stored, at = (integer_of(file.numbers[_TIMESTAMP_TYPE + i]) for i in (3, 5))
     for kind in _TIMESTAMP_TYPES:
         if file.data[at : at + stored] == one_timestamp_type(file.count, kind).pages:
-            return pa.array(np.full(file.count, kind, np.int32))
+            return _repeated(kind, file.count)
     return None
+
+
+@cache
+def _repeated(kind: int, count: int) -> pa.Array:
+    return pa.array([kind] * count, pa.int32())
 
 
 _READERS: Final[dict[str, Callable[[_TinyFile], pa.Array | None]]] = {
