@@ -9,30 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.tiny_segments import CODECS, RECORDS, record, records_of
 
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
-from tidelog.log.delta import schema
 from tidelog.log.segments import thrift, tiny_pages
 from tidelog.log.segments.tiny_parquet import MOST_BYTES, MOST_RECORDS, write_tiny
 from tidelog.log.segments.writer import SegmentWriter, write_small_segment
-
-RECORDS = pa.schema([schema.SEGMENT.field(name) for name in schema.SEGMENT.names[1:]])
-CODECS = (
-    Codec("none", None), Codec("zstd", None), Codec("zstd", 19), Codec("gzip", None), Codec("gzip", 1),
-    Codec("snappy", None), Codec("lz4", None), Codec("lz4", 12), UnaskedCodec("zstd", None),
-)  # fmt: skip
-
-data = st.none() | st.binary(max_size=40) | st.binary(min_size=1, max_size=4).map(lambda b: b * 300)
-headers = st.lists(st.none() | st.tuples(st.none() | st.text(max_size=5), data), max_size=4)
-micros = st.integers(-(2**63), 2**63 - 1) | st.integers(1_700_000_000_000_000, 1_700_000_000_001_000)
-record = st.tuples(data, data, st.none() | headers, micros, st.sampled_from([0, 1]))
-
-
-def table(rows: list[tuple[Any, ...]]) -> pa.Table:
-    columns = [pa.array(column, RECORDS.field(i).type) for i, column in enumerate(zip(*rows, strict=True)) if i != 3]
-    columns.insert(3, pa.array([row[3] for row in rows], pa.int64()).cast(schema.TIMESTAMP))
-    return pa.Table.from_arrays(columns, schema=RECORDS)
 
 
 def by_arrow(records: pa.Table, codec: Codec) -> memoryview:
@@ -64,7 +47,7 @@ def described(file: pq.ParquetFile) -> list[Any]:
 @example([(None, b"", [], 2**63 - 1, 0), (b"", None, None, -(2**63), 1)] * 50, CODECS[2], 1)
 def test_a_tiny_segment_is_what_arrows_writer_would_write(rows: list[Any], codec: Codec, skipped: int) -> None:
     """As a table, in what is said of it, in its statistics; slices and chunks are as good as whole columns."""
-    records = table([*rows[:skipped], *rows]).slice(min(skipped, len(rows)))
+    records = records_of([*rows[:skipped], *rows]).slice(min(skipped, len(rows)))
     if skipped > 1:
         records = pa.concat_tables([records.slice(0, 1), records.slice(1)])
     tiny = write_tiny(records, codec)
@@ -80,7 +63,7 @@ def test_a_tiny_segment_is_what_arrows_writer_would_write(rows: list[Any], codec
 @settings(max_examples=100)
 @given(st.lists(record, min_size=1, max_size=20), st.sampled_from(CODECS), st.data())
 def test_a_turned_bit_is_refused_or_changes_nothing(rows: list[Any], codec: Codec, chosen: st.DataObject) -> None:
-    records = table(rows)
+    records = records_of(rows)
     file = bytearray(write_tiny(records, codec).data)
     bit = chosen.draw(st.integers(0, 8 * len(file) - 1))
     file[bit // 8] ^= 1 << bit % 8
@@ -102,14 +85,14 @@ def test_a_turned_bit_is_refused_or_changes_nothing(rows: list[Any], codec: Code
     ],
 )
 def test_segments_of_few_records_that_fit_a_page_are_written_so(count: int, size: int, writer: str) -> None:
-    written = write_small_segment(table([(None, bytes(size), None, 5_999, 0)] * count), Codec("none", None))
+    written = write_small_segment(records_of([(None, bytes(size), None, 5_999, 0)] * count), Codec("none", None))
     assert pq.ParquetFile(io.BytesIO(written.data)).metadata.created_by.startswith(writer)
     assert (written.records, written.min_timestamp_ms, written.max_timestamp_ms) == (count, 5, 5)
 
 
 @pytest.mark.parametrize(("codec", "told"), [(Codec, ["ZSTD"] * 5), (UnaskedCodec, ["UNCOMPRESSED", "ZSTD"] * 1)])
 def test_a_page_of_few_bytes_is_compressed_for_who_asks(codec: type[Codec], told: list[str]) -> None:
-    records = table([(b"k", b"v" * 100, None, 7, 0)] * 90)
+    records = records_of([(b"k", b"v" * 100, None, 7, 0)] * 90)
     group = opened(write_tiny(records, codec("zstd", None)).data).metadata.row_group(0)
     found = [group.column(i).compression for i in range(1, 6)]
     assert found[: len(told)] == told
