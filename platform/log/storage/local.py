@@ -3,7 +3,7 @@
 An object is a file. It gets its name when it is complete (`local_drafts`): by a link, which fails when the name is
 taken, or by rename(2), which replaces. A process that dies in between may leave a temporary file `.<unique>.tmp`
 behind; nothing reads or lists it. An object lasts when the file, its folder, and every folder above up to the first one
-known to last were synced (`local_lasting`).
+known to last were synced (`local_durability`).
 """
 
 import io
@@ -21,9 +21,17 @@ from tidelog.log.base.errors import InvalidPathError, InvalidUriError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.storage.file_systems import is_this_machines
 from tidelog.log.storage.local_drafts import Draft, Drafts
+from tidelog.log.storage.local_durability import Durability
 from tidelog.log.storage.local_errors import Failing, failed_or_done, failed_to_read, not_found
-from tidelog.log.storage.local_files import WORTH_SENDING, NewFile, is_file, is_folder, require_file, send, write_all
-from tidelog.log.storage.local_lasting import Lasting
+from tidelog.log.storage.local_files import (
+    WORTH_WRITEBACK,
+    NewFile,
+    is_file,
+    is_folder,
+    require_file,
+    start_writeback,
+    write_all,
+)
 from tidelog.log.storage.paths import check_folder, check_path, is_unfinished
 from tidelog.log.storage.port import ObjectInfo
 
@@ -31,7 +39,7 @@ _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # matters to a pipe only: op
 _READ_BYTES = 64 * 1024
 # Threads that sync beside the caller's, where there is more to sync than the caller does sooner than they wake up.
 _HELPERS = 3
-_ALONE = 4
+_SERIAL_SYNCS = 4
 
 
 class LocalStorage:
@@ -51,7 +59,7 @@ class LocalStorage:
             )
         self._unnamed = unnamed
         self._drafts = Drafts(ids or SystemIds(), unnamed=unnamed)
-        self._lasting = Lasting(self._root)
+        self._durability = Durability(self._root)
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-sync")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -189,12 +197,12 @@ class LocalStorage:
         with closing(self._in_folder(folder, location, self._drafts.open)) as draft:
             write_all(draft.fd, data, location)
             if before:
-                send(draft.fd)
+                start_writeback(draft.fd)
                 before()
             with Failing("write", location):
                 os.fsync(draft.fd)
             with Failing("create", location):
-                self._lasting.make_lasting(folder)
+                self._durability.make_name_durable(folder)
             try:
                 draft.link(location)
                 created = True
@@ -205,10 +213,10 @@ class LocalStorage:
                     return self.put_if_absent(path, data)  # what comes before it is done
                 raise failed_or_done("create", location, error) from error
         if created:
-            self._lasting.sync_new_name(folder, location)
+            self._durability.sync_new_name(folder, location)
         else:
             require_file(location)
-            self._lasting.sync_found_name(folder, location)
+            self._durability.sync_found_name(folder, location)
         return created
 
     def put(self, path: str, data: bytes | memoryview) -> None:
@@ -217,8 +225,8 @@ class LocalStorage:
         location = f"{self._root}/{path}"
         with closing(self._open_temporary(location)) as draft:
             write_all(draft.fd, data, location)
-            if len(data) >= WORTH_SENDING:
-                send(draft.fd)
+            if len(data) >= WORTH_WRITEBACK:
+                start_writeback(draft.fd)
             with Failing("write", location):
                 draft.close_file()
             with Failing("replace", location, failed_or_done):
@@ -256,9 +264,9 @@ class LocalStorage:
             check_path(path)
         files = [f"{self._root}/{path}" for path in wanted]
         folders = dict.fromkeys(file[: file.rindex("/")] for file in files)
-        syncs = [partial(self._lasting.sync_file, file) for file in files]
-        syncs += [partial(self._lasting.sync_folder, folder) for folder in folders]
-        found = self._helpers.run_together(syncs) if len(syncs) > _ALONE else [sync() for sync in syncs]
+        syncs = [partial(self._durability.sync_file, file) for file in files]
+        syncs += [partial(self._durability.sync_folder, folder) for folder in folders]
+        found = self._helpers.run_together(syncs) if len(syncs) > _SERIAL_SYNCS else [sync() for sync in syncs]
         return [path for path, there in zip(wanted, found, strict=False) if not there]
 
     def _open_temporary(self, location: str) -> Draft:
@@ -270,5 +278,5 @@ class LocalStorage:
             try:
                 return open_draft(folder)
             except FileNotFoundError:
-                self._lasting.make_folder(folder)
+                self._durability.make_folder(folder)
                 return open_draft(folder)

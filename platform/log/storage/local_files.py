@@ -11,8 +11,8 @@ from typing import Any, Final
 from tidelog.log.base.errors import StorageError
 from tidelog.log.storage.local_errors import Failing, failed
 
-# So much is worth a call that sends it on its way; less waits for the sync.
-WORTH_SENDING: Final = 1024 * 1024
+# New bytes that are worth a call that starts their writeback; fewer wait for the sync.
+WORTH_WRITEBACK: Final = 1024 * 1024
 # From <fcntl.h>: begin to write the dirty pages, and wait for none.
 _SYNC_FILE_RANGE_WRITE: Final = 2
 _FROM_THE_START: Final = ctypes.c_int64(0)
@@ -74,7 +74,7 @@ def write_all(fd: int, data: bytes | memoryview, location: str) -> None:
             written += os.write(fd, memoryview(data)[written:])
 
 
-def send(fd: int) -> None:
+def start_writeback(fd: int) -> None:
     """Have the kernel begin to write what is in the file: a later sync waits less.
 
     It waits for nothing and promises nothing. Nor does it take an error that fsync would report: the kernel reports
@@ -90,16 +90,16 @@ class NewFile(io.FileIO):
     def __init__(self, fd: int, location: str) -> None:
         super().__init__(fd, "w")
         self._location = location
-        self._unsent = 0
+        self._not_begun = 0
 
     def write(self, data: Any, /) -> int:
         """Write all of it. Raises `StorageError`."""
         view = memoryview(data).cast("B")
         write_all(self.fileno(), view, self._location)
-        self._unsent += len(view)
-        if self._unsent >= WORTH_SENDING:
-            send(self.fileno())
-            self._unsent = 0
+        self._not_begun += len(view)
+        if self._not_begun >= WORTH_WRITEBACK:
+            start_writeback(self.fileno())
+            self._not_begun = 0
         return len(view)
 
     def close(self) -> None:

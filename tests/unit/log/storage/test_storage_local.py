@@ -49,7 +49,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[str]:
 
     for operation in OPERATIONS:
         record(operation)
-    monkeypatch.setattr(local, "send", lambda fd: recorded.append(f"send {short(fd)}"))
+    monkeypatch.setattr(local, "start_writeback", lambda fd: recorded.append(f"writeback {short(fd)}"))
     return recorded
 
 
@@ -87,7 +87,7 @@ def test_what_comes_before_an_object_is_synced_while_its_content_is_written(root
     calls.clear()
     assert storage.put_if_absent("t/log/1", b"1", lambda: calls.extend(storage.sync(["t/p/a"])))
     assert calls == [
-        "send t/log/NEW",
+        "writeback t/log/NEW",
         "fsync t/p/a",
         "fsync t/p",
         "fsync t/log/NEW",

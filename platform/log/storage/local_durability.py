@@ -1,4 +1,4 @@
-"""What of a local disk survives a power loss: files and folders are synced, new folders up to the first that lasts.
+"""Durability on a local disk: files and folders are synced, new folders up to the first whose name is durable.
 
 link(2), rename(2) and mkdir(2) change a folder: a name survives when its folder was synced after.
 """
@@ -13,7 +13,7 @@ from tidelog.log.storage.local_errors import Failing, outcome_unknown
 _READ: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # no wait for a pipe's other end
 
 
-class Lasting:
+class Durability:
     """Makes files and folders below `root`, an absolute path, survive a power loss. For many threads.
 
     Assumes that no program removes folders below the root while it runs.
@@ -23,7 +23,7 @@ class Lasting:
         self._root = root
         # Folders whose own name is known to survive a power loss; folders that this process made; folders
         # that hold a name whose sync failed. Adding to and taking from a set is atomic, so there is no lock.
-        self._lasting: set[str] = {"/"}
+        self._durable: set[str] = {"/"}
         self._made: set[str] = set()
         self._doubtful: set[str] = set()
 
@@ -44,7 +44,7 @@ class Lasting:
                 _fsync(folder, os.O_DIRECTORY)
             except FileNotFoundError:
                 return False
-            self.make_lasting(folder)
+            self.make_name_durable(folder)
             return True
 
     def sync_new_name(self, folder: str, location: str) -> None:
@@ -68,7 +68,7 @@ class Lasting:
         """Make a folder and those above it. Raises OSError."""
         # Marked before it is there: another thread that finds it must not take its name for durable.
         self._made.add(folder)
-        self._lasting.discard(folder)
+        self._durable.discard(folder)
         try:
             os.mkdir(folder)
         except FileExistsError:
@@ -78,14 +78,14 @@ class Lasting:
             with suppress(FileExistsError):
                 os.mkdir(folder)
 
-    def make_lasting(self, folder: str) -> None:
+    def make_name_durable(self, folder: str) -> None:
         """fsync the names of `folder` and of the folders above it, where that was not done before.
 
         Another process may have made them, so all of them up to the root count, and above the root those
         that this process made. Raises OSError.
         """
         done = []
-        while folder not in self._lasting:
+        while folder not in self._durable:
             above = os.path.dirname(folder)
             try:
                 _fsync(above, os.O_DIRECTORY)
@@ -97,7 +97,7 @@ class Lasting:
             if len(folder) <= len(self._root) and above not in self._made:
                 break
             folder = above
-        self._lasting.update(done)
+        self._durable.update(done)
 
 
 def _fsync(location: str, kind: int = 0) -> bool:
