@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -131,6 +131,15 @@ def test_those_whom_an_interrupted_leader_took_along_hear_of_it() -> None:
     assert line.run(5) == 10
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C interrupts the main thread, also in a process that was started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("leads_next", [True, False])
 def test_a_waiting_caller_that_is_interrupted_leaves_the_line_to_the_others(leads_next: bool) -> None:
     line = Line()
