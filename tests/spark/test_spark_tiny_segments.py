@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from support.tiny_segments import CODECS, record, records_of
@@ -21,7 +21,7 @@ SEGMENTS = st.lists(
 READERS = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
 
 
-@pytest.fixture(params=["true", "false"])
+@pytest.fixture(params=["true", "false"], scope="module")
 def vectorized(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     for key in READERS:
         spark.conf.set(key, request.param)
@@ -31,7 +31,7 @@ def vectorized(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[
 
 
 @pytest.mark.usefixtures("vectorized")
-@settings(max_examples=3, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3)
 @given(SEGMENTS)
 def test_spark_reads_what_arrow_reads(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, segments: list[Any]
