@@ -219,7 +219,7 @@ def test_acks_say_whether_the_entry_is_durable(
     [({}, "ZSTD"), ({"compression": "gzip"}, "GZIP"), ({"kafka.compression.type": "none"}, "UNCOMPRESSED")],
 )
 def test_compression_reaches_the_files(spark: SparkSession, lake: Lake, options: dict[str, str], codec: str) -> None:
-    write(rows_of(spark, "a" * 10_000), lake, "t", **options)  # far more than what is too small to compress
+    write(rows_of(spark, "a" * 40_000), lake, "t", **options)  # far more than what is too small to compress
 
     [path] = data_files(lake, "t")
     group = pq.ParquetFile(path).metadata.row_group(0)
