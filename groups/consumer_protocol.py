@@ -10,7 +10,7 @@ Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, 
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidelog.groups.model import TopicPartition
@@ -135,17 +135,12 @@ def _array(elements: Iterable[bytes]) -> bytes:
 
 
 def _partitions(partitions: Iterable[TopicPartition]) -> bytes:
-    by_topic: Mapping[str, list[int]] = _by_topic(partitions)
-    return _array(
-        _string(topic) + _array(struct.pack(">i", number) for number in numbers) for topic, numbers in by_topic.items()
-    )
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     by_topic: defaultdict[str, list[int]] = defaultdict(list)
     for topic, number in partitions:
         by_topic[topic].append(number)
-    return dict(by_topic)
+    return _array(
+        _string(topic) + _array(struct.pack(">i", number) for number in numbers) for topic, numbers in by_topic.items()
+    )
 
 
 class _FieldReader:

@@ -115,12 +115,3 @@ class Failed:
 
 
 Event = Revoke | Assigned | Lost | Failed
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The identity that a member commits with, for `decide_commit`."""
-
-    member_id: str
-    generation: int
-    instance_id: str | None

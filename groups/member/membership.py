@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from tidelog.groups.consumer_protocol import decode_assignment
-from tidelog.groups.member.events import Assigned, Event, GroupDoor, Identity, MemberConfig, PartitionCounts
+from tidelog.groups.member.events import Assigned, Event, GroupDoor, MemberConfig, PartitionCounts
 from tidelog.groups.member.group_session import GroupSession
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.transitions import (
@@ -31,6 +31,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     UnknownMemberError,
 )
+from tidelog.transactions.ports import GroupIdentity
 
 # How often the group's log is looked at: calm, and while a rebalance is under way. Seconds.
 CALM_LOOK_S = 0.5
@@ -106,7 +107,7 @@ class Membership:
         """Why the last step could not do its work and tries again; None when it could."""
         return self._trouble
 
-    def identity(self) -> Identity:
+    def identity(self) -> GroupIdentity:
         """The identity to commit with. Raises UnknownMemberError in no generation: a commit would not be fenced.
 
         Raises FencedInstanceError for good once another consumer has taken its place.
@@ -119,7 +120,8 @@ class Membership:
                 "lost its place. What it read since its last commit comes again, here or elsewhere. Poll until it is "
                 "assigned."
             )
-        return Identity(self._session.member_id, self._session.generation, self.config.instance_id)
+        config = self.config
+        return GroupIdentity(config.group_id, self.member_id, self.generation, config.instance_id)
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Read these topics from now on, all of them; the next steps join, or join again where they changed."""

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, TopicPartition
-from tidelog.log.base.errors import InconsistentProtocolError
+from tidelog.groups.rules.members import topics_of_members
 
 
 def expire(view: GroupView, now_ms: int, retention_ms: int) -> Decision[list[TopicPartition]]:
@@ -42,19 +41,7 @@ def _counts_from(group: Group | None) -> Callable[[TopicPartition, CommittedOffs
         return lambda _, committed: committed.commit_ms
     if group.phase is GroupPhase.EMPTY:
         return lambda _, committed: committed.commit_ms if group.empty_since_ms is None else group.empty_since_ms
-    topics = _subscribed(group)
+    topics = topics_of_members(group)
     if group.phase is not GroupPhase.STABLE or topics is None:
         return lambda _, __: None
     return lambda place, committed: None if place[0] in topics else committed.commit_ms
-
-
-def _subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that members subscribe to; None when they don't say."""
-    if group.protocol_type != PROTOCOL_TYPE:
-        return None
-    try:
-        return frozenset().union(
-            *(subscribed_topics(data) for member in group.members.values() for _, data in member.protocols)
-        )
-    except InconsistentProtocolError:
-        return None

@@ -1,4 +1,4 @@
-"""Kafka's classic group protocol as pure rules: join, sync, heartbeat, leave, evict.
+"""Kafka's classic group protocol as pure rules: join, sync, leave, evict.
 
 Each rule looks at a group as its log has it and says what to write and what to answer; no rule waits. Where a
 Kafka broker parks a request, the member looks at the group again. Member ids are made by the members (ids no other
@@ -146,6 +146,19 @@ def _topics(member: Member) -> dict[str, frozenset[str]]:
     return {name: subscribed_topics(data) for name, data in member.protocols}
 
 
+def topics_of_members(group: Group) -> frozenset[str] | None:
+    """The topics that members subscribe to; None when they don't say, or it can't be read.
+
+    Source: `computeSubscribedTopics`.
+    """
+    if group.protocol_type != PROTOCOL_TYPE:
+        return None
+    try:
+        return frozenset().union(*(topics for member in group.members.values() for topics in _topics(member).values()))
+    except InconsistentProtocolError:
+        return None
+
+
 # --- being a member ----------------------------------------------------------------------------------------
 
 
@@ -177,18 +190,6 @@ def check_generation(group: Group, generation: int) -> None:
         )
 
 
-def heartbeat(view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None = None) -> None:
-    """Refuse a member that must join again: RebalanceInProgressError in a round, and all that `check_member` raises.
-
-    It writes nothing: heartbeats are leases. Source: `GroupCoordinator.handleHeartbeat`.
-    """
-    group = current(view, group_id)
-    check_member(group, member_id, instance_id)
-    check_generation(group, generation)
-    if group.phase is GroupPhase.PREPARING:
-        raise _rebalancing(group)
-
-
 def sync(
     view: GroupView,
     group_id: str,
@@ -196,26 +197,21 @@ def sync(
     generation: int,
     *,
     instance_id: str | None = None,
-    protocol: str | None = None,
     assignments: Mapping[str, bytes] | None = None,
 ) -> Decision[bytes | None]:
     """Hand in all assignments (the leader), and get one's own; None while the leader has not handed them in.
 
     `assignments`: by member id; a missing member gets b"", others are left out. Handed in again when the group
     is Stable they change nothing. Raises UnknownMemberError, FencedInstanceError, IllegalGenerationError,
-    InconsistentProtocolError (`protocol` is not the elected one), RebalanceInProgressError.
-    Source: `GroupCoordinator.doSyncGroup`.
+    RebalanceInProgressError. Source: `GroupCoordinator.doSyncGroup`.
     """
     group = current(view, group_id)
     check_member(group, member_id, instance_id)
     check_generation(group, generation)
-    if protocol is not None and protocol != group.protocol:
-        raise InconsistentProtocolError(
-            f"Group {group.group_id!r} has elected the assignor {group.protocol!r}, not {protocol!r}: all members of a "
-            "generation use the elected one. Join again."
-        )
     if group.phase is GroupPhase.PREPARING:
-        raise _rebalancing(group)
+        raise RebalanceInProgressError(
+            f"Group {group.group_id!r} is rebalancing: its members join again before they go on. Join again."
+        )
     if group.phase is GroupPhase.STABLE:
         return Decision(response=group.members[member_id].assignment)
     if assignments is None or group.leader != member_id:
@@ -225,28 +221,16 @@ def sync(
     return Decision(response=members[member_id].assignment, group=stable)
 
 
-def _rebalancing(group: Group) -> RebalanceInProgressError:
-    return RebalanceInProgressError(
-        f"Group {group.group_id!r} is rebalancing: its members join again before they go on. Join again."
-    )
-
-
 # --- going -------------------------------------------------------------------------------------------------
 
 
-def leave(
-    view: GroupView, group_id: str, member_id: str, *, now_ms: int, instance_id: str | None = None
-) -> Decision[Group]:
-    """A member goes; the others rebalance. With `member_id` "" the member with `instance_id` goes (an administrator's).
+def leave(view: GroupView, group_id: str, member_id: str, *, now_ms: int) -> Decision[Group]:
+    """A member goes; the others rebalance. Raises UnknownMemberError. Source: `GroupCoordinator.handleLeaveGroup`.
 
     Static members don't leave when they are closed, so that they can come back: their callers don't call this.
-    Raises UnknownMemberError, FencedInstanceError. Source: `GroupCoordinator.handleLeaveGroup`.
     """
     group = current(view, group_id)
-    holder = _holder(group, instance_id)
-    if not member_id and holder is not None:
-        member_id = holder.member_id
-    check_member(group, member_id, instance_id)
+    check_member(group, member_id)
     return _written(_go_on(without(group, [member_id]), now_ms))
 
 

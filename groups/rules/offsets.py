@@ -3,29 +3,23 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, subscribed_topics
+from tidelog.groups.consumer_protocol import PROTOCOL_TYPE
 from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, PendingPlace, TopicPartition
-from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current
+from tidelog.groups.rules.members import check_generation, check_group_id, check_member, current, topics_of_members
 from tidelog.log.base.errors import (
     GroupNotEmptyError,
     GroupNotFoundError,
     GroupSubscribedError,
     IllegalGenerationError,
-    InconsistentProtocolError,
     RebalanceInProgressError,
     UnknownMemberError,
 )
 from tidelog.transactions.model import TransactionKey
+from tidelog.transactions.ports import GroupIdentity
 
 
 def decide_commit(
-    view: GroupView,
-    group_id: str,
-    offsets: Mapping[TopicPartition, CommittedOffset],
-    *,
-    member_id: str = "",
-    generation: int = -1,
-    instance_id: str | None = None,
+    view: GroupView, committer: GroupIdentity, offsets: Mapping[TopicPartition, CommittedOffset]
 ) -> Decision[None]:
     """Commit offsets, if the committer is a member of the group's generation, or the group has no members.
 
@@ -34,13 +28,12 @@ def decide_commit(
     RebalanceInProgressError while the leader works out the next assignment: by then the committer has given up what
     it owned. Source: `GroupCoordinator.validateOffsetCommit`, `doCommitOffsets`.
     """
-    group = _require_committer(view, group_id, member_id, generation, instance_id)
-    if group.phase is GroupPhase.COMPLETING:
+    if _require_committer(view, committer).phase is GroupPhase.COMPLETING:
         raise RebalanceInProgressError(
-            f"Group {group_id!r} is rebalancing, so that it takes no offsets: members commit what they "
+            f"Group {committer.group_id!r} is rebalancing, so that it takes no offsets: members commit what they "
             "owned before they join again. Records after the last commit come again."
         )
-    written = {place: replace(committed, generation=generation) for place, committed in offsets.items()}
+    written = {place: replace(one, generation=committer.generation) for place, one in offsets.items()}
     # An offset that has waited for a transaction since before comes too late: the newer commit counts.
     late = [waiting for waiting in view.pending if waiting[1] in written]
     return Decision(response=None, offsets=written, pending=dict.fromkeys(late))
@@ -48,13 +41,9 @@ def decide_commit(
 
 def decide_pending(
     view: GroupView,
-    group_id: str,
+    committer: GroupIdentity,
     offsets: Mapping[TopicPartition, CommittedOffset],
     transaction: TransactionKey,
-    *,
-    member_id: str = "",
-    generation: int = -1,
-    instance_id: str | None = None,
 ) -> Decision[None]:
     """Let offsets wait for a transaction's end; the right to is as in `decide_commit`, and a rebalance is no hindrance.
 
@@ -62,8 +51,8 @@ def decide_pending(
     without a member commit into a group with members; here that is refused, as it fences no member.
     Source: `ClassicGroup.validateOffsetCommit` with `isTransactional`.
     """
-    _require_committer(view, group_id, member_id, generation, instance_id)
-    waiting = {(transaction, place): replace(committed, generation=generation) for place, committed in offsets.items()}
+    _require_committer(view, committer)
+    waiting = {(transaction, place): replace(one, generation=committer.generation) for place, one in offsets.items()}
     return Decision(response=None, pending=waiting)
 
 
@@ -84,10 +73,9 @@ def settle(view: GroupView, transaction: TransactionKey, *, committed: bool) -> 
     return Decision(response=None, offsets=became if committed else {}, pending=dict.fromkeys(gone))
 
 
-def _require_committer(
-    view: GroupView, group_id: str, member_id: str, generation: int, instance_id: str | None
-) -> Group:
+def _require_committer(view: GroupView, committer: GroupIdentity) -> Group:
     """Refuse a caller that is no member of the group's generation, unless the group has no members."""
+    group_id, generation = committer.group_id, committer.generation
     check_group_id(group_id)
     group = current(view, group_id)
     if generation >= 0 and view.group is None:
@@ -96,18 +84,14 @@ def _require_committer(
             "with one. Join the group, or commit without a generation."
         )
     if generation >= 0 or group.phase is not GroupPhase.EMPTY:
-        _require_member(group, member_id, generation, instance_id)
+        if committer == GroupIdentity(group_id):
+            raise UnknownMemberError(
+                f"Group {group_id!r} has members, so that only they can commit: its offsets are theirs. Commit from "
+                "a member, or stop all members first."
+            )
+        check_member(group, committer.member_id, committer.instance_id)
+        check_generation(group, generation)
     return group
-
-
-def _require_member(group: Group, member_id: str, generation: int, instance_id: str | None) -> None:
-    if generation < 0 and not member_id and instance_id is None:
-        raise UnknownMemberError(
-            f"Group {group.group_id!r} has members, so that only they can commit: its offsets are theirs. Commit from "
-            "a member, or stop all members first."
-        )
-    check_member(group, member_id, instance_id)
-    check_generation(group, generation)
 
 
 def delete_group(view: GroupView, group_id: str) -> Decision[None]:
@@ -140,8 +124,13 @@ def delete_offsets(
     they read. Source: `GroupCoordinator.handleDeleteOffsets`.
     """
     group = _found(view, group_id)
+    if group.members and group.protocol_type != PROTOCOL_TYPE:
+        raise GroupNotEmptyError(
+            f"Group {group_id!r} has members of type {group.protocol_type!r}, which don't say what they read, so "
+            "that no offset of it can be deleted. Stop its members first."
+        )
     wanted = list(partitions)
-    kept = _subscribed(group)
+    kept = topics_of_members(group) if group.members else frozenset()
     refused = {
         place: GroupSubscribedError(
             f"The offset of {place[0]} {place[1]} stays: members of group {group_id!r} subscribe to {place[0]!r}. Stop "
@@ -166,19 +155,3 @@ def _found(view: GroupView, group_id: str) -> Group:
             "`tidelog group list`."
         )
     return current(view, group_id)
-
-
-def _subscribed(group: Group) -> frozenset[str] | None:
-    """The topics that members subscribe to; None when that can't be read. Source: `computeSubscribedTopics`."""
-    if not group.members:
-        return frozenset()
-    if group.protocol_type != PROTOCOL_TYPE:
-        raise GroupNotEmptyError(
-            f"Group {group.group_id!r} has members of type {group.protocol_type!r}, which don't say what they read, so "
-            "that no offset of it can be deleted. Stop its members first."
-        )
-    try:
-        topics = [subscribed_topics(data) for member in group.members.values() for _, data in member.protocols]
-    except InconsistentProtocolError:
-        return None
-    return frozenset().union(*topics)

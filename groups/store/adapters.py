@@ -39,18 +39,7 @@ class LoggedOffsets:
         given = {place: CommittedOffset(one.offset, one.metadata, one.leader_epoch) for place, one in offsets.items()}
         check_values(given)
         wanted = self._log.placed(given)
-        self._log.decide(
-            group.group_id,
-            lambda view: decide_pending(
-                view,
-                group.group_id,
-                wanted,
-                key,
-                member_id=group.member_id,
-                generation=group.generation,
-                instance_id=group.instance_id,
-            ),
-        )
+        self._log.decide(group.group_id, lambda view: decide_pending(view, group, wanted, key))
 
     def settle(self, group_id: str, key: TransactionKey, *, committed: bool) -> None:
         """Make the offsets that wait for a transaction the group's, or drop them. A repeat changes nothing."""

@@ -23,7 +23,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rows.rules import RowOutcome
 from tidelog.log.state.topic_state import TABLES
-from tidelog.transactions.model import TransactionKey, Verdict
+from tidelog.transactions.model import Verdict
+from tidelog.transactions.ports import GroupIdentity
 from tidelog.transactions.transaction_log import TransactionLog
 
 R = TypeVar("R")
@@ -76,9 +77,9 @@ class GroupLog:
                 pause_s = min(2 * pause_s, LAST_LOOK_AGAIN_S)
 
     def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        view, verdicts = self._resolved(lambda: self._written(group_id))
+        view, verdicts = self._resolved(group_id)
         if view.pending and self._patience.aborts({key for key, _ in view.pending}):
-            view, verdicts = self._resolved(lambda: self._written(group_id))
+            view, verdicts = self._resolved(group_id)
         self._settle(group_id, verdicts)  # the next reader need not ask again
         if view.pending:
             raise unstable(group_id, view)
@@ -89,16 +90,17 @@ class GroupLog:
 
         Offsets of transactions that are committed count; those that wait for open ones are `pending`.
         """
-        view, _ = self._resolved(lambda: self._written(group_id))
+        view, _ = self._resolved(group_id)
         return replace(view, offsets=of_this_life(view.offsets, self._lake.peek))
 
     def _settle(self, group_id: str, verdicts: Verdicts) -> None:
         for key, verdict in verdicts.items():
             if verdict is not Verdict.OPEN:
-                self.decide(group_id, _settled(key, verdict is Verdict.COMMITTED))
+                rule = partial(settle, transaction=key, committed=verdict is Verdict.COMMITTED)
+                self.decide(group_id, rule)
 
-    def _resolved(self, look: Callable[[], GroupView]) -> tuple[GroupView, Verdicts]:
-        return resolve(look, self._transactions.verdicts)
+    def _resolved(self, group_id: str) -> tuple[GroupView, Verdicts]:
+        return resolve(lambda: self._written(group_id), self._transactions.verdicts)
 
     def groups(self) -> list[str]:
         """The ids of all groups that have members, a generation or offsets; sorted."""
@@ -110,7 +112,7 @@ class GroupLog:
         found = {}
         for group_id, view in self._all_written().items():
             if view.pending:
-                view, _ = self._resolved(partial(self._written, group_id))
+                view, _ = self._resolved(group_id)
             found[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
         return found
 
@@ -181,12 +183,8 @@ class GroupLog:
         """
         check_values(offsets)
         wanted = self.placed(offsets)
-        self.decide(
-            group_id,
-            lambda view: decide_commit(
-                view, group_id, wanted, member_id=member_id, generation=generation, instance_id=instance_id
-            ),
-        )
+        committer = GroupIdentity(group_id, member_id, generation, instance_id)
+        self.decide(group_id, lambda view: decide_commit(view, committer, wanted))
 
     def placed(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
         """The offsets with the ids of their topics. Raises as `group_log_checks.placed`."""
@@ -227,7 +225,7 @@ class GroupLog:
     def _settled_view(self, group_id: str, *, dry_run: bool) -> GroupView:
         view = self._written(group_id)
         if view.pending:
-            view, verdicts = self._resolved(lambda: self._written(group_id))
+            view, verdicts = self._resolved(group_id)
             if not dry_run:
                 self._settle(group_id, verdicts)
         return view
@@ -255,7 +253,3 @@ class GroupLog:
     def _table(self, number: int, tables: int) -> RowLog[GroupsFold]:
         name = layout.OFFSETS_TABLE if number == 0 else f"{layout.OFFSETS_TABLE}-{number}"
         return self._lake.row_log(name, KIND, {TABLES: str(tables)})
-
-
-def _settled(key: TransactionKey, committed: bool) -> Callable[[GroupView], Decision[None]]:
-    return lambda view: settle(view, key, committed=committed)

@@ -18,7 +18,7 @@ from tidelog.groups.model import (
     TopicPartition,
 )
 from tidelog.log.delta.schema import TIMESTAMP
-from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.rows.schema import Row, RowSchema, list_of
 from tidelog.log.rows.state import RowKind
 from tidelog.transactions.model import TransactionKey
 
@@ -27,9 +27,20 @@ GROUP = "group"
 PENDING = "pending"
 
 
-def _list_of(**columns: pa.DataType) -> pa.DataType:
-    return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
-
+# Columns that are fields: all of a member, and most of an offset.
+_MEMBER = {
+    "member_id": pa.string(),
+    "instance_id": pa.string(),
+    "client_id": pa.string(),
+    "host": pa.string(),
+    "session_timeout_ms": pa.int32(),
+    "rebalance_timeout_ms": pa.int32(),
+    "protocols": list_of(name=pa.string(), metadata=pa.binary()),
+    "assignment": pa.binary(),
+    "joined": pa.bool_(),
+    "turn": pa.int64(),
+}
+_OFFSET = ("offset", "leader_epoch", "metadata", "generation", "topic_id")
 
 # `kind` offset: up to topic_id; kind group: generation, and what follows topic_id; kind pending: as offset, and the
 # transaction that it waits for.
@@ -49,18 +60,7 @@ SCHEMA = RowSchema(
         "protocol_type": pa.string(),
         "protocol": pa.string(),
         "leader": pa.string(),
-        "members": _list_of(
-            member_id=pa.string(),
-            instance_id=pa.string(),
-            client_id=pa.string(),
-            host=pa.string(),
-            session_timeout_ms=pa.int32(),
-            rebalance_timeout_ms=pa.int32(),
-            protocols=_list_of(name=pa.string(), metadata=pa.binary()),
-            assignment=pa.binary(),
-            joined=pa.bool_(),
-            turn=pa.int64(),
-        ),
+        "members": list_of(**_MEMBER),
         "turns": pa.int64(),
         "empty_since": TIMESTAMP,
         "deleted": pa.bool_(),
@@ -150,12 +150,7 @@ def key(row: Row) -> Hashable:
     return tuple(map(row.get, _KEY))
 
 
-def is_tombstone(row: Row) -> bool:
-    """Whether a row only says that something is gone."""
-    return bool(row.get("deleted"))
-
-
-KIND: RowKind[GroupsFold] = RowKind("groups", SCHEMA, GroupsFold, key, is_tombstone)
+KIND: RowKind[GroupsFold] = RowKind("groups", SCHEMA, GroupsFold, key)
 
 
 # --- to rows and back --------------------------------------------------------------------------------------
@@ -165,7 +160,7 @@ def group_row(group: Group) -> Row:
     """The row of a group; that of a dead one says that it is gone."""
     if group.phase is GroupPhase.DEAD:
         return {"kind": GROUP, "group": group.group_id, "deleted": True}
-    row: dict[str, Any] = {
+    return {
         "kind": GROUP,
         "group": group.group_id,
         "generation": group.generation,
@@ -177,7 +172,6 @@ def group_row(group: Group) -> Row:
         "turns": group.turns,
         "empty_since": group.empty_since_ms,
     }
-    return _without_nulls(row)
 
 
 def offset_row(group_id: str, place: TopicPartition, committed: CommittedOffset | None) -> Row:
@@ -185,15 +179,7 @@ def offset_row(group_id: str, place: TopicPartition, committed: CommittedOffset 
     row: dict[str, Any] = {"kind": OFFSET, "group": group_id, "topic": place[0], "partition": place[1]}
     if committed is None:
         return {**row, "deleted": True}
-    return {
-        **row,
-        "offset": committed.offset,
-        "leader_epoch": committed.leader_epoch,
-        "metadata": committed.metadata,
-        "generation": committed.generation,
-        "commit_time": committed.commit_ms,
-        "topic_id": committed.topic_id,
-    }
+    return row | {name: getattr(committed, name) for name in _OFFSET} | {"commit_time": committed.commit_ms}
 
 
 def pending_row(group_id: str, place: PendingPlace, committed: CommittedOffset | None) -> Row:
@@ -209,25 +195,9 @@ def pending_row(group_id: str, place: PendingPlace, committed: CommittedOffset |
     }
 
 
-def _without_nulls(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if value is not None}
-
-
 def _member_item(member: Member) -> Row:
-    return _without_nulls(
-        {
-            "member_id": member.member_id,
-            "instance_id": member.instance_id,
-            "client_id": member.client_id,
-            "host": member.host,
-            "session_timeout_ms": member.session_timeout_ms,
-            "rebalance_timeout_ms": member.rebalance_timeout_ms,
-            "protocols": [{"name": name, "metadata": metadata} for name, metadata in member.protocols],
-            "assignment": member.assignment,
-            "joined": member.joined,
-            "turn": member.turn,
-        }
-    )
+    protocols = [{"name": name, "metadata": metadata} for name, metadata in member.protocols]
+    return {name: getattr(member, name) for name in _MEMBER} | {"protocols": protocols}
 
 
 def _group(row: Row) -> Group:
@@ -245,29 +215,13 @@ def _group(row: Row) -> Group:
 
 
 def _member(item: Row) -> Member:
-    return Member(
-        item["member_id"],
-        item["client_id"],
-        item["host"],
-        item["session_timeout_ms"],
-        item["rebalance_timeout_ms"],
-        tuple((p["name"], p["metadata"]) for p in item["protocols"]),
-        item.get("instance_id"),
-        item["assignment"],
-        item["joined"],
-        item["turn"],
-    )
+    protocols = tuple((p["name"], p["metadata"]) for p in item["protocols"])
+    values = {name: item.get(name) if name == "instance_id" else item[name] for name in _MEMBER}
+    return Member(**values | {"protocols": protocols})
 
 
 def _offset(row: Row) -> CommittedOffset:
-    return CommittedOffset(
-        row["offset"],
-        row["metadata"],
-        row["leader_epoch"],
-        row["generation"],
-        row["commit_time"],
-        row["topic_id"],
-    )
+    return CommittedOffset(commit_ms=row["commit_time"], **{name: row[name] for name in _OFFSET})
 
 
 def changes(view: GroupView, group_id: str, decision: Decision[Any], now_ms: int) -> list[Row]:

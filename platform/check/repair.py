@@ -6,7 +6,7 @@ from typing import Any
 
 from tidelog.check.dry_run import Overlay
 from tidelog.check.listing import list_log
-from tidelog.check.repair_plan import Operation, Plan, Refusal, Scene, Step, plan_topic
+from tidelog.check.repair_plan import Operation, Plan, Refusal, Scene, Step, discards, plan_topic
 from tidelog.check.report import Report
 from tidelog.check.rows import machine_of
 from tidelog.check.topic import read_log
@@ -19,7 +19,7 @@ from tidelog.log.rows.state import as_stored
 from tidelog.log.rules.topics import Outcome, decide_take_back
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.port import LeavesUnfinished, Storage
-from tidelog.log.upkeep.topic_files import old_temporary_files, unfinished_in
+from tidelog.log.upkeep.topic_files import unfinished_in
 
 # Each round of steps lets the next one see further into the log; no lake needs more.
 _ROUNDS = 20
@@ -81,7 +81,7 @@ def _plan(storage: Storage, topic: str, now_ms: int) -> Plan:
             if e.retriable:
                 raise
             return [Refusal(topic, "folder", f"The store refuses to list or read it: {e}")]
-    return [*_lake_file(storage), *_left_in_the_root(storage, now_ms)]
+    return [*_lake_file(storage), *discards("", unfinished_in(storage, ""), now_ms)]
 
 
 def _lake_file(storage: Storage) -> Iterator[Step]:
@@ -90,13 +90,6 @@ def _lake_file(storage: Storage) -> Iterator[Step]:
         what = "Write the lake's own file again, with all defaults. Set the lake's configuration again, if it had one."
         risk = "Topics that left retention, partitions or other keys to the lake go by Kafka's defaults from now on."
         yield Step("", layout.LAKE_FILE, what, risk, (Operation("create", layout.LAKE_FILE, data=lake_file({})),))
-
-
-def _left_in_the_root(storage: Storage, now_ms: int) -> Iterator[Step]:
-    old = old_temporary_files(unfinished_in(storage, ""), now_ms)
-    if old:
-        what = f"Delete {len(old)} unfinished files that a crash left behind more than an hour ago."
-        yield Step("", "folder", what, "", tuple(Operation("discard", o.path) for o in old))
 
 
 def _take(storage: Storage, step: Step, clock: Clock) -> bool:
@@ -108,18 +101,17 @@ def _operate(storage: Storage, operation: Operation, clock: Clock) -> bool:
     path = operation.path
     if operation.what == "take back":
         return _commit_taking_back(storage, path, clock)
-    if operation.what == "copy":
+    if operation.what in ("copy", "replace"):
         try:
-            storage.put_if_absent(operation.to, storage.get(path))
+            data = storage.get(path)
         except ObjectNotFoundError:
             return False
-    elif operation.what == "replace":
-        try:
-            if storage.get(path) != operation.seen:
-                return False
-        except ObjectNotFoundError:
+        if operation.what == "copy":
+            storage.put_if_absent(operation.to, data)
+        elif data != operation.seen:
             return False
-        _put(storage, path, operation.data)
+        else:
+            _put(storage, path, operation.data)
     elif operation.what == "create":
         return storage.put_if_absent(path, operation.data)
     elif operation.what == "write":

@@ -6,7 +6,7 @@ it: the entry is replaced, in one atomic put, by a whole one. What the topic can
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -31,7 +31,7 @@ from tidelog.log.rows.schema import Row
 from tidelog.log.rows.state import RowState, as_stored, shape_of
 from tidelog.log.state import foreign_entries
 from tidelog.log.state.topic_state import TopicState
-from tidelog.log.storage.port import Storage
+from tidelog.log.storage.port import ObjectInfo, Storage
 from tidelog.log.upkeep.topic_files import TopicFiles, old_temporary_files
 
 
@@ -372,11 +372,16 @@ def _hint(scene: Scene) -> Iterator[Step]:
 # --- the rest ------------------------------------------------------------------------------------------------
 
 
-def _leftovers(scene: Scene) -> Iterator[Step]:
-    old = old_temporary_files(scene.data.unfinished, scene.now_ms)
+def discards(topic: str, unfinished: Iterable[ObjectInfo], now_ms: int) -> Iterator[Step]:
+    """Unfinished files go when they are older than an hour."""
+    old = old_temporary_files(unfinished, now_ms)
     if old:
         what = f"Delete {len(old)} unfinished files that a crash left behind more than an hour ago."
-        yield Step(scene.topic, "folder", what, "", tuple(Operation("discard", o.path) for o in old))
+        yield Step(topic, "folder", what, "", tuple(Operation("discard", o.path) for o in old))
+
+
+def _leftovers(scene: Scene) -> Iterator[Step]:
+    yield from discards(scene.topic, scene.data.unfinished, scene.now_ms)
     loose = [*scene.log.staged, *(scene.log.parts if scene.walk.is_whole else ())]
     old = old_temporary_files(loose, scene.now_ms)
     if old:

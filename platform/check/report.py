@@ -15,41 +15,50 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """What can be found. The value is the finding's name in JSON."""
+    """What can be found: the finding's name in JSON, and how much it matters if it is no error."""
+
+    severity: Severity
+
+    def __new__(cls, name: str, severity: Severity = Severity.ERROR) -> "Kind":
+        """A kind of this name."""
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.severity = severity
+        return kind
 
     # the lake
     LAKE_FILE_MISSING = "lake-file-missing"
     LAKE_FILE_BROKEN = "lake-file-broken"
     LAKE_FORMAT_UNKNOWN = "lake-format-unknown"
-    LAKE_CONFIG_INVALID = "lake-config-invalid"
-    TOPIC_NAME_INVALID = "topic-name-invalid"
-    TOPIC_NAMES_COLLIDE = "topic-names-collide"
-    NOT_A_TOPIC = "not-a-topic"
+    LAKE_CONFIG_INVALID = "lake-config-invalid", Severity.WARNING
+    TOPIC_NAME_INVALID = "topic-name-invalid", Severity.WARNING
+    TOPIC_NAMES_COLLIDE = "topic-names-collide", Severity.WARNING
+    NOT_A_TOPIC = "not-a-topic", Severity.WARNING
     LOG_MISSING = "log-missing"
     TOPIC_UNREADABLE = "topic-unreadable"
     # the log's entries
     LOG_START_MISSING = "log-start-missing"
     FLOOR_WITHOUT_CHECKPOINT = "floor-without-checkpoint"
-    TRIMMED_WITHOUT_FLOOR = "trimmed-without-floor"
+    TRIMMED_WITHOUT_FLOOR = "trimmed-without-floor", Severity.WARNING
     ENTRY_GAP = "entry-gap"
-    ENTRY_GAP_PASSED = "entry-gap-passed"
+    ENTRY_GAP_PASSED = "entry-gap-passed", Severity.WARNING
     ENTRY_TORN = "entry-torn"
     ENTRY_BROKEN = "entry-broken"
     ENTRY_FOREIGN = "entry-foreign"
     ENTRY_UNREADABLE = "entry-unreadable"
     FORMAT_UNSUPPORTED = "format-unsupported"
     LOG_OF_ANOTHER_TOPIC = "log-of-another-topic"
-    STRAY_ENTRIES = "stray-entries"
+    STRAY_ENTRIES = "stray-entries", Severity.INFO
     NAME_TAKEN = "name-taken"
     # checkpoints
     CHECKPOINT_UNREADABLE = "checkpoint-unreadable"
     CHECKPOINT_FOREIGN = "checkpoint-foreign"
     CHECKPOINT_DIFFERS = "checkpoint-differs"
-    CHECKPOINT_INCOMPLETE = "checkpoint-incomplete"
-    CHECKPOINT_OVERDUE = "checkpoint-overdue"
-    HINT_MISSING = "last-checkpoint-missing"
-    HINT_BROKEN = "last-checkpoint-broken"
-    HINT_DANGLING = "last-checkpoint-dangling"
+    CHECKPOINT_INCOMPLETE = "checkpoint-incomplete", Severity.WARNING
+    CHECKPOINT_OVERDUE = "checkpoint-overdue", Severity.WARNING
+    HINT_MISSING = "last-checkpoint-missing", Severity.WARNING
+    HINT_BROKEN = "last-checkpoint-broken", Severity.WARNING
+    HINT_DANGLING = "last-checkpoint-dangling", Severity.WARNING
     # what the log says
     SEGMENTS_OVERLAP = "segments-overlap"
     COVERAGE_GAP = "coverage-gap"
@@ -57,7 +66,7 @@ class Kind(StrEnum):
     START_PAST_END = "start-past-end"
     OFFSETS_FELL = "offsets-fell"
     CLEAN_PAST_END = "clean-past-end"
-    SEGMENT_BELOW_START = "segment-below-start"
+    SEGMENT_BELOW_START = "segment-below-start", Severity.WARNING
     SEGMENT_EMPTY = "segment-empty"
     SEGMENT_STATS_WRONG = "segment-stats-wrong"
     FILE_TWICE = "file-twice"
@@ -65,14 +74,14 @@ class Kind(StrEnum):
     DELETED_WITH_SEGMENTS = "deleted-with-segments"
     # configuration
     SCHEMA_WRONG = "schema-wrong"
-    CONFIG_INVALID = "config-invalid"
-    PROPERTY_WRONG = "property-wrong"
+    CONFIG_INVALID = "config-invalid", Severity.WARNING
+    PROPERTY_WRONG = "property-wrong", Severity.WARNING
     # files
     SEGMENT_MISSING = "segment-missing"
     SEGMENT_SIZE_WRONG = "segment-size-wrong"
-    ORPHANS = "orphans"
-    IN_FLIGHT = "in-flight"
-    TEMPORARY_FILES = "temporary-files"
+    ORPHANS = "orphans", Severity.INFO
+    IN_FLIGHT = "in-flight", Severity.INFO
+    TEMPORARY_FILES = "temporary-files", Severity.INFO
     # records (deep)
     SEGMENT_UNREADABLE = "segment-unreadable"
     SEGMENT_SCHEMA_WRONG = "segment-schema-wrong"
@@ -81,44 +90,14 @@ class Kind(StrEnum):
     TIMESTAMPS_OUTSIDE_STATS = "timestamps-outside-stats"
     APPEND_TIME_FELL = "append-time-fell"
     NULLS_WRONG = "nulls-wrong"
-    KEY_MISSING = "key-missing"
-    COMMITTED_PAST_END = "committed-past-end"
-    INTENT_UNDONE = "intent-undone"
+    KEY_MISSING = "key-missing", Severity.WARNING
+    COMMITTED_PAST_END = "committed-past-end", Severity.WARNING
+    INTENT_UNDONE = "intent-undone", Severity.INFO
     INTENT_FILE_MISSING = "intent-file-missing"
-
-
-_WARNINGS = frozenset(
-    {
-        Kind.LAKE_CONFIG_INVALID,
-        Kind.TOPIC_NAME_INVALID,
-        Kind.TOPIC_NAMES_COLLIDE,
-        Kind.NOT_A_TOPIC,
-        Kind.TRIMMED_WITHOUT_FLOOR,
-        Kind.ENTRY_GAP_PASSED,
-        Kind.CHECKPOINT_INCOMPLETE,
-        Kind.CHECKPOINT_OVERDUE,
-        Kind.HINT_MISSING,
-        Kind.HINT_BROKEN,
-        Kind.HINT_DANGLING,
-        Kind.SEGMENT_BELOW_START,
-        Kind.CONFIG_INVALID,
-        Kind.PROPERTY_WRONG,
-        Kind.KEY_MISSING,
-        Kind.COMMITTED_PAST_END,
-    }
-)
-_INFOS = frozenset({Kind.STRAY_ENTRIES, Kind.ORPHANS, Kind.IN_FLIGHT, Kind.TEMPORARY_FILES, Kind.INTENT_UNDONE})
 
 
 # A segment whose records may be lost.
 LOST_SEGMENT = frozenset({Kind.SEGMENT_MISSING, Kind.SEGMENT_SIZE_WRONG, Kind.SEGMENT_UNREADABLE})
-
-
-def severity_of(kind: Kind) -> Severity:
-    """How much a finding of this kind matters."""
-    if kind in _INFOS:
-        return Severity.INFO
-    return Severity.WARNING if kind in _WARNINGS else Severity.ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +117,11 @@ class Finding:
     @property
     def severity(self) -> Severity:
         """How much it matters."""
-        return severity_of(self.kind)
+        return self.kind.severity
 
     def to_dict(self) -> dict[str, str]:
         """For JSON."""
-        return {
-            "severity": self.severity.value,
-            "kind": self.kind.value,
-            "topic": self.topic,
-            "where": self.where,
-            "what": self.what,
-            "todo": self.todo,
-        }
+        return {"severity": self.severity.value, **asdict(self), "kind": self.kind.value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def machine_of(storage: Storage, table: str, files: LogFiles) -> Machine[Any]:
             schema = RowSchema.from_delta(metadata.schema)
         except (ValueError, KeyError, TypeError):
             return topic_machine(table)  # which refuses it by name
-        kind = RowKind(name, schema, NullFold, key=str, is_tombstone=lambda _: False)
+        kind = RowKind(name, schema, NullFold, key=str)
     return row_machine(table, kind, lambda _: [])
 
 

@@ -6,7 +6,7 @@ Everything is tried in a folder of its own, which is removed at the end. Each de
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from statistics import median
 from threading import Lock
@@ -66,17 +66,7 @@ class StoreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "uri": self.uri,
-            "place": self.place,
-            "fit": self.fit,
-            "trials": [{"demand": t.demand, "verdict": t.verdict.value, "seen": t.seen} for t in self.trials],
-            "latencies": {
-                kind: {"calls": one.calls, "median_ms": one.median_ms, "most_ms": one.most_ms}
-                for kind, one in self.latencies.items()
-            },
-            "left": list(self.left),
-        }
+        return {"fit": self.fit, **asdict(self)}
 
 
 def check_store(storage: Storage, clock: Clock, ids: Ids) -> StoreReport:

@@ -4,7 +4,7 @@
 stage has no row for is refused, and changes nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum, auto
 from typing import Final, NamedTuple
 
@@ -223,46 +223,36 @@ def move(stage: TransactionStage, event: Event, transactional_id: str) -> Move:
     )
 
 
-def _incomplete(name: str, missing: BaseException | None) -> TidelogError:
-    return TransactionAbortedError(
-        f"The transaction of {name!r} can't be committed: something that was to be in it is not ({missing}). Call"
-        " abort_transaction, and begin it again."
-    )
-
-
-def _aborted(name: str, _: BaseException | None) -> TidelogError:
-    return TransactionAbortedError(
-        f"The transaction of {name!r} was aborted, by its producer or by an operator. Nothing of it is there: call"
-        " abort_transaction, and begin it again."
-    )
-
-
-def _committed(name: str, _: BaseException | None) -> TidelogError:
-    return InvalidTransactionStateError(
-        f"The transaction of {name!r} is committed, and can't be aborted any more: its commit had succeeded without an"
-        " answer. Call commit again, which finishes it."
-    )
-
-
-def _unknown(name: str, _: BaseException | None) -> TidelogError:
-    return ProducerFencedError(
-        f"Whether the transaction of {name!r} was committed is unknown now: its commit had no answer, and the"
+# By effect: the error that a call is refused with, and what it says.
+REFUSALS: Final[Mapping[Effect, tuple[type[TidelogError], str]]] = {
+    Effect.REFUSE_INCOMPLETE: (
+        TransactionAbortedError,
+        "The transaction of {name!r} can't be committed: something that was to be in it is not ({missing}). Call"
+        " abort_transaction, and begin it again.",
+    ),
+    Effect.REFUSE_ABORTED: (
+        TransactionAbortedError,
+        "The transaction of {name!r} was aborted, by its producer or by an operator. Nothing of it is there: call"
+        " abort_transaction, and begin it again.",
+    ),
+    Effect.REFUSE_COMMITTED: (
+        InvalidTransactionStateError,
+        "The transaction of {name!r} is committed, and can't be aborted any more: its commit had succeeded without an"
+        " answer. Call commit again, which finishes it.",
+    ),
+    Effect.REFUSE_UNKNOWN: (
+        ProducerFencedError,
+        "Whether the transaction of {name!r} was committed is unknown now: its commit had no answer, and the"
         " log has later transactions of the id. Close this producer, and read the topics before you send the records"
-        " again."
-    )
-
-
-REFUSALS: Final[Mapping[Effect, Callable[[str, BaseException | None], TidelogError]]] = {
-    Effect.REFUSE_INCOMPLETE: _incomplete,
-    Effect.REFUSE_ABORTED: _aborted,
-    Effect.REFUSE_COMMITTED: _committed,
-    Effect.REFUSE_UNKNOWN: _unknown,
+        " again.",
+    ),
 }
 
 
 def refusal(effect: Effect, transactional_id: str, missing: BaseException | None) -> TidelogError:
     """What a call is refused with by one of `REFUSALS`; `missing`: why the transaction is incomplete."""
-    return REFUSALS[effect](transactional_id, missing)
+    error, text = REFUSALS[effect]
+    return error(text.format(name=transactional_id, missing=missing))
 
 
 def timed_out(transactional_id: str, timeout_ms: int) -> TransactionAbortedError:

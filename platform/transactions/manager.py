@@ -92,8 +92,8 @@ class TransactionManager:
             Effect.FINISH_STAGING: self._finish_staging,
             Effect.REQUEST_INTENT: self._request_intent,
             Effect.APPLY: self._apply,
-            Effect.REQUEST_ABORT: self._request_abort,
-            Effect.ABORT_OFFSETS: self._abort_offsets,
+            Effect.REQUEST_ABORT: lambda: self._abort_in_log(is_known=True),
+            Effect.ABORT_OFFSETS: lambda: self._abort_in_log(is_known=bool(self._pending)),
             Effect.CLEAN_UP: self._clean_up,
             Effect.DELETE_STAGED: lambda: self._staged.drop(),
             Effect.RESET: self._reset,
@@ -325,12 +325,6 @@ class TransactionManager:
         self._take(Event.APPLIED)
 
     # --- effects: aborting ---------------------------------------------------------------------------------
-
-    def _request_abort(self) -> None:
-        self._abort_in_log(is_known=True)
-
-    def _abort_offsets(self) -> None:
-        self._abort_in_log(is_known=bool(self._pending))
 
     def _abort_in_log(self, *, is_known: bool) -> None:
         """Abort the transaction where the log may know of it; what it says is reported."""

@@ -67,6 +67,10 @@ class Intent:
     parts: tuple[IntentPart, ...] = ()
     groups: tuple[str, ...] = ()
 
+    def names(self, topic_id: str) -> bool:
+        """Whether it appends to this incarnation of a topic."""
+        return any(part.topic_id == topic_id for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Transactional:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 
 from tidelog.log.delta.schema import TIMESTAMP
-from tidelog.log.rows.schema import Row, RowSchema
+from tidelog.log.rows.schema import Row, RowSchema, list_of
 from tidelog.log.rows.state import RowKind
 from tidelog.log.segments.writer import Staged
 from tidelog.transactions.model import Intent, IntentPart, Transactional, Verdict
@@ -17,9 +17,17 @@ FLOOR = "floor"
 EXPIRED = "forgotten"
 
 
-def _list_of(**columns: pa.DataType) -> pa.DataType:
-    return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
-
+# Columns of a transactional id that are its fields, and those of a staged segment: its part has the topic's id.
+_FIELDS = ("producer_id", "epoch", "timeout_ms", "number", "sequence", "batch")
+_SEGMENT = {
+    "partition": pa.int32(),
+    "path": pa.string(),
+    "records": pa.int64(),
+    "size": pa.int64(),
+    "min_timestamp_ms": pa.int64(),
+    "max_timestamp_ms": pa.int64(),
+    "known_version": pa.int64(),
+}
 
 # `kind` transaction: all but topic and version; kind floor: these; kind forgotten: epoch and sequence.
 SCHEMA = RowSchema(
@@ -37,20 +45,8 @@ SCHEMA = RowSchema(
         "update_time": TIMESTAMP,
         "intent_epoch": pa.int32(),
         "intent_number": pa.int64(),
-        "parts": _list_of(
-            topic=pa.string(),
-            topic_id=pa.string(),
-            segments=_list_of(
-                partition=pa.int32(),
-                path=pa.string(),
-                records=pa.int64(),
-                size=pa.int64(),
-                min_timestamp_ms=pa.int64(),
-                max_timestamp_ms=pa.int64(),
-                known_version=pa.int64(),
-            ),
-        ),
-        "groups": _list_of(group=pa.string()),
+        "parts": list_of(topic=pa.string(), topic_id=pa.string(), segments=list_of(**_SEGMENT)),
+        "groups": list_of(group=pa.string()),
         "topic": pa.string(),
         "version": pa.int64(),
         "deleted": pa.bool_(),
@@ -99,9 +95,11 @@ class TransactionsFold:
             if found is not None:
                 yield found
 
-    def incomplete(self) -> Iterator[Transactional]:
-        """Those with an intent that is not marked complete."""
-        return (one for one in self.all() if one.intent is not None)
+    def incomplete(self, topic_id: str | None = None) -> Iterator[Transactional]:
+        """Those with an intent that is not marked complete, or only those whose intent names a topic."""
+        for one in self.all():
+            if one.intent is not None and (topic_id is None or one.intent.names(topic_id)):
+                yield one
 
     def take(self, rows: Sequence[Row]) -> None:
         """Apply rows, in log order."""
@@ -147,12 +145,7 @@ def key(row: Row) -> Hashable:
     return (row["kind"], row.get("id"))
 
 
-def is_tombstone(row: Row) -> bool:
-    """Whether a row only says that something is gone."""
-    return bool(row.get("deleted"))
-
-
-KIND: RowKind[TransactionsFold] = RowKind("transactions", SCHEMA, TransactionsFold, key, is_tombstone)
+KIND: RowKind[TransactionsFold] = RowKind("transactions", SCHEMA, TransactionsFold, key)
 
 
 # --- to rows and back --------------------------------------------------------------------------------------
@@ -164,12 +157,7 @@ def transactional_row(event: str, one: Transactional) -> Row:
         "kind": TRANSACTION,
         "id": one.transactional_id,
         "event": event,
-        "producer_id": one.producer_id,
-        "epoch": one.epoch,
-        "timeout_ms": one.timeout_ms,
-        "number": one.number,
-        "sequence": one.sequence,
-        "batch": one.batch,
+        **{name: getattr(one, name) for name in _FIELDS},
         "update_time": one.updated_ms,
     }
     if one.outcome is not None:
@@ -200,18 +188,7 @@ def floor_row(topic_id: str, floor: Floor | None) -> Row:
 
 
 def _part_item(part: IntentPart) -> Row:
-    segments = [
-        {
-            "partition": s.partition,
-            "path": s.path,
-            "records": s.records,
-            "size": s.size,
-            "min_timestamp_ms": s.min_timestamp_ms,
-            "max_timestamp_ms": s.max_timestamp_ms,
-            "known_version": s.known_version,
-        }
-        for s in part.segments
-    ]
+    segments = [{name: getattr(segment, name) for name in _SEGMENT} for segment in part.segments]
     return {"topic": part.topic, "topic_id": part.topic_id, "segments": segments}
 
 
@@ -219,15 +196,10 @@ def _transactional(row: Row) -> Transactional:
     outcome = row.get("outcome")
     return Transactional(
         row["id"],
-        row["producer_id"],
-        row["epoch"],
-        row["timeout_ms"],
-        row["number"],
-        None if outcome is None else Verdict(outcome),
-        row["sequence"],
-        row["batch"],
-        row["update_time"],
-        _intent(row),
+        outcome=None if outcome is None else Verdict(outcome),
+        updated_ms=row["update_time"],
+        intent=_intent(row),
+        **{name: row[name] for name in _FIELDS},
     )
 
 
@@ -248,17 +220,5 @@ def _intent(row: Row) -> Intent | None:
 
 
 def _part(item: Row) -> IntentPart:
-    segments = tuple(
-        Staged(
-            s["partition"],
-            s["path"],
-            s["records"],
-            s["size"],
-            s["min_timestamp_ms"],
-            s["max_timestamp_ms"],
-            s["known_version"],
-            item["topic_id"],
-        )
-        for s in item["segments"]
-    )
+    segments = tuple(Staged(**segment, topic_id=item["topic_id"]) for segment in item["segments"])
     return IntentPart(item["topic"], item["topic_id"], segments)

@@ -184,12 +184,7 @@ def decide_floor(fold: TransactionsFold, topic: str, topic_id: str, version: int
     """
     old = fold.floors.get(topic_id)
     rows = [] if old is not None and old.version >= version else [floor_row(topic_id, Floor(topic, version))]
-    naming = [
-        one.transactional_id
-        for one in fold.incomplete()
-        if one.intent is not None and any(part.topic_id == topic_id for part in one.intent.parts)
-    ]
-    return RowOutcome(rows, naming)
+    return RowOutcome(rows, [one.transactional_id for one in fold.incomplete(topic_id)])
 
 
 def decide_drop_floors(fold: TransactionsFold, topic_ids: Sequence[str]) -> RowOutcome[None]:

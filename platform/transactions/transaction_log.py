@@ -40,9 +40,7 @@ class TransactionLog:
 
     def incomplete(self, topic_id: str | None = None) -> list[Transactional]:
         """Those with an incomplete intent, or only those whose incomplete intent names a topic."""
-        return self._log.look(
-            lambda fold: [one for one in fold.incomplete() if topic_id is None or _names(one, topic_id)]
-        )
+        return self._log.look(lambda fold: list(fold.incomplete(topic_id)))
 
     def verdict(self, key: TransactionKey) -> Verdict:
         """The log's verdict on a transaction."""
@@ -134,7 +132,3 @@ class TransactionLog:
     def _decide(self, rule: Callable[[TransactionsFold, int], RowOutcome[R]]) -> R:
         now_ms = self._lake.clock.now_ms()
         return self._log.commit(lambda fold: rule(fold, now_ms))
-
-
-def _names(one: Transactional, topic_id: str) -> bool:
-    return one.intent is not None and any(part.topic_id == topic_id for part in one.intent.parts)

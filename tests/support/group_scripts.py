@@ -14,10 +14,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.groups.consumer_protocol import Subscription, encode_subscription
-from tidelog.groups.model import CommittedOffset, Decision, Group, GroupView, Member
-from tidelog.groups.rules.members import evict_late, evict_silent, heartbeat, join, leave, sync
+from tidelog.groups.model import CommittedOffset, Decision, Group, GroupPhase, GroupView, Member
+from tidelog.groups.rules.members import (
+    check_generation,
+    check_member,
+    current,
+    evict_late,
+    evict_silent,
+    join,
+    leave,
+    sync,
+)
 from tidelog.groups.rules.offsets import decide_commit
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import InconsistentProtocolError, RebalanceInProgressError, TidelogError
+from tidelog.transactions.ports import GroupIdentity
 
 GROUP = "g"
 NOW_MS = 1_000
@@ -82,29 +92,34 @@ class Script:
         protocol = next((word.removeprefix("protocol=") for word in given if word.startswith("protocol=")), None)
         pairs = [word.split("=") for word in given if not word.startswith("protocol=")]
         assignments = {name: share.encode() for name, share in pairs} or None
-        answer = self._decide(
-            sync(
-                self.view, GROUP, who, int(generation), assignments=assignments, instance_id=instance, protocol=protocol
-            )
-        )
+        decision = sync(self.view, GROUP, who, int(generation), assignments=assignments, instance_id=instance)
+        if protocol not in (None, current(self.view, GROUP).protocol):
+            raise InconsistentProtocolError(f"{protocol} was not elected")
+        answer = self._decide(decision)
         return None if assignments else ("wait" if answer is None else f"share {answer.decode()}".rstrip())
 
     def _heartbeat(self, who: str, generation: str, *rest: str) -> str:
-        heartbeat(self.view, GROUP, who, int(generation), self._instance(rest)[0])
+        """What a member finds that looks at its group between joining and leaving."""
+        group = current(self.view, GROUP)
+        check_member(group, who, self._instance(rest)[0])
+        check_generation(group, int(generation))
+        if group.phase is GroupPhase.PREPARING:
+            raise RebalanceInProgressError("join again")
         return "fine"
 
     def _commit(self, who: str = "", generation: str = "-1", *rest: str) -> str:
-        self._decide(
-            decide_commit(
-                self.view, GROUP, {("t", 0): CommittedOffset(7)}, member_id="" if who == "nobody" else who,
-                generation=int(generation), instance_id=self._instance(rest)[0],
-            )
-        )  # fmt: skip
+        member_id, instance_id = "" if who == "nobody" else who, self._instance(rest)[0]
+        committer = GroupIdentity(GROUP, member_id, int(generation), instance_id)
+        self._decide(decide_commit(self.view, committer, {("t", 0): CommittedOffset(7)}))
         return f"committed by generation {self.view.offsets['t', 0].generation}"
 
     def _leave(self, who: str, *rest: str) -> None:
-        instance = self._instance(rest)[0]
-        self._decide(leave(self.view, GROUP, "" if who == "nobody" else who, now_ms=NOW_MS, instance_id=instance))
+        """`leave nobody instance=i`: the member with the static id i goes."""
+        group, instance = current(self.view, GROUP), self._instance(rest)[0]
+        if who == "nobody":
+            who = next((name for name, one in group.members.items() if one.instance_id == instance), "")
+        check_member(group, who, instance)
+        self._decide(leave(self.view, GROUP, who, now_ms=NOW_MS))
 
     def _silent(self, watched: str) -> None:
         turns = {name: int(turn) for name, turn in (one.split("@") for one in watched.split(","))}

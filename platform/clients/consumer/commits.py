@@ -9,10 +9,10 @@ from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.message import Message
 from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
-from tidelog.groups.member.events import Identity
 from tidelog.groups.model import CommittedOffset
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TidelogError
+from tidelog.transactions.ports import GroupIdentity
 
 Offsets = dict[TopicPartitionKey, CommittedOffset]
 
@@ -30,7 +30,7 @@ class Committer:
         group_id: str,
         lock: threading.Condition,
         assignment: ConsumerAssignment,
-        identity: Callable[[], Identity | None],
+        identity: Callable[[], GroupIdentity | None],
         owned: Callable[[], frozenset[TopicPartitionKey] | None],
         traffic: Traffic | None = None,
     ) -> None:

@@ -16,12 +16,13 @@ from tidelog.clients.open_lake import LOGGER
 from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
-from tidelog.groups.member.events import Assigned, Failed, Identity, Lost, MemberConfig, Revoke
+from tidelog.groups.member.events import Assigned, Failed, Lost, MemberConfig, Revoke
 from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import MaxPollExceededError, TidelogError
 from tidelog.log.lake import Lake
+from tidelog.transactions.ports import GroupIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class GroupSide:
         if self.fatal is not None:
             raise KafkaException(self.fatal)
 
-    def identity(self) -> Identity | None:
+    def identity(self) -> GroupIdentity | None:
         """The member to commit as; None for a consumer without a subscription.
 
         Raises `UnknownMemberError`, `FencedInstanceError`.

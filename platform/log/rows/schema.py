@@ -35,6 +35,11 @@ _DELTA = {
 }
 
 
+def list_of(**columns: pa.DataType) -> pa.DataType:
+    """The type of a list of structs with these columns."""
+    return pa.list_(pa.field("element", pa.struct(list(columns.items()))))
+
+
 class RowSchema:
     """The columns of one kind of rows: {name: Arrow type}.
 

@@ -34,6 +34,11 @@ class Fold(Protocol):
 F = TypeVar("F", bound=Fold)
 
 
+def says_deleted(row: Row) -> bool:
+    """Whether a row has the mark that its key is gone."""
+    return bool(row.get("deleted"))
+
+
 @dataclass(frozen=True)
 class RowKind(Generic[F]):
     """A kind of rows: `name` (the table property `tidelog.rows`), columns, the fold of no rows.
@@ -46,7 +51,7 @@ class RowKind(Generic[F]):
     schema: RowSchema
     fold: Callable[[], F]
     key: Callable[[Row], Hashable]
-    is_tombstone: Callable[[Row], bool]
+    is_tombstone: Callable[[Row], bool] = says_deleted
 
     def folded(self, rows: Iterable[Row]) -> F:
         """The fold of rows in log order. Raises ValueError when one of them is none of this kind."""

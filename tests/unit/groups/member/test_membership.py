@@ -15,6 +15,7 @@ from tidelog.log.base.errors import (
     UnknownMemberError,
 )
 from tidelog.log.storage.port import ObjectInfo
+from tidelog.transactions.ports import GroupIdentity
 
 EAGER = ("range", "roundrobin", "sticky")
 
@@ -328,13 +329,8 @@ def leases(group: FakeGroup) -> list[ObjectInfo]:
 
 
 def commit(group: FakeGroup, member_id: str, generation: int, instance_id: str | None = None) -> None:
-    offsets = {("t", 0): CommittedOffset(1)}
-    group.log.decide(
-        GROUP,
-        lambda view: decide_commit(
-            view, GROUP, offsets, member_id=member_id, generation=generation, instance_id=instance_id
-        ),
-    )
+    committer = GroupIdentity(GROUP, member_id, generation, instance_id)
+    group.log.decide(GROUP, lambda view: decide_commit(view, committer, {("t", 0): CommittedOffset(1)}))
 
 
 def test_a_member_is_cooperative_when_all_its_assignors_are() -> None:

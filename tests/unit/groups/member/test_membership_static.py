@@ -74,13 +74,7 @@ def test_a_static_member_that_missed_a_generation_says_so_and_joins_again() -> N
     assert len(b.owned) <= 2
     old = a.membership.identity()
     with pytest.raises(IllegalGenerationError):
-        group.log.decide(
-            GROUP,
-            lambda view: decide_commit(
-                view, GROUP, {("t", 0): CommittedOffset(1)}, member_id=old.member_id, generation=old.generation,
-                instance_id="i",
-            ),
-        )  # fmt: skip
+        group.log.decide(GROUP, lambda view: decide_commit(view, old, {("t", 0): CommittedOffset(1)}))
     a.frozen = False
     a.step()
     assert a.events()[0].startswith("lost")
