@@ -1,8 +1,9 @@
 """The bytes in which consumers of a group exchange what they subscribe to, own, and are to read.
 
-They are Kafka's, versions 0 to 3, so that members behind a broker can share a group with native ones. All numbers are
-big-endian; a string is its length (int16) and UTF-8, bytes are a length (int32) and themselves, -1 is null; an
-array is a count (int32) and its elements. A version above 3 is read as 3: by Kafka's promise, fields are only added.
+They are Kafka's, so that members behind a broker can share a group with native ones. Versions 0 to 3 are read, 3 is
+written; one above 3 is read as 3: by Kafka's promise, fields are only added. All numbers are big-endian; a string is
+its length (int16) and UTF-8, bytes are a length (int32) and themselves, -1 is null; an array is a count (int32) and its
+elements.
 
 Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, `ConsumerProtocol`,
 `StickyAssignor.serializeTopicPartitionAssignment`.
@@ -41,17 +42,17 @@ class Assignment:
     user_data: bytes | None = None
 
 
-def encode_subscription(subscription: Subscription, version: int = NEWEST) -> bytes:
-    """Topics and owned partitions go sorted, as the Java client sends them."""
-    parts = [struct.pack(">h", version), _array(_string(topic) for topic in sorted(subscription.topics))]
-    parts.append(_bytes(subscription.user_data))
-    if version >= 1:
-        parts.append(_partitions(sorted(subscription.owned)))
-    if version >= 2:
-        parts.append(struct.pack(">i", subscription.generation))
-    if version >= 3:
-        parts.append(_string(subscription.rack))
-    return b"".join(parts)
+def encode_subscription(subscription: Subscription) -> bytes:
+    """In the newest version. Topics and owned partitions go sorted, as the Java client sends them."""
+    fields = (
+        struct.pack(">h", NEWEST),
+        _array(_string(topic) for topic in sorted(subscription.topics)),
+        _bytes(subscription.user_data),
+        _partitions(sorted(subscription.owned)),
+        struct.pack(">i", subscription.generation),
+        _string(subscription.rack),
+    )
+    return b"".join(fields)
 
 
 def decode_subscription(data: bytes) -> Subscription:
@@ -73,9 +74,9 @@ def subscribed_topics(data: bytes) -> frozenset[str]:
     return frozenset(reader.strings())
 
 
-def encode_assignment(assignment: Assignment, version: int = NEWEST) -> bytes:
-    """Topics come in the order in which the partitions name them first."""
-    return struct.pack(">h", version) + _partitions(assignment.partitions) + _bytes(assignment.user_data)
+def encode_assignment(assignment: Assignment) -> bytes:
+    """In the newest version. Topics come in the order in which the partitions name them first."""
+    return struct.pack(">h", NEWEST) + _partitions(assignment.partitions) + _bytes(assignment.user_data)
 
 
 def decode_assignment(data: bytes) -> Assignment:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from tidelog.groups.consumer_protocol import (
     NO_GENERATION,
@@ -27,14 +26,6 @@ from tidelog.log.base.errors import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StickyUserData:
-    """The last share that a member was given, and in which generation: `sticky` builds on it after all is given up."""
-
-    partitions: frozenset[TopicPartition] = frozenset()
-    generation: int = NO_GENERATION
-
-
 class GroupSession:
     """A membership's place in its group, and its requests to the group's log. It decides nothing: `Membership` does.
 
@@ -55,7 +46,8 @@ class GroupSession:
         self._group_id = config.group_id
         self._heartbeat_s = config.heartbeat_interval_ms / 1000
         self._counter = 0
-        self._sticky = StickyUserData()
+        # The last share, and its generation: `sticky` builds on it after all is given up.
+        self._sticky: tuple[frozenset[TopicPartition], int] = (frozenset(), NO_GENERATION)
         self.beat_due_s = 0.0
         self.reset()
 
@@ -76,7 +68,7 @@ class GroupSession:
 
     def remember(self, share: frozenset[TopicPartition]) -> None:
         """Keep the share of this generation, for `sticky` to build on."""
-        self._sticky = StickyUserData(share, self.generation)
+        self._sticky = (share, self.generation)
 
     # --- looking -------------------------------------------------------------------------------------------
 
@@ -142,8 +134,8 @@ class GroupSession:
 
         def metadata(strategy: str) -> bytes:
             user_data = None
-            if strategy == "sticky" and self._sticky.generation != NO_GENERATION:
-                user_data = encode_sticky_user_data(self._sticky.partitions, self._sticky.generation)
+            if strategy == "sticky" and self._sticky[1] != NO_GENERATION:
+                user_data = encode_sticky_user_data(*self._sticky)
             elif strategy == COOPERATIVE:
                 user_data = encode_cooperative_user_data(generation)
             return encode_subscription(Subscription(listed, user_data, held, generation))

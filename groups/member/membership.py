@@ -64,6 +64,11 @@ class Membership:
     ) -> None:
         self.config = config
         self._session = GroupSession(log, leases, partition_counts, config, clock, ids)
+        self._requests = {
+            Request.LEAVE: self._session.leave,
+            Request.FORGET: self._session.forget,
+            Request.LEAVE_GENERATION: self._session.leave_generation,
+        }
         self._clock = clock
         self._ids = ids
         self._state = MemberState(config.cooperative)
@@ -194,20 +199,11 @@ class Membership:
                 self._again_s = now_s + SECOND_ROUND_S
         for effect in effects:
             if isinstance(effect, Request):
-                self._request(effect)
+                self._requests[effect]()
                 continue
             if isinstance(effect, Assigned) and self.config.cooperative:
                 self._busy_s = now_s + AFTERMATH_S
             self._events.append(effect)
-
-    def _request(self, request: Request) -> None:
-        match request:
-            case Request.LEAVE:
-                self._session.leave()
-            case Request.FORGET:
-                self._session.forget()
-            case Request.LEAVE_GENERATION:
-                self._session.leave_generation()
 
     # --- observing -----------------------------------------------------------------------------------------
 

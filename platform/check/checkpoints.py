@@ -17,7 +17,7 @@ from tidelog.log.base.errors import (
     StorageUnavailableError,
     UnsupportedFormatError,
 )
-from tidelog.log.checkpoints.reading import Checkpoint, read_checkpoint, removed_files
+from tidelog.log.checkpoints.reading import Checkpoint, read_checkpoint
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Txn
 from tidelog.log.door.contract import Machine
@@ -59,11 +59,6 @@ def checkpoint_state(storage: Storage, topic: str, checkpoint: Checkpoint, machi
     except (*UNREADABLE, StorageError) as e:
         raise BadCheckpointError(Kind.CHECKPOINT_UNREADABLE, f"It can't be read: {e!r}.") from e
     return state
-
-
-def removed_paths(storage: Storage, topic: str, checkpoint: Checkpoint) -> set[str]:
-    """The removed files that a checkpoint still names; they wait for a purge."""
-    return {path for path, _ in removed_files(storage, topic, checkpoint)}
 
 
 def differences(held: TopicState, replayed: TopicState) -> list[str]:

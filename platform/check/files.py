@@ -3,14 +3,28 @@
 from collections.abc import Iterable, Iterator
 from urllib.parse import unquote
 
-from tidelog.check.report import Finding, Kind
+from tidelog.check.report import Finding, Kind, OnProgress, Progress
 from tidelog.log.base.errors import CorruptLogError, StorageError, StorageUnavailableError
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Remove, decode_entry
 from tidelog.log.rows.state import RowState
-from tidelog.log.state.topic_state import TopicState
+from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import ObjectInfo, Storage
 from tidelog.log.upkeep.topic_files import IN_FLIGHT_MS, TopicFiles, old_temporary_files
+
+
+def each_unread(
+    topic: str, state: TopicState, skip: Iterable[str], on_progress: OnProgress | None
+) -> Iterator[Segment]:
+    """The segments to read, all but those whose path is in `skip`; progress hears of each when it was read."""
+    skipped = set(skip)
+    segments = [s for s in state.all_segments() if s.path not in skipped]
+    done_bytes, total = 0, sum(s.size for s in segments)
+    for done, segment in enumerate(segments, 1):
+        yield segment
+        done_bytes += segment.size
+        if on_progress is not None:
+            on_progress(Progress(topic, done, len(segments), done_bytes, total))
 
 
 def check_segments(storage: Storage, topic: str, state: TopicState, files: TopicFiles) -> Iterator[Finding]:
@@ -74,25 +88,19 @@ def check_leftovers(topic: str, files: TopicFiles, named: Iterable[str], now_ms:
     loose = [info for path, info in files.data.items() if path not in known]
     old = [o for o in loose if o.modified_ms <= now_ms - IN_FLIGHT_MS]
     young = [o for o in loose if o.modified_ms > now_ms - IN_FLIGHT_MS]
-    for kind, found, what, todo in (
-        (
-            Kind.ORPHANS,
-            old,
-            "in the topic's folder that no entry names: appends that were never committed, or another tool's",
-            "Nothing: they only take space until a purge deletes them. Don't delete by hand what a writer may commit.",
-        ),
-        (
-            Kind.IN_FLIGHT,
-            young,
-            "younger than an hour that no entry names: a writer may be about to commit them",
-            "Nothing.",
-        ),
-    ):
-        if found:
-            size = sum(o.size for o in found)
-            example = min(o.path for o in found).removeprefix(f"{topic}/")
-            text = f"{len(found)} files ({size} bytes) {what}. One of them: {example}."
-            yield Finding(kind, topic, "folder", text, todo)
+    what = "in the topic's folder that no entry names: appends that were never committed, or another tool's"
+    todo = "Nothing: they only take space until a purge deletes them. Don't delete by hand what a writer may commit."
+    yield from _unnamed(Kind.ORPHANS, topic, old, what, todo)
+    what = "younger than an hour that no entry names: a writer may be about to commit them"
+    yield from _unnamed(Kind.IN_FLIGHT, topic, young, what, "Nothing.")
+
+
+def _unnamed(kind: Kind, topic: str, found: list[ObjectInfo], what: str, todo: str) -> Iterator[Finding]:
+    if found:
+        size = sum(o.size for o in found)
+        example = min(o.path for o in found).removeprefix(f"{topic}/")
+        text = f"{len(found)} files ({size} bytes) {what}. One of them: {example}."
+        yield Finding(kind, topic, "folder", text, todo)
 
 
 def check_temporary_files(topic: str, unfinished: Iterable[ObjectInfo], now_ms: int) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ taken the reading goes on from the next checkpoint, as a door would that starts 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tidelog.check.checkpoints import BadCheckpointError, checkpoint_state, differences, removed_paths
+from tidelog.check.checkpoints import BadCheckpointError, checkpoint_state, differences
 from tidelog.check.listing import LogFiles
 from tidelog.check.report import Finding, Kind
 from tidelog.check.rows import machine_of
@@ -21,7 +21,7 @@ from tidelog.log.base.errors import (
     TornEntryError,
     UnsupportedFormatError,
 )
-from tidelog.log.checkpoints.reading import Checkpoint
+from tidelog.log.checkpoints.reading import Checkpoint, removed_files
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, Entry, Metadata, Remove, decode_entry
 from tidelog.log.state import foreign_entries
@@ -176,7 +176,7 @@ class _Walker:
         self._walk.good.append(checkpoint)
         self._walk.named.update(s.path for s in state.all_segments())
         try:
-            self._walk.named.update(removed_paths(self._storage, self._topic, checkpoint))
+            self._walk.named.update(path for path, _ in removed_files(self._storage, self._topic, checkpoint))
         except ObjectNotFoundError:
             return  # deleted since it was read
 

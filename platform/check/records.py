@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.check.checkpoints import UNREADABLE
-from tidelog.check.files import removed_since
-from tidelog.check.report import Finding, Kind, OnProgress, Progress
+from tidelog.check.files import each_unread, removed_since
+from tidelog.check.report import Finding, Kind, OnProgress
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
@@ -60,34 +60,26 @@ class DeepCheck:
 
     def run(self, state: TopicState, skip: Iterable[str] = ()) -> Iterator[Finding]:
         """Every broken rule of every segment but those whose path is in `skip` (already known to be missing)."""
-        skipped = set(skip)
-        segments = [s for s in state.all_segments() if s.path not in skipped]
-        done, done_bytes, total = 0, 0, sum(s.size for s in segments)
+        segments = each_unread(self._topic, state, skip, self._on_progress)
         for _, of_partition in groupby(segments, key=lambda s: s.partition):
             last_append_us: int | None = None
             for segment in of_partition:
                 found = self._read(segment)
                 if isinstance(found, Finding):
-                    if found.kind is not _GONE or segment.path not in self._removed(state):
+                    gone = found.kind is _GONE
+                    if not gone or segment.path not in removed_since(self._storage, self._topic, state.version):
                         yield found
                 else:
                     yield from self._judge(segment, found, last_append_us)
                     if found.append_high_us is not None:
                         last_append_us = max(found.append_high_us, last_append_us or 0)
                     self.records += found.rows
-                done, done_bytes = done + 1, done_bytes + segment.size
-                if self._on_progress is not None:
-                    self._on_progress(Progress(self._topic, done, len(segments), done_bytes, total))
 
     def _finding(self, kind: Kind, segment: Segment, what: str) -> Finding:
         of = f"Partition {segment.partition}, offsets {segment.base_offset} to {segment.end}: "
         return Finding(kind, self._topic, segment.path, of + what, _FROM_A_COPY)
 
     # --- reading -------------------------------------------------------------------------------------------
-
-    def _removed(self, state: TopicState) -> set[str]:
-        """What left the table during the check: a purge may have deleted it."""
-        return removed_since(self._storage, self._topic, state.version)
 
     def _read(self, segment: Segment) -> _Found | Finding:
         found = _Found()

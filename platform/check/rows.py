@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
+from tidelog.check.files import each_unread
 from tidelog.check.listing import LogFiles
-from tidelog.check.report import Finding, Kind, OnProgress, Progress
+from tidelog.check.report import Finding, Kind, OnProgress
 from tidelog.groups.store import rows as group_rows
 from tidelog.groups.store.rows import GroupsFold
 from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError, StorageError, StorageUnavailableError
@@ -114,11 +115,8 @@ class RowsCheck:
 
     def run(self, state: RowState[Any], skip: Iterable[str]) -> Iterator[Finding]:
         """Every broken rule of every file but those whose path is in `skip` (already known to be missing)."""
-        skipped = set(skip)
-        files = [f for f in state.files if f.path not in skipped]
         read = file_reader(self._storage, self._table, state.kind)
-        done_bytes, total = 0, sum(f.size for f in files)
-        for done, file in enumerate(files, 1):
+        for file in each_unread(self._table, state, skip, self._on_progress):
             try:
                 rows = read(file)
             except CorruptSegmentError as e:
@@ -139,9 +137,6 @@ class RowsCheck:
                 yield Finding(Kind.SEGMENT_ROWS_WRONG, self._table, file.path, f"{e}.", _FROM_A_COPY)
             else:
                 self._rows.extend(found)
-            done_bytes += file.size
-            if self._on_progress is not None:
-                self._on_progress(Progress(self._table, done, len(files), done_bytes, total))
 
 
 def check_offsets(table: str, groups: GroupsFold, end_of: Callable[[str, str, int], int | None]) -> Iterator[Finding]:

@@ -150,16 +150,11 @@ class TransactionManager:
         self._take(Event.BEGIN)
 
     def stage(
-        self,
-        topic: str,
-        table: pa.Table,
-        partitions: npt.NDArray[np.int32],
-        compression: str | None = None,
-        compression_level: int | None = None,
+        self, topic: str, table: pa.Table, partitions: npt.NDArray[np.int32], compression: str | None = None
     ) -> None:
         """Write records that no reader sees until the transaction is committed. Raises as `StagedTopics.add`."""
         with self._adding():
-            self._staged.add(topic, table, partitions, compression, compression_level)
+            self._staged.add(topic, table, partitions, compression)
 
     def add_staged(self, topic: str, staged: Iterable[Staged]) -> None:
         """Take segments that others have written (Spark's tasks). Raises `TopicChangedError`."""

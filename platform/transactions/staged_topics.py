@@ -53,12 +53,7 @@ class StagedTopics:
         return bool(self._topics)
 
     def add(
-        self,
-        topic: str,
-        table: pa.Table,
-        partitions: npt.NDArray[np.int32],
-        compression: str | None = None,
-        compression_level: int | None = None,
+        self, topic: str, table: pa.Table, partitions: npt.NDArray[np.int32], compression: str | None = None
     ) -> None:
         """Stage records. `table`: columns as `Topic.append` takes them; `partitions`: one for each row.
 
@@ -77,7 +72,7 @@ class StagedTopics:
         self._require_unchanged(staging)
         records = to_records(table, topic, staging.topic.config(), staging.topic.now_ms())
         if staging.own is None:
-            stager = staging.topic.stager(compression, compression_level, self._helpers)
+            stager = staging.topic.stager(compression, helpers=self._helpers)
             staging.own = StagedAppend(state.metadata, stager)
         staging.own.add(records, partitions)
 

@@ -34,11 +34,14 @@ SUBSCRIPTIONS = {
 @pytest.mark.parametrize(("version", "expected"), SUBSCRIPTIONS.items())
 def test_a_subscription_in_every_version(version: int, expected: str) -> None:
     data = bytes.fromhex(expected)
-    assert encode_subscription(FULL, version) == data
     found = decode_subscription(data)
     owned = (("a", 0), ("a", 1), ("b", 2)) if version >= 1 else ()
     assert found == Subscription(("a", "b"), b"ud", owned, 5 if version >= 2 else -1, "r1" if version >= 3 else None)
     assert subscribed_topics(data) == {"a", "b"}
+
+
+def test_the_newest_version_is_written() -> None:
+    assert encode_subscription(FULL) == bytes.fromhex(SUBSCRIPTIONS[3])
 
 
 def test_nothing_is_null_or_empty() -> None:
@@ -60,7 +63,7 @@ def test_an_assignment() -> None:
     given = Assignment((("b", 3), ("a", 0), ("b", 1)))
     assert encode_assignment(given) == data
     assert decode_assignment(data) == Assignment((("b", 3), ("b", 1), ("a", 0)))
-    assert encode_assignment(given, 0) == b"\0\0" + data[2:]
+    assert decode_assignment(b"\0\0" + data[2:]) == decode_assignment(data)
     assert decode_assignment(b"") == Assignment()
 
 
