@@ -1,7 +1,7 @@
 """What the leader of a group does: share the partitions out among the members, and notice when they change."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from tidelog.groups.assignors.assign import assign
 from tidelog.groups.consumer_protocol import (
@@ -36,20 +36,19 @@ def share_out(group: Group, partition_counts: Mapping[str, int]) -> dict[str, by
 
 
 def newest_claims(
-    claims: Mapping[str, tuple[Iterable[TopicPartition], int]],
+    claims: Mapping[str, tuple[Collection[TopicPartition], int]],
 ) -> dict[str, list[TopicPartition]]:
     """What each member may say it owns: of several that claim a partition, those of the newest generation.
 
     `claims`: by member, partitions and the generation in which it owned them. Source: `AbstractStickyAssignor`.
     """
     newest: defaultdict[TopicPartition, int] = defaultdict(lambda: -2)
-    listed = {name: (list(partitions), generation) for name, (partitions, generation) in claims.items()}
-    for partitions, generation in listed.values():
+    for partitions, generation in claims.values():
         for partition in partitions:
             newest[partition] = max(newest[partition], generation)
     return {
         name: [partition for partition in partitions if newest[partition] == generation]
-        for name, (partitions, generation) in listed.items()
+        for name, (partitions, generation) in claims.items()
     }
 
 
@@ -59,7 +58,7 @@ def is_shared_out(group: Group, partition_counts: Mapping[str, int]) -> bool:
     return shared == {(topic, number) for topic, count in partition_counts.items() for number in range(count)}
 
 
-def _claim(strategy: str, subscription: Subscription) -> tuple[Iterable[TopicPartition], int]:
+def _claim(strategy: str, subscription: Subscription) -> tuple[Collection[TopicPartition], int]:
     """Eager members own nothing when they join; `sticky` remembers what they had."""
     if strategy == "sticky":
         return decode_sticky_user_data(subscription.user_data)

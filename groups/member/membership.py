@@ -49,7 +49,8 @@ RETRY_S = 0.5
 class Membership:
     """One consumer in one group. See `MemberConfig` for its timings and the events for what it reports.
 
-    `watched`: its owner also calls `wake` as soon as the group's log has grown, so that it looks seldom.
+    `watched`: its owner also calls `wake` as soon as the group's log has grown, so that it looks seldom. `trouble`: why
+    the last step could not do its work and tries again; None when it could.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Membership:
         self._look_s = 0.0
         self._looked_s = float("-inf")
         self.watched = False
-        self._trouble: TidelogError | None = None
+        self.trouble: TidelogError | None = None
 
     # --- what the client sees ------------------------------------------------------------------------------
 
@@ -106,11 +107,6 @@ class Membership:
     def fenced(self) -> FencedInstanceError | None:
         """Why the member is out for good: another consumer has its place; None while it is not."""
         return self._state.fenced
-
-    @property
-    def trouble(self) -> TidelogError | None:
-        """Why the last step could not do its work and tries again; None when it could."""
-        return self._trouble
 
     def identity(self) -> GroupIdentity:
         """The identity to commit with. Raises UnknownMemberError in no generation: a commit would not be fenced.
@@ -174,11 +170,11 @@ class Membership:
         """
         try:
             if self._step():
-                self._trouble = None
+                self.trouble = None
         except TidelogError as e:
             if not e.retriable:
                 raise
-            self._trouble = e
+            self.trouble = e
             self._look_s = self._clock.elapsed_s() + RETRY_S * (0.5 + self._ids.fraction())
             self._session.beat_due_s = min(self._session.beat_due_s, self._look_s)
         events, self._events = self._events, []

@@ -166,13 +166,12 @@ def _losses(state: MemberState, error: TidelogError) -> list[Effect]:
     return [Lost(state.owned, error)] if state.owned else []
 
 
-def _lose_generation(state: MemberState, error: TidelogError) -> Outcome:
-    effects = [*_losses(state, error), Request.LEAVE_GENERATION]
-    return _without_partitions(state, MemberStage.JOINING), effects
-
-
-def _lose_place(state: MemberState, error: TidelogError) -> Outcome:
-    return _without_partitions(state, MemberStage.JOINING), [*_losses(state, error), Request.FORGET]
+def _lose(request: Request) -> Rule:
+    """Lose all partitions, and join again."""
+    return lambda state, error: (
+        _without_partitions(state, MemberStage.JOINING),
+        [*_losses(state, error), request],
+    )
 
 
 def _end(state: MemberState, error: FencedInstanceError) -> Outcome:
@@ -206,8 +205,8 @@ TRANSITIONS: dict[tuple[MemberStage, Happening], Rule] = {
     **{(stage, Happening.REVOKED): _stay for stage in MemberStage},
     (MemberStage.REVOKING, Happening.REVOKED): _join_without,
     (MemberStage.YIELDING, Happening.REVOKED): _take_rest,
-    **{(stage, Happening.GENERATION_MISSED): _lose_generation for stage in _HAS_JOINED},
-    **{(stage, Happening.EVICTED): _lose_place for stage in _IN_GROUP},
+    **{(stage, Happening.GENERATION_MISSED): _lose(Request.LEAVE_GENERATION) for stage in _HAS_JOINED},
+    **{(stage, Happening.EVICTED): _lose(Request.FORGET) for stage in _IN_GROUP},
     **{(stage, Happening.INSTANCE_FENCED): _end for stage in _IN_GROUP},
     **{(stage, Happening.POLL_OVERDUE): _pause for stage in _IN_GROUP},
     **{(stage, Happening.LEFT): _leave for stage in MemberStage},

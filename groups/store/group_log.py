@@ -109,8 +109,11 @@ class GroupLog:
     def views(self) -> dict[str, GroupView]:
         """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic."""
         look = cache(self._lake.peek)
+        written: dict[str, GroupView] = {}
+        for log in self.tables():
+            written |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
         found = {}
-        for group_id, view in self._all_written().items():
+        for group_id, view in sorted(written.items()):
             if view.pending:
                 view, _ = self._resolved(group_id)
             found[group_id] = replace(view, offsets=of_this_life(view.offsets, look))
@@ -121,12 +124,6 @@ class GroupLog:
         check_group_id(group_id)
         tables = self._tables()
         return self._log(group_id, tables).look(lambda fold: fold.view(group_id)) if tables else GroupView()
-
-    def _all_written(self) -> dict[str, GroupView]:
-        found: dict[str, GroupView] = {}
-        for log in self.tables():
-            found |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})
-        return dict(sorted(found.items()))
 
     def table(self, group_id: str) -> str:
         """The table that the group's rows are in: its folder below the lake's root."""
@@ -146,26 +143,19 @@ class GroupLog:
         Raises `OutcomeUnknownError` when the store stops answering: the rule may be tried again.
         """
         check_group_id(group_id)
-        over_fold = self._over_fold(group_id, rule)
+        now_ms = self._lake.clock.now_ms()
+
+        def over_fold(fold: GroupsFold) -> RowOutcome[R]:
+            view = fold.view(group_id)
+            decision = rule(view)
+            return RowOutcome(changes(view, group_id, decision, now_ms), decision.response)
+
         if not self._tables():
             first = over_fold(GroupsFold())
             if not first.rows:
                 return first.response
             self._first().create()
         return self._log(group_id, self._tables()).commit(over_fold)
-
-    def _over_fold(
-        self, group_id: str, rule: Callable[[GroupView], Decision[R]]
-    ) -> Callable[[GroupsFold], RowOutcome[R]]:
-        """A rule over one group as a decision over the table's fold."""
-        now_ms = self._lake.clock.now_ms()
-
-        def decide(fold: GroupsFold) -> RowOutcome[R]:
-            view = fold.view(group_id)
-            decision = rule(view)
-            return RowOutcome(changes(view, group_id, decision, now_ms), decision.response)
-
-        return decide
 
     def commit_offsets(
         self,

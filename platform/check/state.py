@@ -94,14 +94,9 @@ def _segments(live: Iterable[Segment], topic: str, start: int) -> Iterator[Findi
             what = f"It covers offsets {covers}, all below the log start offset {start}, and no reader reads it."
             todo = "Nothing: the next retention or delete_records past it takes it out of the table."
             yield Finding(Kind.SEGMENT_BELOW_START, topic, segment.path, what, todo)
-        yield from _stats(segment, topic, covers)
-
-
-def _stats(segment: Segment, topic: str, covers: str) -> Iterator[Finding]:
-    wrong = stats_problem(segment, covers)
-    if wrong:
-        todo = "Readers by time may skip it. 'tidelog check --deep' says what the file holds."
-        yield Finding(Kind.SEGMENT_STATS_WRONG, topic, segment.path, f"{wrong}.", todo)
+        if wrong := stats_problem(segment, covers):
+            todo = "Readers by time may skip it. 'tidelog check --deep' says what the file holds."
+            yield Finding(Kind.SEGMENT_STATS_WRONG, topic, segment.path, f"{wrong}.", todo)
 
 
 def stats_problem(segment: Segment, covers: str) -> str:

@@ -66,7 +66,7 @@ class StoreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"fit": self.fit, **asdict(self)}
+        return asdict(self) | {"fit": self.fit}
 
 
 def check_store(storage: Storage, clock: Clock, ids: Ids) -> StoreReport:

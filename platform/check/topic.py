@@ -1,8 +1,8 @@
 """One topic, for `check`: its files, its log, what the log says, and its records if asked."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from tidelog.check.checkpoints import check_hint
 from tidelog.check.config import check_metadata, topic_config
@@ -95,11 +95,11 @@ def _read_records(
     if isinstance(state, RowState):
         rows = RowsCheck(storage, topic, options.on_progress)
         findings.extend(rows.run(state, skip))
-        fold = rows.fold(state.kind)
+        fold, state_of = rows.fold(state.kind), cache(partial(_state, storage))
         if isinstance(fold, GroupsFold):
-            findings.extend(check_offsets(topic, fold, partial(_end, storage, {})))
+            findings.extend(check_offsets(topic, fold, partial(_end, state_of)))
         if isinstance(fold, TransactionsFold):
-            findings.extend(check_intents(topic, fold, storage, partial(_state, storage, {})))
+            findings.extend(check_intents(topic, fold, storage, state_of))
         return rows.records
     compacted = state.metadata is not None and ("compact" in topic_config(state.metadata, options.lake).cleanup_policy)
     reader = DeepCheck(storage, topic, compacted, options.on_progress)
@@ -107,21 +107,17 @@ def _read_records(
     return reader.records
 
 
-def _end(
-    storage: Storage, known: dict[str, TopicState | None], topic: str, topic_id: str, partition: int
-) -> int | None:
+def _end(state_of: Callable[[str], TopicState | None], topic: str, topic_id: str, partition: int) -> int | None:
     """A partition's log end offset; None when it is not there any more, or can't be read: its own findings say so."""
-    state = _state(storage, known, topic)
+    state = state_of(topic)
     if state is None or not state.exists or state.topic_id != topic_id or partition >= state.partitions:
         return None
     return state.end(partition)
 
 
-def _state(storage: Storage, known: dict[str, TopicState | None], topic: str) -> TopicState | None:
+def _state(storage: Storage, topic: str) -> TopicState | None:
     """A topic's state; None for what can be no topic."""
-    if topic not in known:
-        known[topic] = read_log(storage, topic)[2].state if not names.why_invalid(topic) else None
-    return known[topic]
+    return None if names.why_invalid(topic) else read_log(storage, topic)[2].state
 
 
 def _taken(storage: Storage, topic: str) -> Iterable[Finding]:
