@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, TypeVar
 
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.errors import KafkaError, kafka_exception, kafka_exceptions
 from tidelog.log.base.clock import Clock
-from tidelog.log.base.errors import TidelogError
 
 K = TypeVar("K")
 
@@ -44,13 +44,11 @@ class TimedFuture(Future[Any]):
         except TimeoutError:
             if self.done():  # the request itself raised it
                 raise
-            raise KafkaException(
-                KafkaError(
-                    KafkaError._TIMED_OUT,
-                    "The request's time is over (request_timeout), and it may still come to pass. Look whether it "
-                    "did, and give it more time.",
-                    retriable=True,
-                )
+            raise kafka_exception(
+                KafkaError._TIMED_OUT,
+                "The request's time is over (request_timeout), and it may still come to pass. Look whether it did, and "
+                "give it more time.",
+                retriable=True,
             ) from None
 
 
@@ -72,7 +70,7 @@ class Answers:
 
     def each(self, keys: Iterable[K], work: Callable[[K], Any], timeout_s: float | None) -> dict[K, Future[Any]]:
         """Start one piece of work for each key; their futures by key."""
-        return {key: self.one(_bound(work, key), timeout_s) for key in keys}
+        return {key: self.one(partial(work, key), timeout_s) for key in keys}
 
     def close(self) -> None:
         """Wait for what was started."""
@@ -91,18 +89,11 @@ def checked_timeout(name: str, timeout_s: float | None) -> float:
     return float(timeout_s)
 
 
-def _bound(work: Callable[[K], Any], key: K) -> Callable[[], Any]:
-    return lambda: work(key)
-
-
 def _fill(answer: TimedFuture, work: Callable[[], Any]) -> None:
     if not answer.set_running_or_notify_cancel():
         return
     try:
-        answer.set_result(work())
-    except TidelogError as e:
-        error = KafkaException(kafka_error(e))
-        error.__cause__ = e
-        answer.set_exception(error)
+        with kafka_exceptions():
+            answer.set_result(work())
     except BaseException as e:
         answer.set_exception(e)

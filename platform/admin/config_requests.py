@@ -1,11 +1,11 @@
 """What an AdminClient does about configurations. Each function serves one resource and raises TidelogError."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from tidelog.admin.configs import ConfigEntry, ConfigResource
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
-from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.errors import KafkaError, kafka_exception
 from tidelog.log.base.typed_values import NameList
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.lake import Lake
@@ -34,21 +34,16 @@ def describe(lake: Lake, resource: ConfigResource) -> dict[str, ConfigEntry]:
 
 def replace(lake: Lake, resource: ConfigResource, *, validate_only: bool) -> None:
     """Set what the resource names, and reset everything else."""
-
-    def changes(config: TopicConfig | LakeConfig) -> dict[str, str | None]:
-        wanted = {str(name): str(value) for name, value in resource.set_config_dict.items()}
-        return {**dict.fromkeys(config.overrides), **wanted}
-
-    _alter(lake, resource, changes, validate_only=validate_only)
+    config = _config(lake, resource)
+    wanted = {str(name): str(value) for name, value in resource.set_config_dict.items()}
+    _alter(lake, resource, config, {**dict.fromkeys(config.overrides), **wanted}, validate_only=validate_only)
 
 
 def alter(lake: Lake, resource: ConfigResource, *, validate_only: bool) -> None:
     """Do what the resource's incremental entries say, and leave everything else."""
-
-    def changes(config: TopicConfig | LakeConfig) -> dict[str, str | None]:
-        return {entry.name: _changed(config, entry) for entry in resource.incremental_configs}
-
-    _alter(lake, resource, changes, validate_only=validate_only)
+    config = _config(lake, resource)
+    wanted = {entry.name: _changed(config, entry) for entry in resource.incremental_configs}
+    _alter(lake, resource, config, wanted, validate_only=validate_only)
 
 
 def _changed(config: TopicConfig | LakeConfig, entry: ConfigEntry) -> str | None:
@@ -62,7 +57,7 @@ def _changed(config: TopicConfig | LakeConfig, entry: ConfigEntry) -> str | None
     if key is None:  # unknown or refused: setting it says so
         return str(entry.value)
     if not isinstance(key.kind, NameList):
-        raise _refused(
+        raise kafka_exception(
             KafkaError.INVALID_CONFIG,
             f"Can't {operation.name if operation else None} value for key {entry.name}: it is no list. SET it.",
         )
@@ -77,12 +72,11 @@ def _changed(config: TopicConfig | LakeConfig, entry: ConfigEntry) -> str | None
 def _alter(
     lake: Lake,
     resource: ConfigResource,
-    changes: Callable[[TopicConfig | LakeConfig], Mapping[str, str | None]],
+    config: TopicConfig | LakeConfig,
+    wanted: Mapping[str, str | None],
     *,
     validate_only: bool,
 ) -> None:
-    config = _config(lake, resource)
-    wanted = changes(config)
     if validate_only:
         config.merged(wanted)
     elif resource.restype is ResourceType.TOPIC:
@@ -96,12 +90,8 @@ def _config(lake: Lake, resource: ConfigResource) -> TopicConfig | LakeConfig:
         return lake.topic_config(resource.name)
     if resource.restype is ResourceType.BROKER:
         return lake.config()
-    raise _refused(
+    raise kafka_exception(
         KafkaError.INVALID_REQUEST,
         f"A {resource.restype.name} has no configuration here. Topics have one (ResourceType.TOPIC), and the lake has "
         "one that its topics inherit from (ResourceType.BROKER).",
     )
-
-
-def _refused(code: int, reason: str) -> KafkaException:
-    return KafkaException(KafkaError(code, reason))

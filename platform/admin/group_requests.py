@@ -14,6 +14,7 @@ from tidelog.admin.group_types import (
     MemberDescription,
 )
 from tidelog.clients.cluster import Node
+from tidelog.clients.consumer.commits import offset_to_commit
 from tidelog.clients.values.errors import kafka_error
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
@@ -115,17 +116,7 @@ def alter_offsets(lake: Lake, log: GroupLog, request: ConsumerGroupTopicPartitio
     """Set offsets of a group without members, all or none. Raises as `GroupLog.commit_offsets` does."""
     partitions = request.topic_partitions or []
     evict_the_dead(lake, log, request.group_id)
-    log.commit_offsets(
-        request.group_id,
-        {
-            (partition.topic, partition.partition): CommittedOffset(
-                partition.offset,
-                partition.metadata or "",
-                -1 if partition.leader_epoch is None else partition.leader_epoch,
-            )
-            for partition in partitions
-        },
-    )
+    log.commit_offsets(request.group_id, {(p.topic, p.partition): offset_to_commit(p) for p in partitions})
     return ConsumerGroupTopicPartitions(
         request.group_id, [TopicPartition(p.topic, p.partition, p.offset, p.metadata) for p in partitions]
     )

@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 from tidelog.admin.access import AclBinding, AclBindingFilter, UserScramCredentialAlteration
 from tidelog.admin.checks import check_list
 from tidelog.admin.enums import ElectionType
-from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.errors import KafkaError, kafka_exception
 from tidelog.clients.values.partitions import TopicPartition
 
 _NO_RULES: Final = (
@@ -76,14 +76,10 @@ class RefusedRequests:
 
     def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
         """Refused at once: a client signs in to the storage. Raises KafkaException."""
-        raise _refusal(KafkaError._UNSUPPORTED_FEATURE, "set_sasl_credentials", _NO_RULES)
+        raise kafka_exception(KafkaError._UNSUPPORTED_FEATURE, f"set_sasl_credentials is refused: {_NO_RULES}.")
 
 
 def _refused(code: int, call: str, why: str) -> Future[Any]:
     refused: Future[Any] = Future()
-    refused.set_exception(_refusal(code, call, why))
+    refused.set_exception(kafka_exception(code, f"{call} is refused: {why}."))
     return refused
-
-
-def _refusal(code: int, call: str, why: str) -> KafkaException:
-    return KafkaException(KafkaError(code, f"{call} is refused: {why}."))

@@ -18,9 +18,9 @@ from tidelog.admin.topics import (
     TopicPartitionInfo,
 )
 from tidelog.clients.by_partition import ask_together
-from tidelog.clients.cluster import Uuid, lake_node
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
-from tidelog.log.base.errors import InvalidPartitionsError, TidelogError, UnknownTopicError
+from tidelog.clients.cluster import Uuid, existing_topic, lake_node
+from tidelog.clients.values.errors import KafkaError, kafka_exception
+from tidelog.log.base.errors import InvalidPartitionsError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.door.topic_machine import check_name, table_properties
 from tidelog.log.lake import Lake
@@ -34,7 +34,7 @@ from tidelog.log.topic import Topic
 def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
     """Create a topic, or only check that it could be."""
     if new.replication_factor not in (-1, 1):
-        raise _refused(
+        raise kafka_exception(
             KafkaError.INVALID_REPLICATION_FACTOR,
             f"Replication factor: {new.replication_factor} is refused: there is no cluster of replicas yet, and what "
             "copies a lake has its storage keeps. Give 1, or -1.",
@@ -64,7 +64,7 @@ def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
 def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) -> None:
     """Add partitions to a topic, or only check that they could be added."""
     _refuse_assignment(new.replica_assignment)
-    state = _existing(lake, new.topic)
+    state = existing_topic(lake, new.topic)
     if new.new_total_count == state.partitions:
         raise InvalidPartitionsError(
             f"Topic '{new.topic}' already has {state.partitions} partitions. Give the number that it shall have in all."
@@ -80,7 +80,7 @@ def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) ->
 
 def describe_topic(lake: Lake, topic: str, operations: list[AclOperation] | None) -> TopicDescription:
     """Describe a topic, with the operations that are allowed; the lake leads all its partitions."""
-    state = _existing(lake, topic)
+    state = existing_topic(lake, topic)
     node = lake_node(lake)
     partitions = [TopicPartitionInfo(p, node, [node], [node]) for p in range(state.partitions)]
     return TopicDescription(topic, Uuid.of(state.topic_id), names.is_internal(topic), partitions, operations)
@@ -153,27 +153,16 @@ def _times_ms(batch: pa.RecordBatch) -> list[int]:
     return found
 
 
-def _existing(lake: Lake, topic: str) -> TopicState:
-    state = lake.peek(topic)
-    if state is None:
-        raise UnknownTopicError(f"Topic '{topic}' does not exist. Create it (create_topics, 'tidelog topic create').")
-    return state
-
-
 def _refuse_assignment(assignment: Sequence[Sequence[Any]] | None) -> None:
     if assignment:
-        raise _refused(
+        raise kafka_exception(
             KafkaError.INVALID_REPLICA_ASSIGNMENT,
             "A replica_assignment is refused: there are no brokers to place replicas on. Leave it out.",
         )
 
 
-def _refused(code: int, reason: str) -> KafkaException:
-    return KafkaException(KafkaError(code, reason))
-
-
 def outcome(found: object) -> object:
     """Return what was found, or raise it where it is an error."""
     if isinstance(found, TidelogError):
-        raise KafkaException(kafka_error(found)) from found
+        raise found
     return found

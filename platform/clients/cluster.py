@@ -11,6 +11,7 @@ from typing import Final
 from tidelog.clients.values.errors import KafkaError, kafka_error
 from tidelog.log.base.errors import TidelogError, UnknownTopicError
 from tidelog.log.lake import Lake
+from tidelog.log.state.topic_state import TopicState
 
 BROKER_ID: Final = 0
 BROKER_PORT: Final = 0
@@ -34,11 +35,12 @@ class Node:
         return f"({self.id}) {self.host}:{self.port}"
 
 
+@dataclass(frozen=True)
 class Uuid:
     """A topic's id: 128 bits, shown in URL-safe base64 as Kafka shows them."""
 
-    def __init__(self, most_significant_bits: int, least_significant_bits: int) -> None:
-        self._most, self._least = most_significant_bits, least_significant_bits
+    most_significant_bits: int
+    least_significant_bits: int
 
     @classmethod
     def of(cls, text: str) -> "Uuid":
@@ -47,25 +49,19 @@ class Uuid:
 
     def get_most_significant_bits(self) -> int:
         """The upper 64 bits, signed."""
-        return self._most
+        return self.most_significant_bits
 
     def get_least_significant_bits(self) -> int:
         """The lower 64 bits, signed."""
-        return self._least
+        return self.least_significant_bits
 
     def __str__(self) -> str:
         mask = (1 << 64) - 1
-        raw = ((self._most & mask) << 64 | (self._least & mask)).to_bytes(16, "big")
+        raw = ((self.most_significant_bits & mask) << 64 | (self.least_significant_bits & mask)).to_bytes(16, "big")
         return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
     def __repr__(self) -> str:
         return f"Uuid({self})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Uuid) and (self._most, self._least) == (other._most, other._least)
-
-    def __hash__(self) -> int:
-        return hash((self._most, self._least))
 
 
 def _signed(half: int) -> int:
@@ -142,14 +138,17 @@ def cluster_metadata(lake: Lake, topic: str | None = None) -> ClusterMetadata:
     return ClusterMetadata(lake.uri, BROKER_ID, {BROKER_ID: broker}, described, BROKER_ID, str(broker))
 
 
+def existing_topic(lake: Lake, name: str) -> TopicState:
+    """Return a topic's state at the head of its log. Raises UnknownTopicError."""
+    state = lake.peek(name)
+    if state is None:
+        raise UnknownTopicError(f"Topic '{name}' does not exist. Create it (create_topics, 'tidelog topic create').")
+    return state
+
+
 def _topic_metadata(lake: Lake, name: str) -> TopicMetadata:
     try:
-        state = lake.peek(name)
-        if state is None:
-            raise UnknownTopicError(
-                f"Topic '{name}' does not exist. Create it (create_topics, 'tidelog topic create')."
-            )
-        partitions = range(state.partitions)
+        partitions = range(existing_topic(lake, name).partitions)
     except TidelogError as e:
         return TopicMetadata(name, {}, kafka_error(e))
     return TopicMetadata(name, {p: PartitionMetadata(p, BROKER_ID, [BROKER_ID], [BROKER_ID]) for p in partitions})

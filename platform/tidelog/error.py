@@ -1,27 +1,16 @@
 """`confluent_kafka.error` under tidelog's name. tidelog's own errors are `tidelog.errors`."""
 
-from tidelog.clients.values.errors import (
-    ConsumeError,
-    KafkaError,
-    KafkaException,
-    KeyDeserializationError,
-    KeySerializationError,
-    ProduceError,
-    SerializationError,
-    ValueDeserializationError,
-    ValueSerializationError,
-)
-from tidelog.clients.values.message import Message
+# ruff: noqa: I001 - one import for each module, with the aliases that name what is public
 
-__all__ = [
-    "ConsumeError",
-    "KafkaError",
-    "KafkaException",
-    "KeyDeserializationError",
-    "KeySerializationError",
-    "Message",
-    "ProduceError",
-    "SerializationError",
-    "ValueDeserializationError",
-    "ValueSerializationError",
-]
+from tidelog.clients.values.errors import (
+    ConsumeError as ConsumeError,
+    KafkaError as KafkaError,
+    KafkaException as KafkaException,
+    KeyDeserializationError as KeyDeserializationError,
+    KeySerializationError as KeySerializationError,
+    ProduceError as ProduceError,
+    SerializationError as SerializationError,
+    ValueDeserializationError as ValueDeserializationError,
+    ValueSerializationError as ValueSerializationError,
+)
+from tidelog.clients.values.message import Message as Message

@@ -1,8 +1,19 @@
 """`confluent_kafka.serialization` under tidelog's name."""
 
-from tidelog.clients.values import serialization
-from tidelog.clients.values.errors import KafkaException
-from tidelog.clients.values.serialization import *  # noqa: F403 - its `__all__` is the list of names
+# ruff: noqa: I001 - one import for each module, with the aliases that name what is public
 
-__all__ = ["KafkaException"]
-__all__ += serialization.__all__
+from tidelog.clients.values.errors import KafkaException as KafkaException, SerializationError as SerializationError
+from tidelog.clients.values.serialization import (
+    Deserializer as Deserializer,
+    DeserializerBuilder as DeserializerBuilder,
+    DoubleDeserializer as DoubleDeserializer,
+    DoubleSerializer as DoubleSerializer,
+    IntegerDeserializer as IntegerDeserializer,
+    IntegerSerializer as IntegerSerializer,
+    MessageField as MessageField,
+    SerializationContext as SerializationContext,
+    Serializer as Serializer,
+    SerializerBuilder as SerializerBuilder,
+    StringDeserializer as StringDeserializer,
+    StringSerializer as StringSerializer,
+)

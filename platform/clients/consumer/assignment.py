@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.errors import KafkaError, kafka_exception
 from tidelog.clients.values.partitions import OFFSET_INVALID, OFFSET_STORED, TopicPartition
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.follow.cursor import Cursor
@@ -84,7 +84,7 @@ class ConsumerAssignment:
         wanted = list(partitions)
         for one in wanted:
             if (one.topic, one.partition) in self._owned:
-                raise _refusal(
+                raise kafka_exception(
                     KafkaError._CONFLICT, f"{one.topic} [{one.partition}] is already part of the current assignment"
                 )
         for one in wanted:
@@ -95,7 +95,7 @@ class ConsumerAssignment:
         """Refuse places that are not assigned, with KafkaException."""
         for topic, partition in places:
             if (topic, partition) not in self._owned:
-                raise _refusal(
+                raise kafka_exception(
                     KafkaError._INVALID_ARG,
                     f"{topic} [{partition}] can't be unassigned since it is not in the current assignment",
                 )
@@ -111,7 +111,7 @@ class ConsumerAssignment:
         """Go on from an offset, which may be a logical one. Raises KafkaException for one not assigned."""
         owned = self._owned.get(place)
         if owned is None:
-            raise _refusal(
+            raise kafka_exception(
                 KafkaError._UNKNOWN_PARTITION,
                 f"Failed to seek to offset {offset}: {place[0]} [{place[1]}] is not assigned",
             )
@@ -141,7 +141,7 @@ class ConsumerAssignment:
         """Store an offset to be committed. Raises KafkaException for a partition that is not assigned."""
         owned = self._owned.get(place)
         if owned is None:
-            raise _refusal(
+            raise kafka_exception(
                 KafkaError._STATE,
                 f"No offset of {place[0]} [{place[1]}] can be stored: the partition is not assigned to this consumer",
             )
@@ -161,10 +161,6 @@ class ConsumerAssignment:
             owned = self._owned.get(place)
             if owned is not None:
                 owned.committed = one.offset
-
-
-def _refusal(code: int, reason: str) -> KafkaException:
-    return KafkaException(KafkaError(code, reason))
 
 
 def as_list(places: Iterable[TopicPartitionKey]) -> list[TopicPartition]:

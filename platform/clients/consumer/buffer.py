@@ -141,13 +141,11 @@ class Buffer:
             entry = self._entries[0]
             if entry.owned is None or entry.cursor is entry.owned.cursor:
                 return entry
-            self._forget(self._entries.popleft())
+            self._entries.popleft()
+            if isinstance(entry, Records):
+                self.bytes -= entry.nbytes
+                self.records -= entry.batch.num_rows - entry.taken
         return None
-
-    def _forget(self, entry: Entry) -> None:
-        if isinstance(entry, Records):
-            self.bytes -= entry.nbytes
-            self.records -= entry.batch.num_rows - entry.taken
 
     def _took(self, entry: Records, count: int, last: int | None) -> None:
         owned = entry.owned

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 
-from tidelog.clients.consumer.assignment import ConsumerAssignment, TopicPartitionKey
-from tidelog.clients.stats.traffic import Traffic
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.consumer.assignment import TopicPartitionKey
+from tidelog.clients.consumer.shared import ConsumerShared
+from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument, kafka_error, kafka_exception
 from tidelog.clients.values.message import Message
 from tidelog.clients.values.partitions import OFFSET_INVALID, TopicPartition
 from tidelog.groups.model import CommittedOffset
@@ -20,27 +20,22 @@ Offsets = dict[TopicPartitionKey, CommittedOffset]
 class Committer:
     """Commits for one consumer, one commit after another, so that an older offset never follows a newer one.
 
-    `identity`: None for a consumer without a subscription; `owned`: what is then its to commit. `lock` guards
-    the assignment.
+    `identity`: None for a consumer without a subscription; `owned`: what is then its to commit.
     """
 
     def __init__(
         self,
+        shared: ConsumerShared,
         log: GroupLog,
-        group_id: str,
-        lock: threading.Condition,
-        assignment: ConsumerAssignment,
         identity: Callable[[], GroupIdentity | None],
         owned: Callable[[], frozenset[TopicPartitionKey] | None],
-        traffic: Traffic | None = None,
     ) -> None:
+        self._lock, self._assignment = shared.lock, shared.assignment
+        self._group_id = shared.settings.group_id
+        self._traffic = shared.traffic
         self._log = log
-        self._group_id = group_id
-        self._lock = lock
-        self._assignment = assignment
         self._identity = identity
         self._owned = owned
-        self._traffic = traffic
         self._turn = threading.RLock()
 
     def offsets(self, timeout_s: float = 0.0) -> Mapping[TopicPartitionKey, CommittedOffset]:
@@ -69,13 +64,8 @@ class Committer:
             return taken
 
     def _commit(self, taken: Offsets) -> None:
-        identity = self._identity()
-        if identity is None:
-            self._log.commit_offsets(self._group_id, taken)
-        else:
-            self._log.commit_offsets(
-                self._group_id, taken, identity.member_id, identity.generation, identity.instance_id
-            )
+        who = self._identity() or GroupIdentity(self._group_id)
+        self._log.commit_offsets(self._group_id, taken, who.member_id, who.generation, who.instance_id)
 
     def forfeit(self, places: Iterable[TopicPartitionKey]) -> None:
         """Hand out and commit nothing more of these partitions."""
@@ -91,13 +81,11 @@ class Committer:
             others = [place for place in offsets if place not in self._assignment or place not in owned]
         if others:
             topic, partition = others[0]
-            raise KafkaException(
-                KafkaError(
-                    KafkaError._STATE,
-                    f"Commit failed: {topic} [{partition}] is not assigned to this consumer, and in group"
-                    f" {self._group_id!r} only its owner commits. Commit what assignment() lists; offsets of others are"
-                    " changed with AdminClient.alter_consumer_group_offsets while the group is empty.",
-                )
+            raise kafka_exception(
+                KafkaError._STATE,
+                f"Commit failed: {topic} [{partition}] is not assigned to this consumer, and in group"
+                f" {self._group_id!r} only its owner commits. Commit what assignment() lists; offsets of others are"
+                " changed with AdminClient.alter_consumer_group_offsets while the group is empty.",
             )
 
 
@@ -114,14 +102,12 @@ def to_offsets(message: Message | None, offsets: list[TopicPartition] | None) ->
             raise TypeError(f"expected tidelog's Message, not {type(message).__name__}")
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         if message.error() is not None or topic is None or partition is None or offset is None:
-            raise KafkaException(
-                KafkaError(KafkaError._INVALID_ARG, "Commit failed: the message is an error and has no offset.")
-            )
+            raise invalid_argument("Commit failed: the message is an error and has no offset.")
         return {(topic, partition): CommittedOffset(offset + 1)}
     if offsets is None:
         return None
     found = {
-        (one.topic, one.partition): CommittedOffset(one.offset, one.metadata or "", _epoch(one))
+        (one.topic, one.partition): offset_to_commit(one)
         for one in partitions_of(offsets)
         if one.offset != OFFSET_INVALID
     }
@@ -130,8 +116,9 @@ def to_offsets(message: Message | None, offsets: list[TopicPartition] | None) ->
     return found
 
 
-def _epoch(one: TopicPartition) -> int:
-    return -1 if one.leader_epoch is None else one.leader_epoch
+def offset_to_commit(one: TopicPartition) -> CommittedOffset:
+    """What a call names as a partition's offset to commit."""
+    return CommittedOffset(one.offset, one.metadata or "", -1 if one.leader_epoch is None else one.leader_epoch)
 
 
 def no_offset() -> KafkaError:

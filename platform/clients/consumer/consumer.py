@@ -2,30 +2,27 @@
 
 # ruff: noqa: ARG002 - confluent-kafka's parameters, of which some mean nothing here
 
-import threading
 from collections.abc import Iterator, Mapping
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any
 
 import pyarrow as pa
 
 from tidelog.clients.by_partition import offsets_by_time
-from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
-from tidelog.clients.consumer.assignment import ConsumerAssignment
 from tidelog.clients.consumer.buffer import Buffer, as_table
-from tidelog.clients.consumer.commits import Committer, as_partition, commit_failed, partitions_of, to_offsets
+from tidelog.clients.consumer.commits import as_partition, commit_failed, partitions_of, to_offsets
 from tidelog.clients.consumer.consumer_statistics import ConsumerStatistics
 from tidelog.clients.consumer.fetcher import Fetcher
 from tidelog.clients.consumer.group import GroupSide
 from tidelog.clients.consumer.polling import Polling
 from tidelog.clients.consumer.rebalance import Events, RebalanceCallback, Rebalancing
+from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.consumer.subscription import TopicSelection
 from tidelog.clients.finalizer import Finalizer
+from tidelog.clients.lake_client import LakeClient
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.settings import ConsumerSettings
-from tidelog.clients.settings.ignored import NO_CREDENTIALS
 from tidelog.clients.stats.documents import Ticker, traffic_of
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_exceptions
+from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument, kafka_exceptions
 from tidelog.clients.values.message import Message
 from tidelog.clients.values.partitions import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from tidelog.log.rules.topics import require_partition
@@ -33,7 +30,7 @@ from tidelog.log.rules.topics import require_partition
 MOST_MESSAGES = 1_000_000
 
 
-class Consumer:
+class Consumer(LakeClient):
     """Reads topics of a lake. `conf` (or keywords): Kafka's dotted keys, see `ConsumerSettings`.
 
     Use it as a context manager, or close it at the end. Its methods may be called from many threads; callbacks run
@@ -46,37 +43,23 @@ class Consumer:
         settings = self._settings = ConsumerSettings.parse({**(conf or {}), **more})
         opened = open_lake(settings)
         lake = self._lake = opened.lake
-        lock = self._lock = threading.Condition()
-        assignment = self._assignment = ConsumerAssignment()
-        buffer = self._buffer = Buffer(store=settings.enable_auto_offset_store)
-        events = self._events = Events(lock)
-        group = self._group = GroupSide(lake, settings, events.add)
         traffic = traffic_of(settings, lake.clock)
-        committer = self._committer = group.committer = Committer(
-            group.log, settings.group_id, lock, assignment, group.identity, group.owned, traffic
-        )
-        fetcher = self._fetcher = Fetcher(lake, settings, lock, assignment, buffer, committer.offsets, traffic)
-        rebalancing = self._rebalancing = Rebalancing(
-            settings, lake.clock, lock, assignment, buffer, fetcher, group, events
-        )
-        self._polling = Polling(lake.clock, lock, assignment, buffer, events, rebalancing, fetcher, group)
+        shared = ConsumerShared(settings, lake, Buffer(store=settings.enable_auto_offset_store), traffic)
+        self._lock, self._assignment, self._buffer = shared.lock, shared.assignment, shared.buffer
+        events = Events(shared.lock)
+        group = self._group = GroupSide(shared, events.add)
+        fetcher = self._fetcher = Fetcher(shared, group.committer.offsets)
+        rebalancing = self._rebalancing = Rebalancing(shared, fetcher, group, events)
+        self._polling = Polling(shared, fetcher, group, events, rebalancing)
         ticker = None
         if traffic is not None:
             rebalancing.statistics = ConsumerStatistics(
-                lake, settings, traffic, lock, assignment, buffer, rebalancing.rebalances, lambda: group.member_id
+                shared, traffic, rebalancing.rebalances, lambda: group.member_id
             )
             ticker = Ticker(settings, events.add_statistics_due)
-            ticker.start()
         self._subscribed = False
         # Also when the consumer is garbage-collected, or the process ends: then it commits nothing, and does not leave.
         self._stop = Finalizer(self, _stop, fetcher, group, opened, ticker)
-
-    def __enter__(self) -> Self:
-        self._polling.require_open()
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.close()
 
     def __iter__(self) -> Iterator[Message]:
         return self
@@ -320,12 +303,9 @@ class Consumer:
         if wanted is None:
             raise ValueError("expected either message or offsets")
         if self._settings.enable_auto_offset_store:
-            raise KafkaException(
-                KafkaError(
-                    KafkaError._INVALID_ARG,
-                    "StoreOffsets failed: enable.auto.offset.store is true, so that offsets are stored when a message"
-                    " is handed out. Set it to false to store them by hand.",
-                )
+            raise invalid_argument(
+                "StoreOffsets failed: enable.auto.offset.store is true, so that offsets are stored when a message"
+                " is handed out. Set it to false to store them by hand."
             )
         with self._lock:
             for place, one in wanted.items():
@@ -341,21 +321,10 @@ class Consumer:
         wanted = partitions_of(partitions)
         timeout_s = float("inf") if timeout is None or timeout < 0 else timeout
         with kafka_exceptions():
-            found = self._committer.offsets(timeout_s)
+            found = self._group.committer.offsets(timeout_s)
         return [as_partition((p.topic, p.partition), found.get((p.topic, p.partition))) for p in wanted]
 
     # --- the rest ------------------------------------------------------------------------------------------
-
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
-        """What there is in the lake: all topics but internal ones, or the one that is asked for."""
-        self._polling.require_open()
-        with kafka_exceptions():
-            return cluster_metadata(self._lake, topic)
-
-    def cluster_id(self, timeout: float = -1) -> str:
-        """The lake's address."""
-        self._polling.require_open()
-        return self._lake.uri
 
     def memberid(self) -> str | None:
         """This consumer's id in its group, None while it is no member."""
@@ -367,10 +336,8 @@ class Consumer:
         self._polling.require_open()
         return self._group.metadata()
 
-    def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
-        """Refused: there is no broker to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+    def _require_open(self) -> None:
         self._polling.require_open()
-        raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
 
 
 def _stop(fetcher: Fetcher, group: GroupSide, opened: OpenedLake, ticker: Ticker | None) -> None:

@@ -1,16 +1,13 @@
 """A consumer's statistics."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.clients.consumer.assignment import ConsumerAssignment, PartitionState
-from tidelog.clients.consumer.buffer import Buffer
-from tidelog.clients.settings import ConsumerSettings
+from tidelog.clients.consumer.assignment import PartitionState
+from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.stats.documents import Statistics
 from tidelog.clients.stats.traffic import Traffic
-from tidelog.log.lake import Lake
 
 
 @dataclass
@@ -27,33 +24,23 @@ class Rebalances:
 
 
 class ConsumerStatistics(Statistics):
-    """A consumer's statistics. `member_id`: in its group, None outside; `lock` guards assignment and buffer."""
+    """A consumer's statistics. `member_id`: in its group, None outside."""
 
     kind = "consumer"
 
     def __init__(
-        self,
-        lake: Lake,
-        settings: ConsumerSettings,
-        traffic: Traffic,
-        lock: threading.Condition,
-        assignment: ConsumerAssignment,
-        buffer: Buffer,
-        rebalances: Rebalances,
-        member_id: Callable[[], str | None],
+        self, shared: ConsumerShared, traffic: Traffic, rebalances: Rebalances, member_id: Callable[[], str | None]
     ) -> None:
-        super().__init__(lake, settings, traffic)
-        self._lock = lock
-        self._assignment = assignment
-        self._buffer = buffer
+        super().__init__(shared.lake, shared.settings, traffic)
+        self._shared = shared
         self._rebalances = rebalances
         self._member_id = member_id
 
     def document(self) -> dict[str, Any]:
         """Return the statistics."""
-        with self._lock:
-            waiting = self._buffer.by_partition()
-            owned = {one.place: _partition(one, *waiting.get(one.place, (0, 0))) for one in self._assignment}
+        with self._shared.lock:
+            waiting = self._shared.buffer.by_partition()
+            owned = {one.place: _partition(one, *waiting.get(one.place, (0, 0))) for one in self._shared.assignment}
         topics = {topic for topic, _ in owned}
         found = self._head(metadata_cache_cnt=len(topics))
         found["brokers"] = self._broker(owned)

@@ -4,11 +4,9 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 
-from tidelog.clients.consumer.assignment import ConsumerAssignment, PartitionState, TopicPartitionKey
-from tidelog.clients.consumer.buffer import Buffer
+from tidelog.clients.consumer.assignment import PartitionState, TopicPartitionKey
+from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.consumer.start_offsets import RESET, Start, find_start, needs_committed
-from tidelog.clients.settings import ConsumerSettings
-from tidelog.clients.stats.traffic import Traffic
 from tidelog.clients.values.errors import KafkaError, kafka_error
 from tidelog.clients.values.partitions import OFFSET_INVALID
 from tidelog.groups.model import CommittedOffset
@@ -17,7 +15,6 @@ from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, TopicCh
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.follow.fetches import Fetched, FetchEvent, FetchFailed, FetchLimits
 from tidelog.log.follow.loop import FetchLoop
-from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 
 # Between looks for where to start, while a topic is not there or the store does not answer.
@@ -27,32 +24,22 @@ _HELPERS = 2
 
 
 class Fetcher:
-    """Reads what is assigned into the buffer. `lock` guards both, and is notified when there is something new.
+    """Reads what is assigned into the buffer.
 
     `offsets`: the group's committed offsets. `start` once, `halt` and `join` at the end; `changed` after each change of
     the assignment.
     """
 
     def __init__(
-        self,
-        lake: Lake,
-        settings: ConsumerSettings,
-        lock: threading.Condition,
-        assignment: ConsumerAssignment,
-        buffer: Buffer,
-        offsets: Callable[[], Mapping[TopicPartitionKey, CommittedOffset]],
-        traffic: Traffic | None = None,
+        self, shared: ConsumerShared, offsets: Callable[[], Mapping[TopicPartitionKey, CommittedOffset]]
     ) -> None:
-        self._lake = lake
-        self._settings = settings
-        self._lock = lock
-        self._assignment = assignment
-        self._buffer = buffer
+        settings = self._settings = shared.settings
+        self._lake, self._traffic = shared.lake, shared.traffic
+        self._lock, self._assignment, self._buffer = shared.lock, shared.assignment, shared.buffer
         self._offsets = offsets
-        self._traffic = traffic
         self._asked_s = 0.0
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-decode")
-        self._loop = FetchLoop(lake, helpers=self._helpers)
+        self._loop = FetchLoop(shared.lake, helpers=self._helpers)
         self._session = self._loop.session(headers=True, ends=settings.enable_partition_eof)
         self._limits = FetchLimits(
             settings.fetch_min_bytes,

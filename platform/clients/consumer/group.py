@@ -11,9 +11,9 @@ from typing import TypeAlias
 from tidelog.clients.consumer.assignment import TopicPartitionKey
 from tidelog.clients.consumer.commits import Committer, Offsets, as_partitions, commit_failed, no_offset
 from tidelog.clients.consumer.group_wakeup import GroupWakeup
+from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.consumer.subscription import Topics, TopicSelection
 from tidelog.clients.open_lake import LOGGER
-from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
 from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
 from tidelog.groups.member.events import Assigned, Failed, Lost, MemberConfig, Revoke
@@ -21,7 +21,6 @@ from tidelog.groups.member.heartbeats import Leases
 from tidelog.groups.member.membership import Membership
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import MaxPollExceededError, TidelogError
-from tidelog.log.lake import Lake
 from tidelog.transactions.ports import GroupIdentity
 
 
@@ -68,19 +67,18 @@ class GroupSide:
     Methods may be called from any thread; the membership is touched by the thread alone.
     """
 
-    def __init__(self, lake: Lake, settings: ConsumerSettings, report: Callable[[GroupEvent], None]) -> None:
-        self._lake = lake
-        self._settings = settings
+    def __init__(self, shared: ConsumerShared, report: Callable[[GroupEvent], None]) -> None:
+        self._lake, self._settings = shared.lake, shared.settings
         self._report = report
-        self.log = GroupLog(lake)
-        self.committer: Committer | None = None  # set by the consumer, which has what it commits
+        self.log = GroupLog(shared.lake)
+        self.committer = Committer(shared, self.log, self.identity, self.owned)
         self._membership: Membership | None = None
         self._topics: Topics | None = None
         self._commands: deque[Callable[[], None]] = deque()
         # The member that the application reads as, by the events that it got: by the time it learns of a loss, the
         # thread may be a member again, and what was read before must not pass for that member's.
         self.reads_as: ConsumerGroupMetadata | None = None
-        self._wakeup = GroupWakeup(lake.storage, lake.clock)
+        self._wakeup = GroupWakeup(shared.lake.storage, shared.lake.clock)
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._stopping = False
@@ -198,10 +196,6 @@ class GroupSide:
             self._do(go)
             done.result()
 
-    def commit_later(self, offsets: Offsets) -> None:
-        """Commit offsets in the background; `CommitDone` says how it went."""
-        self._do(lambda: self.commit_and_report(offsets))
-
     def commit_regularly(self) -> None:
         """Commit what is stored every `auto.commit.interval.ms`, if the settings say so."""
         if self._settings.enable_auto_commit and self._settings.auto_commit_interval_ms and self._thread is None:
@@ -315,8 +309,7 @@ class GroupSide:
 
     def _lost(self, event: Lost) -> None:
         """See that nothing of these partitions is committed, also not as a member of a later generation."""
-        if self.committer is not None:
-            self.committer.forfeit(event.partitions)
+        self.committer.forfeit(event.partitions)
         if isinstance(event.error, MaxPollExceededError):
             self._wants_poll = True
             self._report(Trouble(KafkaError(KafkaError._MAX_POLL_EXCEEDED, str(event.error)), deliver=True))
@@ -334,14 +327,13 @@ class GroupSide:
 
         Raises tidelog's errors and KafkaException.
         """
-        assert self.committer is not None
         self.require_able()
         if wanted is not None:
             self.committer.require_assigned(wanted)
         if asynchronous:
             taken = self.committer.stored() if wanted is None else wanted
             if taken:
-                self.commit_later(taken)
+                self._do(lambda: self.commit_and_report(taken))
                 return None
         elif done := self.committer.commit(wanted):
             return as_partitions(done)
@@ -353,8 +345,6 @@ class GroupSide:
 
     def commit_and_report(self, offsets: Offsets | None, places: Iterable[TopicPartitionKey] | None = None) -> None:
         """Commit now, what is stored (of some places) where `offsets` is None, and report how it went: never raises."""
-        if self.committer is None:
-            return
         wanted = self.committer.stored(places) if offsets is None else offsets
         if not wanted:
             return

@@ -1,16 +1,13 @@
 """How a call of a consumer waits: for records, for errors, and for events of its group, which it serves meanwhile."""
 
-import threading
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from tidelog.clients.consumer.assignment import ConsumerAssignment
-from tidelog.clients.consumer.buffer import Buffer
 from tidelog.clients.consumer.fetcher import Fetcher
 from tidelog.clients.consumer.group import GroupSide
 from tidelog.clients.consumer.rebalance import Events, Rebalancing
+from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.values.message import Message
-from tidelog.log.base.clock import Clock
 
 R = TypeVar("R")
 
@@ -23,27 +20,17 @@ class Deadline:
 
 
 class Polling:
-    """Takes what there is from the buffer, or waits for it. `lock` guards buffer and assignment."""
+    """Takes what there is from the buffer, or waits for it."""
 
     def __init__(
-        self,
-        clock: Clock,
-        lock: threading.Condition,
-        assignment: ConsumerAssignment,
-        buffer: Buffer,
-        events: Events,
-        rebalancing: Rebalancing,
-        fetcher: Fetcher,
-        group: GroupSide,
+        self, shared: ConsumerShared, fetcher: Fetcher, group: GroupSide, events: Events, rebalancing: Rebalancing
     ) -> None:
-        self._clock = clock
-        self._lock = lock
-        self._assignment = assignment
-        self._buffer = buffer
-        self._events = events
-        self._rebalancing = rebalancing
+        self._clock = shared.lake.clock
+        self._lock, self._assignment, self._buffer = shared.lock, shared.assignment, shared.buffer
         self._fetcher = fetcher
         self._group = group
+        self._events = events
+        self._rebalancing = rebalancing
         self.closed = False
 
     def require_open(self) -> None:

@@ -5,16 +5,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tidelog.clients.consumer.assignment import ConsumerAssignment, TopicPartitionKey, as_list
-from tidelog.clients.consumer.buffer import Buffer
+from tidelog.clients.consumer.assignment import TopicPartitionKey, as_list
 from tidelog.clients.consumer.consumer_statistics import Rebalances
 from tidelog.clients.consumer.fetcher import Fetcher
 from tidelog.clients.consumer.group import CommitDone, GroupEvent, GroupSide, Joined, StatisticsDue, Trouble
+from tidelog.clients.consumer.shared import ConsumerShared
 from tidelog.clients.open_lake import LOGGER
-from tidelog.clients.settings import ConsumerSettings
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.member.events import Assigned, Lost, Revoke, is_cooperative
-from tidelog.log.base.clock import Clock
 
 # A callback is given the consumer that polls, which this module passes on without knowing more of it.
 RebalanceCallback = Callable[[Any, list[TopicPartition]], Any]
@@ -65,26 +63,13 @@ class Events:
 class Rebalancing:
     """Changes the assignment, and serves events; all from the application's calls, one at a time."""
 
-    def __init__(
-        self,
-        settings: ConsumerSettings,
-        clock: Clock,
-        lock: threading.Condition,
-        assignment: ConsumerAssignment,
-        buffer: Buffer,
-        fetcher: Fetcher,
-        group: GroupSide,
-        events: Events,
-    ) -> None:
-        self._settings = settings
-        self._clock = clock
-        self._lock = lock
-        self._assignment = assignment
-        self._buffer = buffer
+    def __init__(self, shared: ConsumerShared, fetcher: Fetcher, group: GroupSide, events: Events) -> None:
+        self._settings, self._clock = shared.settings, shared.lake.clock
+        self._lock, self._assignment, self._buffer = shared.lock, shared.assignment, shared.buffer
         self._fetcher = fetcher
         self._group = group
         self._events = events
-        self._cooperative = is_cooperative(settings.assignment_strategy)
+        self._cooperative = is_cooperative(shared.settings.assignment_strategy)
         self._changes = 0  # calls that changed the assignment
         self._serving = False
         self._started = False

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidelog.clients.values.errors import KafkaError, KafkaException
+from tidelog.clients.values.errors import KafkaException, invalid_argument
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
 
@@ -43,7 +43,7 @@ class TopicSelection:
 
 
 def _refusal(reason: str) -> KafkaException:
-    return KafkaException(KafkaError(KafkaError._INVALID_ARG, f"Failed to set subscription: {reason}."))
+    return invalid_argument(f"Failed to set subscription: {reason}.")
 
 
 @dataclass(slots=True)

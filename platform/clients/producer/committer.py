@@ -47,7 +47,7 @@ class Shared:
 
 
 class TopicCommitter:
-    """Owns a topic's queue and the thread that empties it. `start` it once; it ends when the producer closes."""
+    """Owns a topic's queue and the thread that empties it, which ends when the producer closes."""
 
     def __init__(self, shared: Shared, topic: str) -> None:
         self.topic = topic
@@ -75,9 +75,6 @@ class TopicCommitter:
         self._entry: PendingEntry | None = None
         self._ahead: tuple[Part, ProduceRequests] | None = None
         self._thread = threading.Thread(target=self._run, name=f"tidelog-produce-{topic}", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def join(self) -> None:

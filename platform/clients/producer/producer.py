@@ -4,14 +4,13 @@ import threading
 from collections.abc import Mapping
 from concurrent.futures import Executor, Future
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final
 
 import pyarrow as pa
 
-from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
 from tidelog.clients.consumer.commits import partitions_of
 from tidelog.clients.finalizer import Finalizer
+from tidelog.clients.lake_client import LakeClient
 from tidelog.clients.open_lake import OpenedLake, open_lake
 from tidelog.clients.producer.committer import Shared, TopicCommitter
 from tidelog.clients.producer.delivery_reports import Reports
@@ -29,11 +28,9 @@ from tidelog.clients.producer.records import (
 from tidelog.clients.producer.topic_queue import InFlight, parts_of, require_global_lock
 from tidelog.clients.producer.transactions import ProducerTransactions, no_transactional_id
 from tidelog.clients.settings import ProducerSettings
-from tidelog.clients.settings.ignored import NO_CREDENTIALS
 from tidelog.clients.stats.documents import Ticker, traffic_of
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_exception, kafka_exceptions
 from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
-from tidelog.log.base.errors import InvalidRecordError, InvalidTopicError, TidelogError
 from tidelog.log.base.worker_threads import Helpers
 from tidelog.log.group_commit.requests import NO_PARTITION
 from tidelog.log.records.checks import check_columns
@@ -45,7 +42,7 @@ _NO_LIMIT: Final = 1 << 62
 _HELPERS: Final = 2
 
 
-class Producer:
+class Producer(LakeClient):
     """Produces records asynchronously: `produce`, then `poll` now and then for delivery callbacks, and `flush`.
 
     `conf`: a dict of configuration, confluent-kafka's keys; keywords are added to it. All methods may be called from
@@ -59,6 +56,7 @@ class Producer:
         settings = ProducerSettings.parse({**(conf or {}), **more})
         self._settings = settings
         opened = open_lake(settings)
+        self._lake = opened.lake
         self._in_flight = InFlight()
         self._lock = self._in_flight.lock
         self._reports = Reports(self._in_flight, settings.on_delivery, settings.report_only_error)
@@ -182,10 +180,8 @@ class Producer:
             table = pa.Table.from_batches([table])
         if not isinstance(table, pa.Table):
             raise TypeError(f"produce_table takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
-        try:
+        with kafka_exceptions():
             check_columns(table.schema, topic)
-        except InvalidRecordError as e:
-            raise KafkaException(kafka_error(e)) from e
         committer = self._topics.get(topic) or self._begin(topic)
         future: Future[Ranges] = Future()
         slices = parts_of(table)
@@ -199,7 +195,7 @@ class Producer:
         if in_flight.count and in_flight.added_size - in_flight.completed_size + size > self._most_size:
             raise self._full(committer)
         with self._lock:
-            self._check_open()
+            self._require_open()
             in_flight.added += table.num_rows
             in_flight.added_size += sum(rows.nbytes for rows in slices)
             for rows in slices:
@@ -211,17 +207,13 @@ class Producer:
         """The committer of a topic that is produced to for the first time."""
         if not isinstance(topic, str):
             raise TypeError(f"topic must be str, not {type(topic).__name__}")
-        self._check_open()
-        try:
+        self._require_open()
+        with kafka_exceptions():
             names.validate(topic)
-        except InvalidTopicError as e:
-            raise KafkaException(kafka_error(e)) from e
         with self._opening:
             committer = self._topics.get(topic)
             if committer is None:
-                committer = TopicCommitter(self._shared, topic)
-                committer.start()
-                self._topics[topic] = committer
+                committer = self._topics[topic] = TopicCommitter(self._shared, topic)
         return committer
 
     # --- waiting -------------------------------------------------------------------------------------------
@@ -300,34 +292,7 @@ class Producer:
             self._reports.serve()
         return not left
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.close()
-
-    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:  # noqa: ARG002
-        """What there is in the lake: all topics, or the one that is asked for; what is wrong with one is in it.
-
-        Raises KafkaException when the storage fails.
-        """
-        self._check_open()
-        try:
-            return cluster_metadata(self._shared.lake, topic)
-        except TidelogError as e:
-            raise KafkaException(kafka_error(e)) from e
-
-    def cluster_id(self, timeout: float = -1) -> str:  # noqa: ARG002
-        """The lake's address."""
-        self._check_open()
-        return self._shared.lake.uri
-
-    def set_sasl_credentials(self, username: str, password: str) -> NoReturn:  # noqa: ARG002
-        """Refused: there is no broker to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
-        self._check_open()
-        raise KafkaException(KafkaError(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}."))
-
-    def _check_open(self) -> None:
+    def _require_open(self) -> None:
         if self._in_flight.closing:
             raise RuntimeError("Producer closed: create a new one.")
 
@@ -380,11 +345,11 @@ class Producer:
             self.purge()
         if left := self.flush(timeout):
             text = f"{left} records are still on their way after {timeout} s: call it again."
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, text, retriable=True))
+            raise kafka_exception(KafkaError._TIMED_OUT, text, retriable=True)
         return transactions
 
     def _transactional(self) -> ProducerTransactions:
-        self._check_open()
+        self._require_open()
         if self._transactions is None:
             raise no_transactional_id()
         return self._transactions

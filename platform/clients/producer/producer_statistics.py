@@ -36,9 +36,7 @@ class ProducerStatistics(Statistics):
         if shared.traffic is None:
             return None
         statistics = cls(shared, shared.traffic, topics)
-        ticker = Ticker(shared.settings, lambda: shared.reports.report_statistics(statistics))
-        ticker.start()
-        return ticker
+        return Ticker(shared.settings, lambda: shared.reports.report_statistics(statistics))
 
     def document(self) -> dict[str, Any]:
         """Return the statistics."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument
+from tidelog.clients.values.errors import KafkaError, KafkaException, invalid_argument, kafka_exception
 from tidelog.clients.values.message import Headers
 from tidelog.log.delta import schema
 from tidelog.log.group_commit.requests import F64, I32, I64, NO_PARTITION
@@ -229,13 +229,11 @@ def extra_of(partition: Any, timestamp: Any, headers: Any, callback: Any) -> Ext
 
 def too_large(size: int, most: int) -> KafkaException:
     """What `produce` raises for a record of `size` bytes where `message.max.bytes` allows `most`."""
-    return KafkaException(
-        KafkaError(
-            KafkaError.MSG_SIZE_TOO_LARGE,
-            f"Unable to produce message: a record of {size} bytes (key, value and headers) is larger than"
-            f" message.max.bytes={most}. Raise it, and the topic's max.message.bytes where that is smaller, or store"
-            " the payload elsewhere and send its address.",
-        )
+    return kafka_exception(
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        f"Unable to produce message: a record of {size} bytes (key, value and headers) is larger than"
+        f" message.max.bytes={most}. Raise it, and the topic's max.message.bytes where that is smaller, or store"
+        " the payload elsewhere and send its address.",
     )
 
 

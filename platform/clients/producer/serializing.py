@@ -38,7 +38,7 @@ class SerializingProducer(WithSerdes, Producer, Generic[K, V]):
         The key comes before the value, as in confluent-kafka. Raises `KeySerializationError` or
         `ValueSerializationError` naming the topic and the record; nothing is queued then.
         """
-        self._check_open()
+        self._require_open()
         context = SerializationContext(topic, MessageField.KEY, as_headers(headers) if headers else None)
         key_data: Any = key
         value_data: Any = value

@@ -8,7 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tidelog.clients.settings import ProducerSettings
-from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error
+from tidelog.clients.values.errors import KafkaError, KafkaException, kafka_error, kafka_exception, kafka_exceptions
 from tidelog.clients.values.partitions import ConsumerGroupMetadata, TopicPartition
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
@@ -53,11 +53,6 @@ class ProducerTransactions:
     def phase(self) -> TransactionPhase:
         """Where the producer is in its transactions."""
         return self._manager.phase
-
-    @property
-    def is_open(self) -> bool:
-        """Whether records belong to a transaction now."""
-        return self._manager.phase is TransactionPhase.OPEN
 
     def init(self) -> None:
         """Fence earlier producers of the id, and finish what they have committed."""
@@ -109,20 +104,17 @@ class ProducerTransactions:
         phase = self._manager.phase
         if phase is TransactionPhase.FENCED:
             text = "Local: Fatal error: this producer was fenced, or its id forgotten. Close it, and create a new one."
-            return KafkaException(KafkaError(KafkaError._FATAL, text, fatal=True))
+            return kafka_exception(KafkaError._FATAL, text, fatal=True)
         if phase in (TransactionPhase.OPEN, TransactionPhase.COMMITTING):
             hint = "a commit or an abort has begun: call it again"
         else:
             hint = "none is open: call begin_transaction first"
         text = f"A producer with a transactional.id produces only in a transaction, and {hint} (state '{phase.value}')."
-        return KafkaException(KafkaError(KafkaError._STATE, text))
+        return kafka_exception(KafkaError._STATE, text)
 
     def _call(self, call: Callable[[], R], *, ending: bool = False) -> R:
-        with self._turn:
-            try:
-                return call()
-            except TidelogError as e:
-                raise KafkaException(_as_kafka(e, self._manager.phase, ending=ending)) from e
+        with self._turn, kafka_exceptions(lambda e: _as_kafka(e, self._manager.phase, ending=ending)):
+            return call()
 
 
 def _as_kafka(error: TidelogError, phase: TransactionPhase, *, ending: bool) -> KafkaError:
@@ -153,10 +145,8 @@ def _code_of(cause: BaseException | None, otherwise: int) -> int:
 
 def no_transactional_id() -> KafkaException:
     """What the calls of transactions raise for a producer without the key."""
-    return KafkaException(
-        KafkaError(
-            KafkaError._NOT_CONFIGURED,
-            "The transactional API needs the configuration transactional.id: give the producer a name that its"
-            " successor after a crash will have too.",
-        )
+    return kafka_exception(
+        KafkaError._NOT_CONFIGURED,
+        "The transactional API needs the configuration transactional.id: give the producer a name that its"
+        " successor after a crash will have too.",
     )

@@ -16,8 +16,6 @@ NO_CREDENTIALS: Final = (
     "a client signs in to the lake's storage, not to brokers, and encryption is the storage's too: give the store's "
     "own credentials and certificates (`storage.options`, or the environment) and leave this out"
 )
-_SHARES = "there are no share groups"
-_OWN_API = "it has no value that a dict can hold"
 
 _IGNORED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
     _NO_CONNECTIONS: (
@@ -43,7 +41,7 @@ _IGNORED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
         "auto.include.jmx.reporter", "enable.metrics.push", "metric.reporters", "metrics.num.samples",
         "metrics.recording.level", "metrics.sample.window.ms",
     ),
-    _SHARES: ("share.acknowledgement.mode",),
+    "there are no share groups": ("share.acknowledgement.mode",),
     "every read checks checksums, whatever it says": ("check.crcs",),
     "members are assigned partitions without regard to racks, and reads have no nearest replica": ("client.rack",),
     "the members of a group share out the partitions themselves (`partition.assignment.strategy`)": (
@@ -90,7 +88,7 @@ _REFUSED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
         "ssl.protocol", "ssl.providers", "ssl.sigalgs.list", "ssl.truststore.location", "ssl.truststore.password",
         "ssl.truststore.type", "ssl_ca", "ssl_certificate", "ssl_engine_callback_data", "ssl_key",
     ),
-    _OWN_API: (
+    "it has no value that a dict can hold": (
         "background_event_cb", "closesocket_cb", "connect_cb", "default_topic_conf", "msg_order_cmp", "opaque",
         "open_cb", "resolve_cb", "socket_cb",
     ),
@@ -104,11 +102,6 @@ _REFUSED_BY_REASON: Final[Mapping[str, tuple[str, ...]]] = {
     "give `partitioner` a function that does not look at the keys": ("partitioner.ignore.keys",),
     "subscribe to a pattern that leaves these topics out": ("topic.blacklist",),
 }  # fmt: skip
-
-# Refused for a producer; to other clients it means nothing, as in librdkafka.
-_REFUSED_FOR_PRODUCERS: Final[Mapping[str, str]] = {
-    "enable.gapless.guarantee": "a record that fails does not stop the ones after it; look at the delivery reports",
-}
 
 _SERDES: Final[Mapping[str, str]] = {
     f"{part}.{what}{end}": f"it is a key of {client}"
@@ -125,5 +118,7 @@ REFUSED: Final[Mapping[str, str]] = {
 } | dict(_SERDES)
 """Key -> why it is refused, by every client."""
 
-REFUSED_FOR_PRODUCERS: Final = _REFUSED_FOR_PRODUCERS
-"""Key -> why a producer refuses it; consumers and admin clients ignore it."""
+REFUSED_FOR_PRODUCERS: Final[Mapping[str, str]] = {
+    "enable.gapless.guarantee": "a record that fails does not stop the ones after it; look at the delivery reports",
+}
+"""Key -> why a producer refuses it; consumers and admin clients ignore it, as in librdkafka."""

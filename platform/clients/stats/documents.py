@@ -29,23 +29,19 @@ _NONE: Final = Window().take()
 
 
 class Ticker:
-    """Calls `tell` every `statistics.interval.ms` from a thread of its own, between `start` and `halt`."""
+    """Calls `tell` every `statistics.interval.ms` from a thread of its own, until `halt`."""
 
     def __init__(self, settings: ProducerSettings | ConsumerSettings, tell: Callable[[], None]) -> None:
         self._interval_s = settings.statistics_interval_ms / 1000
         self._tell = tell
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="tidelog-statistics", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def halt(self) -> None:
         """End, and wait for it."""
         self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._thread.join()
 
     def _run(self) -> None:
         while not self._ended.wait(self._interval_s):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import total_ordering
 from typing import Any
 
 from tidelog.clients.values.error_codes import NAMES, ErrorCodes, describe
@@ -24,6 +25,7 @@ _LOCAL_CODES: dict[type[TidelogError], int] = {
 _FATAL = (FencedInstanceError,)
 
 
+@total_ordering
 class KafkaError(ErrorCodes):
     """What went wrong: a code, words, and what that means for the caller.
 
@@ -83,18 +85,6 @@ class KafkaError(ErrorCodes):
         code = _code_of(other)
         return NotImplemented if code is None else self._code < code
 
-    def __le__(self, other: object) -> bool:
-        code = _code_of(other)
-        return NotImplemented if code is None else self._code <= code
-
-    def __gt__(self, other: object) -> bool:
-        code = _code_of(other)
-        return NotImplemented if code is None else self._code > code
-
-    def __ge__(self, other: object) -> bool:
-        code = _code_of(other)
-        return NotImplemented if code is None else self._code >= code
-
     # last, because inside the class it hides the built-in of that name
     def str(self) -> "str":
         """Return the words."""
@@ -126,9 +116,14 @@ def kafka_exceptions(convert: Callable[[TidelogError], KafkaError] = kafka_error
         raise KafkaException(convert(e)) from e
 
 
+def kafka_exception(code: int, reason: str, *, fatal: bool = False, retriable: bool = False) -> KafkaException:
+    """Return a KafkaException with the KafkaError that these make."""
+    return KafkaException(KafkaError(code, reason, fatal, retriable))
+
+
 def invalid_argument(reason: str) -> KafkaException:
     """Return what the clients raise for a configuration or an argument that they can't take."""
-    return KafkaException(KafkaError(KafkaError._INVALID_ARG, reason))
+    return kafka_exception(KafkaError._INVALID_ARG, reason)
 
 
 class SerializationError(KafkaException):

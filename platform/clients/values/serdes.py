@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 from tidelog.clients.values.errors import invalid_argument
 
@@ -49,19 +49,6 @@ class Serdes:
         self.owned: list[Any] = []
         self._found: list[Callable[..., Any] | None] = []
 
-    @classmethod
-    def built(cls, conf: Mapping[str, Any], what: str) -> Self:
-        """Run the builders. Raises what they raise, ValueError for one that answers with anything but its pair."""
-        configured, left = configured_serdes(conf, what)
-        serdes = cls(left)
-        try:
-            for one in configured:
-                serdes.add(one, one.build(left))
-        except BaseException:
-            serdes.close()
-            raise
-        return serdes
-
     @property
     def key(self) -> Callable[..., Any] | None:
         """That of keys."""
@@ -73,7 +60,10 @@ class Serdes:
         return self._found[1]
 
     def add(self, configured: ConfiguredSerde, answer: Any) -> None:
-        """Take over a ready-made serde, or a builder's `answer`: what it built, and the configuration it left."""
+        """Take over a ready-made serde, or a builder's `answer`: what it built, and the configuration it left.
+
+        Raises ValueError for an answer that is anything but that pair.
+        """
         if configured.builder is None:
             self._found.append(configured.serde)
             return
@@ -107,8 +97,11 @@ class WithSerdes:
     _KIND: ClassVar[str]
 
     def __init__(self, conf: Mapping[str, Any] | None = None, /, **more: Any) -> None:
-        self._serdes = Serdes.built({**(conf or {}), **more}, self._KIND)
+        configured, left = configured_serdes({**(conf or {}), **more}, self._KIND)
+        self._serdes = Serdes(left)
         try:
+            for one in configured:
+                self._serdes.add(one, one.build(left))
             super().__init__(self._serdes.conf)  # type: ignore[call-arg] # that of the client beside it
         except BaseException:
             self._serdes.close()

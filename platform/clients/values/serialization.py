@@ -15,22 +15,6 @@ from typing import Any
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.message import Headers
 
-__all__ = [
-    "Deserializer",
-    "DeserializerBuilder",
-    "DoubleDeserializer",
-    "DoubleSerializer",
-    "IntegerDeserializer",
-    "IntegerSerializer",
-    "MessageField",
-    "SerializationContext",
-    "SerializationError",
-    "Serializer",
-    "SerializerBuilder",
-    "StringDeserializer",
-    "StringSerializer",
-]
-
 
 class MessageField(StrEnum):
     """The part of a message that is worked on."""

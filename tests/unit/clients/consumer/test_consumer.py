@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,13 +33,6 @@ from tidelog.log.follow.cursor import Cursor, FollowedLog
 from tidelog.log.lake import Lake
 from tidelog.log.storage import LocalStorage
 from tidelog.retention.giving_up import give_up
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake(str(tmp_path)) as opened:
-        opened.create_topic("t", partitions=2)
-        yield opened
 
 
 class TestMessages:

@@ -1,7 +1,6 @@
 """A consumer with assigned partitions: offsets it stores and commits, what it answers, and what it refuses."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +13,6 @@ from tidelog.clients.consumer.consumer import Consumer
 from tidelog.clients.values.errors import KafkaError, KafkaException
 from tidelog.clients.values.partitions import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from tidelog.log.lake import Lake
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake(str(tmp_path)) as opened:
-        opened.create_topic("t", partitions=2)
-        yield opened
 
 
 class TestOffsets:

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,6 @@ from tidelog.clients.values.partitions import (
 from tidelog.groups.model import CommittedOffset
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    with Lake(str(tmp_path)) as opened:
-        opened.create_topic("t", partitions=2)
-        yield opened
 
 
 def big(lake: Lake, count: int, partition: int = 0) -> None:

@@ -8,7 +8,6 @@ from support.logs import memory_lake
 from tidelog.clients.consumer.deserializing import DeserializingConsumer
 from tidelog.clients.producer.serializing import SerializingProducer
 from tidelog.clients.values.errors import KafkaException
-from tidelog.clients.values.serdes import Serdes
 from tidelog.clients.values.serialization import Deserializer, Serializer, SerializerBuilder
 
 
@@ -71,7 +70,9 @@ def test_what_was_built_is_closed_when_its_client_can_not_begin():
     built, failing = Builder(), Builder()
     failing.build = lambda *_: (_ for _ in ()).throw(OSError("no registry"))  # type: ignore[method-assign]
     with pytest.raises(OSError, match="no registry"):
-        Serdes.built({"key.serializer.builder": built, "value.serializer.builder": failing}, "serializer")
+        SerializingProducer(
+            {"lake": memory_lake()[0], "key.serializer.builder": built, "value.serializer.builder": failing}
+        )
     assert built.made.closed == 1
     with pytest.raises(KafkaException, match="misspelt"):
         SerializingProducer({"lake": memory_lake()[0], "misspelt": 1, "key.serializer.builder": built})
@@ -81,10 +82,12 @@ def test_what_was_built_is_closed_when_its_client_can_not_begin():
 def test_all_are_closed_also_when_one_refuses():
     first, second = Builder(), Builder()
     first.made, second.made = Refusing(), Refusing()
-    serdes = Serdes.built({"key.serializer.builder": first, "value.serializer.builder": second}, "serializer")
+    client = SerializingProducer(
+        {"lake": memory_lake()[0], "key.serializer.builder": first, "value.serializer.builder": second}
+    )
     with pytest.raises(OSError, match="gone"):
-        serdes.close()
-    serdes.close()
+        client.close()
+    client.close()
     assert (first.made.closed, second.made.closed) == (1, 1)
 
 
@@ -93,9 +96,9 @@ def test_an_answer_that_is_no_pair(answer: Any):
     builder = Builder()
     builder.build = lambda *_: answer  # type: ignore[method-assign]
     with pytest.raises(ValueError, match=r"value\.serializer\.builder must answer"):
-        Serdes.built({"value.serializer.builder": builder}, "serializer")
+        SerializingProducer({"lake": memory_lake()[0], "value.serializer.builder": builder})
 
 
 def test_one_or_the_other():
     with pytest.raises(ValueError, match=r"either key\.serializer or key\.serializer\.builder"):
-        Serdes.built({"key.serializer": Made(), "key.serializer.builder": Builder()}, "serializer")
+        SerializingProducer({"lake": memory_lake()[0], "key.serializer": Made(), "key.serializer.builder": Builder()})

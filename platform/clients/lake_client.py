@@ -1,0 +1,50 @@
+"""What producers and consumers have in common: they tell what there is in their lake, and are context managers."""
+
+# ruff: noqa: ARG002 - confluent-kafka's parameters, which mean nothing here
+
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from tidelog.clients.cluster import ClusterMetadata, cluster_metadata
+from tidelog.clients.settings.ignored import NO_CREDENTIALS
+from tidelog.clients.values.errors import KafkaError, kafka_exception, kafka_exceptions
+from tidelog.log.lake import Lake
+
+
+class LakeClient:
+    """A client of a lake. A closed one raises RuntimeError."""
+
+    _lake: Lake
+
+    def _require_open(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> Any:
+        """End the client."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._require_open()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> ClusterMetadata:
+        """What there is in the lake: all topics but internal ones, or the one that is asked for.
+
+        What is wrong with a topic is in its `error`. Raises KafkaException when the storage fails.
+        """
+        self._require_open()
+        with kafka_exceptions():
+            return cluster_metadata(self._lake, topic)
+
+    def cluster_id(self, timeout: float = -1) -> str:
+        """The lake's address."""
+        self._require_open()
+        return self._lake.uri
+
+    def set_sasl_credentials(self, username: str, password: str) -> NoReturn:
+        """Refused: there is no broker to sign in to. Raises KafkaException (`_NOT_IMPLEMENTED`)."""
+        self._require_open()
+        raise kafka_exception(KafkaError._NOT_IMPLEMENTED, f"set_sasl_credentials: {NO_CREDENTIALS}.")
