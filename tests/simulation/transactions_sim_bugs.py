@@ -53,8 +53,12 @@ def takes_an_intent_after_an_abort() -> Iterator[None]:
 @contextmanager
 def counts_the_offsets_of_aborted_transactions() -> Iterator[None]:
     """A reader that finds pending offsets makes them the group's, whatever the transaction's outcome."""
-    settled = group_log._settled
-    with patch.object(group_log, "_settled", lambda key, _: settled(key, True)):
+    settle = group_log.settle
+
+    def always(view: Any, transaction: Any, *, committed: bool) -> Any:
+        return settle(view, transaction, committed=True)
+
+    with patch.object(group_log, "settle", always):
         yield
 
 
