@@ -4,10 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from tidelog.log.base.errors import (
     MissingSegmentError,
     OutcomeUnknownError,
@@ -48,21 +44,6 @@ class StagedAppend:
     stager: Stager | None
     segments: Sequence[Staged] = ()
     in_doubt: bool = False
-
-    def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
-        """Stage checked records, for one partition each."""
-        if self.stager is not None:
-            self.stager.add(records, partitions)
-
-    def finish(self) -> None:
-        """Close the segments: `segments` names them."""
-        if self.stager is not None:
-            self.segments = self.stager.finish()
-
-    @property
-    def is_small(self) -> bool:
-        """Whether what waits is put sooner than helpers wake up: then `finish` needs none."""
-        return self.stager is not None and self.stager.is_small
 
     def is_current(self, state: TopicState) -> bool:
         """Whether the topic's configuration is still the one that the records were checked against."""

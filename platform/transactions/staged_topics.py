@@ -10,27 +10,30 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.base.errors import TopicChangedError
+from tidelog.log.delta.actions import Metadata
 from tidelog.log.door.commit_objects import make_durable, require_stored
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.segments.restage import restage
+from tidelog.log.segments.staging import Stager
 from tidelog.log.segments.writer import Staged
-from tidelog.log.staged_append import StagedAppend
 from tidelog.log.topic import Topic
 from tidelog.transactions.model import IntentPart
 
 
 @dataclass(slots=True)
 class _Staging:
-    """One topic's part: `own` are the records staged here, `ready` segments that are written, by others too.
+    """One topic's part: `stager` has the records staged here, `ready` are segments that are written, by others too.
 
-    `unseen`: segments of others that were not looked up yet. `lasting`: all that is ready survives a power loss.
+    `metadata`: the topic's when the first record was staged here. `unseen`: segments of others that were not looked up
+    yet. `lasting`: all that is ready survives a power loss.
     """
 
     topic: Topic
     topic_id: str
-    own: StagedAppend | None = None
+    stager: Stager | None = None
+    metadata: Metadata | None = None
     ready: list[Staged] = field(default_factory=list)
     unseen: list[Staged] = field(default_factory=list)
     finished: bool = False
@@ -71,10 +74,10 @@ class StagedTopics:
             require_partition(state, topic, partition)
         self._require_unchanged(staging)
         records = to_records(table, topic, staging.topic.config(), staging.topic.now_ms())
-        if staging.own is None:
-            stager = staging.topic.stager(compression, helpers=self._helpers)
-            staging.own = StagedAppend(state.metadata, stager)
-        staging.own.add(records, partitions)
+        if staging.stager is None:
+            staging.stager = staging.topic.stager(compression, helpers=self._helpers)
+            staging.metadata = state.metadata
+        staging.stager.add(records, partitions)
 
     def add_staged(self, topic: str, staged: Iterable[Staged]) -> None:
         """Take segments that others (Spark's tasks) have written for the topic. Raises `TopicChangedError`."""
@@ -102,7 +105,7 @@ class StagedTopics:
 
         They are not at hand to be staged again. Others' were checked where they were written, as late as that was.
         """
-        if staging.own is not None and not staging.own.is_current(staging.topic.known):
+        if staging.stager is not None and staging.metadata != staging.topic.known.metadata:
             raise TopicChangedError(
                 f"Topic '{staging.topic.name}' was altered since the transaction's first records were staged, which"
                 " were checked against its configuration of then. Abort the transaction, and begin it again."
@@ -132,7 +135,7 @@ class StagedTopics:
         begun: list[Future[None]] = []
         for staging in self._topics.values():
             # A large one asks helpers for help: helpers that wait for helpers might all be waiting.
-            alone = staging.own is None or not staging.own.is_small
+            alone = staging.stager is None or not staging.stager.is_small
             if self._helpers is None or not mine or alone:
                 mine.append(staging)
             else:
@@ -147,9 +150,8 @@ class StagedTopics:
 
     def _finish(self, staging: _Staging) -> None:
         """Write what waits of one topic's part, and have it survive a power loss."""
-        if staging.own is not None and not staging.finished:
-            staging.own.finish()
-            staging.ready.extend(staging.own.segments)
+        if staging.stager is not None and not staging.finished:
+            staging.ready.extend(staging.stager.finish())
             staging.finished = True
         storage, folder = self._lake.storage, staging.topic.folder
         if staging.unseen:
@@ -176,6 +178,6 @@ class StagedTopics:
     def drop(self) -> None:
         """Delete what was staged here and not committed. What other processes staged is theirs to delete."""
         for staging in self._topics.values():
-            if staging.own is not None:
-                staging.own.discard()
+            if staging.stager is not None:
+                staging.stager.abort()
         self._topics = {}

@@ -1,5 +1,7 @@
 """Schemas: of a topic's table (docs/format.md), of a segment file, and of what readers get."""
 
+from collections.abc import Iterable
+
 import orjson
 import pyarrow as pa
 
@@ -37,33 +39,34 @@ RECORDS = pa.schema(
 RECORDS_WITH_HEADERS = RECORDS.append(pa.field("headers", HEADERS))
 
 
-def _field(name: str, kind: object) -> dict[str, object]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+# Delta's names of the types that its tables have here.
+DELTA_TYPES = {
+    pa.string(): "string",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+    pa.bool_(): "boolean",
+    pa.binary(): "binary",
+    TIMESTAMP: "timestamp",
+}
 
 
-# Delta's JSON of the table schema ("Schema Serialization Format" of the Delta protocol).
-DELTA_SCHEMA = orjson.dumps(
-    {
-        "type": "struct",
-        "fields": [
-            _field("partition", "integer"),
-            _field("base_offset", "long"),
-            _field("position", "long"),
-            _field("key", "binary"),
-            _field("value", "binary"),
-            _field(
-                "headers",
-                {
-                    "type": "array",
-                    "elementType": {
-                        "type": "struct",
-                        "fields": [_field("key", "string"), _field("value", "binary")],
-                    },
-                    "containsNull": True,
-                },
-            ),
-            _field("timestamp", "timestamp"),
-            _field("timestamp_type", "integer"),
-        ],
-    }
-).decode()
+def delta_schema(columns: Iterable[tuple[str, pa.DataType]]) -> str:
+    """Delta's JSON of a table's columns ("Schema Serialization Format" of the Delta protocol)."""
+    return orjson.dumps(_struct(columns)).decode()
+
+
+def _struct(fields: Iterable[tuple[str, pa.DataType]]) -> dict[str, object]:
+    named = [{"name": name, "type": _delta_type(kind), "nullable": True, "metadata": {}} for name, kind in fields]
+    return {"type": "struct", "fields": named}
+
+
+def _delta_type(kind: pa.DataType) -> object:
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
+    if pa.types.is_struct(kind):
+        return _struct((field.name, field.type) for field in kind)
+    return DELTA_TYPES[kind]
+
+
+_IDS = [("partition", pa.int32()), ("base_offset", pa.int64())]
+DELTA_SCHEMA = delta_schema([*_IDS, *((field.name, field.type) for field in SEGMENT)])

@@ -13,26 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelog.log.base.parquet_checksums import finish_in_memory, open_parquet
-from tidelog.log.delta.schema import TIMESTAMP
+from tidelog.log.delta.schema import DELTA_TYPES, TIMESTAMP, delta_schema
 from tidelog.log.delta.table_schema import TableShape
 
 Row = Mapping[str, Any]
 
 POSITION = "position"
-ROW_PARTITION_COLUMNS = ("base_offset",)
 # Fewer rows than this are not worth compressing.
 _WORTH_COMPRESSING = 100
 # Reading fewer rows takes less time than handing their columns to threads.
 _WORTH_THREADS = 10_000
-
-_DELTA = {
-    pa.string(): "string",
-    pa.int32(): "integer",
-    pa.int64(): "long",
-    pa.bool_(): "boolean",
-    pa.binary(): "binary",
-    TIMESTAMP: "timestamp",
-}
 
 
 def list_of(**columns: pa.DataType) -> pa.DataType:
@@ -49,8 +39,7 @@ class RowSchema:
     def __init__(self, columns: Mapping[str, pa.DataType]) -> None:
         self.file = pa.schema([pa.field(POSITION, pa.int64()), *(pa.field(n, t) for n, t in columns.items())])
         fields = [("base_offset", pa.int64()), (POSITION, pa.int64()), *columns.items()]
-        body = {"type": "struct", "fields": [_delta_field(name, kind) for name, kind in fields]}
-        self.shape = TableShape(orjson.dumps(body).decode(), ROW_PARTITION_COLUMNS)
+        self.shape = TableShape(delta_schema(fields), ("base_offset",))
         self._kinds = dict(columns)
 
     @classmethod
@@ -127,21 +116,9 @@ class RowSchema:
         return list(zip(table.column(POSITION).to_pylist(), rows, strict=True))
 
 
-def _delta_field(name: str, kind: pa.DataType) -> dict[str, object]:
-    return {"name": name, "type": _delta_type(kind), "nullable": True, "metadata": {}}
-
-
-def _delta_type(kind: pa.DataType) -> object:
-    if pa.types.is_list(kind):
-        return {"type": "array", "elementType": _delta_type(kind.value_type), "containsNull": True}
-    if pa.types.is_struct(kind):
-        return {"type": "struct", "fields": [_delta_field(f.name, f.type) for f in kind]}
-    return _DELTA[kind]
-
-
 def _arrow_type(kind: Any) -> pa.DataType:
     if isinstance(kind, str):
-        return {name: arrow for arrow, name in _DELTA.items()}[kind]
+        return {name: arrow for arrow, name in DELTA_TYPES.items()}[kind]
     if kind["type"] == "array":
         return pa.list_(pa.field("element", _arrow_type(kind["elementType"])))
     return pa.struct([pa.field(f["name"], _arrow_type(f["type"])) for f in kind["fields"]])

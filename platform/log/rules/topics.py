@@ -51,18 +51,19 @@ class Outcome(Generic[R]):
     elsewhere: bool = False
 
 
-def require_topic(state: TopicState, topic: str, topic_id: str | None = None) -> None:
-    """Refuse unless the topic is there and, with `topic_id`, is still the one that the caller opened."""
+def require_topic(state: TopicState, topic: str, topic_id: str | None = None) -> Metadata:
+    """The topic's metaData; refuse unless it is there and, with `topic_id`, is still the one that the caller opened."""
     if topic_id and state.metadata is not None and (state.topic_id != topic_id or not state.exists):
         what = "deleted and created again" if state.exists else "deleted"
         raise TopicChangedError(
             f"Topic '{topic}' was {what} since it was opened (its id was {topic_id}): offsets and records of"
             " one topic id mean nothing for another. Open the topic again."
         )
-    if not state.exists:
+    if state.metadata is None or not state.exists:
         raise UnknownTopicError(
             f"Topic '{topic}' does not exist. Create it (lake.create_topic, 'tidelog topic create')."
         )
+    return state.metadata
 
 
 def require_partition(state: TopicState, topic: str, partition: int) -> None:
@@ -133,11 +134,7 @@ def decide_create(
     )
     actions: list[Action] = [] if state.protocol else [PROTOCOL]
     actions.append(metadata)
-    for prefix, offsets in (
-        (layout.END_PREFIX, state.ends),
-        (layout.START_PREFIX, state.starts),
-        (layout.CLEAN_PREFIX, state.cleans),
-    ):
+    for prefix, offsets in state.offsets_by_prefix:
         actions.extend(Txn(f"{prefix}{p}", 0) for p, offset in sorted(offsets.items()) if offset)
     # What writers noted in an earlier life says nothing about this one: a batch of the same number is not here.
     actions.extend(
@@ -162,10 +159,7 @@ def decide_alter(
     A topic that has more partitions than `most_partitions`, the lake's limit, keeps them and gets no further ones.
     Table properties that other tools set stay.
     """
-    require_topic(state, topic)
-    metadata = state.metadata
-    if metadata is None:
-        raise UnknownTopicError(f"Topic '{topic}' does not exist.")
+    metadata = require_topic(state, topic)
     if partitions is not None:
         _check_count(partitions, MOST_PARTITIONS if partitions == state.partitions else most_partitions)
     if partitions is not None and partitions < state.partitions:
@@ -184,31 +178,13 @@ def decide_alter(
     }
     if configuration == dict(metadata.configuration):
         return Outcome((), None)
-    changed = Metadata(
-        metadata.table_id,
-        metadata.name,
-        metadata.schema,
-        metadata.partition_columns,
-        configuration,
-        metadata.created_ms,
-    )
-    return Outcome((changed,), None, "SET TBLPROPERTIES")
+    return Outcome((replace(metadata, configuration=configuration),), None, "SET TBLPROPERTIES")
 
 
 def decide_delete(state: TopicState, topic: str, *, now_ms: int) -> Outcome[None]:
     """Delete the topic: all segments leave, and it is marked deleted until it is created again."""
-    require_topic(state, topic)
-    metadata = state.metadata
-    if metadata is None:
-        raise UnknownTopicError(f"Topic '{topic}' does not exist.")
-    gone = Metadata(
-        metadata.table_id,
-        metadata.name,
-        metadata.schema,
-        metadata.partition_columns,
-        {**metadata.configuration, DELETED: "true"},
-        metadata.created_ms,
-    )
+    metadata = require_topic(state, topic)
+    gone = replace(metadata, configuration={**metadata.configuration, DELETED: "true"})
     removes = (Remove(s.path, s.partition, s.base_offset, s.size, now_ms, False) for s in state.all_segments())
     return Outcome((gone, *removes), None, "DROP TABLE")
 

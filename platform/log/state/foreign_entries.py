@@ -76,11 +76,7 @@ def _ids_as_known(state: TopicState, app_ids: Iterable[str]) -> Iterator[Txn]:
 
 def _offset(state: TopicState, app_id: str) -> int | None:
     """The offset that a transaction id holds, None when it holds none."""
-    for prefix, offsets in (
-        (layout.END_PREFIX, state.ends),
-        (layout.START_PREFIX, state.starts),
-        (layout.CLEAN_PREFIX, state.cleans),
-    ):
+    for prefix, offsets in state.offsets_by_prefix:
         if app_id.startswith(prefix) and (partition := layout.number(app_id[len(prefix) :])) is not None:
             return offsets.get(partition, 0)
     return None

@@ -137,6 +137,11 @@ class TopicState:
         """The partition's log end offset: the offset the next record gets."""
         return self.ends.get(partition, 0)
 
+    @property
+    def offsets_by_prefix(self) -> tuple[tuple[str, dict[int, int]], ...]:
+        """(prefix of transaction ids, {partition: the offset that they hold})."""
+        return (layout.END_PREFIX, self.ends), (layout.START_PREFIX, self.starts), (layout.CLEAN_PREFIX, self.cleans)
+
     def txn(self, app_id: str) -> int | None:
         """The newest version of an application id, None when this incarnation has none."""
         found = self.txns.get(app_id)
@@ -278,11 +283,7 @@ class TopicState:
             self.protocol = action
 
     def _apply_txn(self, txn: Txn) -> None:
-        for prefix, offsets in (
-            (layout.END_PREFIX, self.ends),
-            (layout.START_PREFIX, self.starts),
-            (layout.CLEAN_PREFIX, self.cleans),
-        ):
+        for prefix, offsets in self.offsets_by_prefix:
             if txn.app_id.startswith(prefix) and (partition := layout.number(txn.app_id[len(prefix) :])) is not None:
                 offsets[partition] = txn.version
                 return
