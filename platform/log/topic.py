@@ -18,7 +18,7 @@ from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import LOG_APPEND_TIME
 from tidelog.log.door.door import Door
 from tidelog.log.door.rate_limit import Throttle
-from tidelog.log.door.request_history import Answer, find_answer
+from tidelog.log.door.request_history import find_answer
 from tidelog.log.door.topic_machine import stored_config
 from tidelog.log.records import partitioners
 from tidelog.log.records.checks import check_columns
@@ -149,7 +149,9 @@ class Topic(TopicTables):
         if not table.num_rows and marker is None:
             check_columns(table.schema, self._name)
             return {}
-        self._ensure_exists()
+        if not self._topic_id:
+            self._topic_id = self._lake.ensure_topic(self._name)
+            self._door.refresh()
         if level == 0:
             self._quiet.acquire()
             try:
@@ -249,7 +251,7 @@ class Topic(TopicTables):
                 last = given
             else:
                 timestamp_ms = max(self._lake.time.now_ms(), at_least_ms) if at_least_ms else None
-                last = StagedAppend(None, None, self._restage(last.segments, timestamp_ms))
+                last = StagedAppend(None, None, self.restage(last.segments, timestamp_ms))
             return last
 
         def commit(append: StagedAppend) -> Ranges:
@@ -259,17 +261,14 @@ class Topic(TopicTables):
                 try:
                     return self._commit(append, level, marker, asked, elsewhere=append is given, synced=synced)
                 except UnsettledRequestError:
-                    answer, new_until = self._answered(request_id or "", append.segments, new_until)
+                    lake, segments, head = self._lake, append.segments, self._door.state.version
+                    after = max(new_until, min(s.known_version for s in segments))
+                    answer = find_answer(lake.storage, lake.clock, self.folder, request_id or "", segments, after, head)
                     if answer is not None:
-                        return answer.ranges
+                        return answer
+                    new_until = head
 
         return append_staged(stage, commit)
-
-    def _answered(self, request_id: str, staged: Sequence[Staged], new_until: int) -> tuple[Answer | None, int]:
-        """The answer that a request which may be a repeat got, and up to which entry it was looked for."""
-        head = self._door.state.version
-        after = max(new_until, min(s.known_version for s in staged))
-        return find_answer(self._lake.storage, self._lake.clock, self.folder, request_id, staged, after, head), head
 
     def commit_once(
         self,
@@ -338,7 +337,8 @@ class Topic(TopicTables):
             self._upkeep.after_commit(committed.version)
         return committed.response
 
-    def _restage(self, staged: Sequence[Staged], timestamp_ms: int | None) -> list[Staged]:
+    def restage(self, staged: Sequence[Staged], timestamp_ms: int | None = None) -> list[Staged]:
+        """The same records in new segments, known at the version of the last look at the log; raises as `restage`."""
         return restage(
             self._lake.storage,
             self.folder,
@@ -348,12 +348,6 @@ class Topic(TopicTables):
             ids=self._lake.ids,
             timestamp_ms=timestamp_ms,
         )
-
-    def _ensure_exists(self) -> None:
-        if self._topic_id:
-            return
-        self._topic_id = self._lake.ensure_topic(self._name)
-        self._door.refresh()
 
     # --- read ----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ from tidelog.log.delta.schema import LOG_APPEND_TIME
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import LogAppendTimeError, Ranges, check_append_times, segment_actions
 from tidelog.log.rules.topics import Outcome
-from tidelog.log.segments.restage import restage
 from tidelog.log.segments.writer import Staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, marker, marker_version
@@ -147,16 +146,7 @@ def _append(lake: Lake, part: IntentPart, mark: IntentMarker) -> Ranges:
             return _try(lake, part, mark, segments)
         except LogAppendTimeError as e:
             # Another append is later by now: the records get its time, as they would from a broker.
-            state = lake.topic(part.topic).known
-            segments = restage(
-                lake.storage,
-                part.topic,
-                segments,
-                version=state.version,
-                codec=lake.topic(part.topic).config().codec(),
-                ids=lake.ids,
-                timestamp_ms=max(lake.time.now_ms(), e.at_least_ms),
-            )
+            segments = lake.topic(part.topic).restage(segments, max(lake.time.now_ms(), e.at_least_ms))
 
 
 def _try(lake: Lake, part: IntentPart, mark: IntentMarker, segments: Sequence[Staged]) -> Ranges:

@@ -15,7 +15,6 @@ from tidelog.log.door.commit_objects import make_durable, require_stored
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.topics import require_partition, require_topic
-from tidelog.log.segments.restage import restage
 from tidelog.log.segments.staging import Stager
 from tidelog.log.segments.writer import Staged
 from tidelog.log.topic import Topic
@@ -164,15 +163,8 @@ class StagedTopics:
     def write_again(self) -> None:
         """Write every segment again under a new name: a purge may have taken the old ones for orphans."""
         for staging in self._topics.values():
-            version = staging.topic.state().version
-            staging.ready = restage(
-                self._lake.storage,
-                staging.topic.folder,
-                staging.ready,
-                version=version,
-                codec=staging.topic.config().codec(),
-                ids=self._lake.ids,
-            )
+            staging.topic.state()
+            staging.ready = staging.topic.restage(staging.ready)
             staging.lasting = False
 
     def drop(self) -> None:

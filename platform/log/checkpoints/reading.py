@@ -13,7 +13,7 @@ from tidelog.log.base.errors import CorruptLogError, ForeignEntryError, ObjectNo
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.checkpoints.rows import MARK
 from tidelog.log.delta import layout
-from tidelog.log.delta.actions import Action, Add, Txn, decode_entry, parse_metadata, parse_protocol, partition_value
+from tidelog.log.delta.actions import Action, Add, Txn, decode_entry, parse_add, parse_metadata, parse_protocol
 from tidelog.log.state.add_columns import AddColumns, CheckpointActions
 from tidelog.log.state.producer_memory import ProducerColumns, joined, producer_columns
 from tidelog.log.storage.port import ObjectInfo, Storage
@@ -143,17 +143,11 @@ def removed_files(storage: Storage, folder: str, checkpoint: Checkpoint) -> Iter
     for name in checkpoint.files:
         path = f"{folder}/{layout.LOG_FOLDER}/{name}"
         with storage.open(path) as source, open_parquet(source, size=None, sealed=False) as file:
-            if "remove" in file.schema_arrow.names:
-                removes = _rows(file.read(columns=["remove.path", "remove.deletionTimestamp"]), "remove")
-                for path, removed_ms in _columns(removes, "path", "deletionTimestamp"):
-                    yield path, removed_ms or 0
-
-
-def _rows(table: pa.Table, column: str) -> pa.StructArray:
-    array = table[column].combine_chunks()
-    if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    return array.filter(array.is_valid())
+            for batch in file.iter_batches(_BATCH_ROWS, columns=["remove.path", "remove.deletionTimestamp"]):
+                for removes in batch.columns:  # none where no file was removed
+                    rows = removes.filter(removes.is_valid())
+                    for path, removed_ms in _columns(rows, "path", "deletionTimestamp"):
+                        yield path, removed_ms or 0
 
 
 def _actions(batches: Iterable[pa.RecordBatch]) -> CheckpointActions:
@@ -169,15 +163,11 @@ def _actions(batches: Iterable[pa.RecordBatch]) -> CheckpointActions:
                 found, rows = _split_txns(rows)
                 producers.extend(found)
             kept[kind].append(rows)
-    others: list[Action] = [parse_protocol(body) for rows in kept["protocol"] for body in rows.to_pylist()]
-    others.extend(
-        parse_metadata({**body, "configuration": dict(body["configuration"] or [])})
-        for rows in kept["metaData"]
-        for body in rows.to_pylist()
-    )
+    others: list[Action] = []
+    for kind, parse in (("protocol", parse_protocol), ("metaData", parse_metadata)):
+        others.extend(parse(body) for rows in kept[kind] for body in rows.to_pylist(maps_as_pydicts="lossy"))
     for rows in kept["txn"]:
-        for app_id, version, updated in _columns(rows, "appId", "version", "lastUpdated"):
-            others.append(Txn(app_id, version, updated))
+        others.extend(Txn(*row) for row in _columns(rows, "appId", "version", "lastUpdated"))
     adds = pa.concat_arrays(kept["add"]) if kept["add"] else None
     columns = None if adds is None else _add_columns(adds)
     if adds is not None and columns is None:
@@ -248,23 +238,8 @@ def _are_numbers(texts: pa.Array) -> bool:
     return bool(pc.all(pc.match_substring_regex(texts, "^[0-9]{1,18}$"), min_count=0).as_py())
 
 
-def _adds(rows: pa.StructArray) -> list[Action]:
-    partitions = _lookup(rows, "partitionValues", "partition").to_pylist()
-    bases = _lookup(rows, "partitionValues", "base_offset").to_pylist()
-    ends = _lookup(rows, "tags", layout.END_TAG).to_pylist()
-    fixed = _columns(rows, "path", "size", "modificationTime", "dataChange", "stats")
-    return [
-        Add(
-            path,
-            partition_value(partition),
-            partition_value(base),
-            size,
-            modified,
-            data_change,
-            stats,
-            int(end),
-        )
-        for (path, size, modified, data_change, stats), partition, base, end in zip(
-            fixed, partitions, bases, ends, strict=True
-        )
-    ]
+def _adds(rows: pa.StructArray) -> list[Add]:
+    adds = [parse_add(body) for body in rows.to_pylist(maps_as_pydicts="lossy")]
+    if any(add.end is None for add in adds):
+        raise ValueError(f"a segment does not say (tag {layout.END_TAG}) which offsets it covers")
+    return adds

@@ -1,6 +1,6 @@
 """The commit loop's contract: the state machine behind a door, a commit's result, the retry policy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ class LogState(Protocol):
         """Apply one verified entry."""
         ...
 
-    def restore(self, version: int, actions: Sequence[Action]) -> None:
+    def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Take the content of the checkpoint of `version`."""
         ...
 

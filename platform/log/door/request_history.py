@@ -1,7 +1,6 @@
 """What a request that may be a repeat got: the answer of its first commit, as the log's kept entries tell it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import ObjectNotFoundError, RequestForgottenError
@@ -14,17 +13,9 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.storage.store_time import StoreTime
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A first commit: its entry's version, and what it answered."""
-
-    version: int
-    ranges: Ranges
-
-
 def find_answer(
     storage: Storage, clock: Clock, topic: str, request_id: str, staged: Sequence[Staged], after: int, head: int
-) -> Answer | None:
+) -> Ranges | None:
     """The answer that the request, or another with these segments, got by an entry past `after`, up to `head`.
 
     None when it got none: such an entry comes after the writers of all segments opened them, and where entries since
@@ -43,7 +34,7 @@ def find_answer(
         oldest = version if oldest is None else oldest
         ranges = _ranges(decode_entry(version, data, topic), request_id, names)
         if ranges:
-            return Answer(version, ranges)
+            return ranges
     if oldest != after + 1 and not _is_younger(storage, topic, staged, oldest):
         raise RequestForgottenError(
             f"Whether request {request_id} was committed to topic '{topic}' before is unknown now: its segments"

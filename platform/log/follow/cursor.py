@@ -61,14 +61,6 @@ class FollowedLog:
         return self._seen is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Records that were read, and about how many bytes they have."""
-
-    records: pa.RecordBatch
-    nbytes: int
-
-
 @dataclass(eq=False, slots=True)
 class Cursor:
     """How far a session has read a partition. `position`: the next offset; `given_bytes`: since its turn began.
@@ -128,10 +120,10 @@ class Cursor:
                 break
         return total
 
-    def read(self, *, headers: bool, most_bytes: int) -> Taken | None:
-        """The next records, `most_bytes` of them or one record; None at the end of the partition as it is known.
+    def read(self, *, headers: bool, most_bytes: int) -> tuple[pa.RecordBatch, int] | None:
+        """The next records, `most_bytes` of them or one record, and about how many bytes they have.
 
-        The log has a topic. Raises what the log and its segments raise; then nothing is open and the position is as
+        None at the end of the partition as it is known. The log has a topic. Raises what the log and its segments raise; then nothing is open and the position is as
         before.
         """
         try:
@@ -154,7 +146,7 @@ class Cursor:
         batch = batch.slice(0, rows)
         self.position = batch.column("offset")[-1].as_py() + 1
         self.given_bytes += nbytes
-        return Taken(batch, nbytes)
+        return batch, nbytes
 
     def begin(self, helpers: Executor, *, headers: bool, most_bytes: int) -> None:
         """Have a helper decode what the next read hands out, unless it is there, or little."""

@@ -14,9 +14,11 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
+
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import CorruptSegmentError, TidelogError
-from tidelog.log.follow.cursor import Cursor, FollowedLog, Taken
+from tidelog.log.follow.cursor import Cursor, FollowedLog
 from tidelog.log.follow.fetches import EndReached, Fetched, FetchEvent, FetchFailed, FetchLimits
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
@@ -270,13 +272,13 @@ class FetchSession:
         if taken is not None:
             state, partition = cursor.log.state, cursor.partition
             known = (0, cursor.position) if state is None else (state.start(partition), state.end(partition))
-            return Fetched(cursor, taken.records, taken.nbytes, cursor.position, *known)
+            return Fetched(cursor, *taken, cursor.position, *known)
         if self._ends and cursor.reported_end != cursor.position:
             cursor.reported_end = cursor.position
             return EndReached(cursor, cursor.position)
         return None
 
-    def _take(self, cursor: Cursor) -> Taken | None:
+    def _take(self, cursor: Cursor) -> tuple[pa.RecordBatch, int] | None:
         problem = cursor.problem()
         if problem is not None:
             raise problem

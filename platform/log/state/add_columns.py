@@ -1,8 +1,8 @@
 """The rows of a checkpoint as columns, most of all its `add`s: what a checkpoint of a large topic is read into."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +62,7 @@ class AddColumns:
             yield Add(path, partition, base, size, modified, change, stats, end)
 
 
-class CheckpointActions(Sequence[Action]):
+class CheckpointActions(Iterable[Action]):
     """A checkpoint's actions. `add` rows and producers stay columns, where they can, until they are iterated."""
 
     def __init__(
@@ -74,13 +74,6 @@ class CheckpointActions(Sequence[Action]):
 
     def __len__(self) -> int:
         return sum(len(part) for part in (self._others, self.adds, self.producers) if part is not None)
-
-    @overload
-    def __getitem__(self, at: int) -> Action: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Action]: ...
-    def __getitem__(self, at: int | slice) -> Action | list[Action]:
-        return list(self)[at]
 
     def __iter__(self) -> Iterator[Action]:
         return self.values(adds=True, producers=True)

@@ -53,6 +53,11 @@ class ProducerColumns:
     def __len__(self) -> int:
         return len(self.producer_id)
 
+    @property
+    def columns(self) -> tuple[I64, I64, I64, I64]:
+        """The columns, in their order."""
+        return self.producer_id, self.partition, self.version, self.updated_ms
+
     @cached_property
     def newest_ms(self) -> int:
         """The newest time; 0 where there is none."""
@@ -63,13 +68,11 @@ class ProducerColumns:
         kept = self.updated_ms >= since_ms
         if kept.all():
             return self
-        columns = (self.producer_id, self.partition, self.version, self.updated_ms)
-        return ProducerColumns(*(column[kept] for column in columns))
+        return ProducerColumns(*(column[kept] for column in self.columns))
 
     def txns(self) -> Iterator[Txn]:
         """Every row as a value."""
-        columns = (self.producer_id, self.partition, self.version, self.updated_ms)
-        for producer_id, partition, version, updated_ms in zip(*(c.tolist() for c in columns), strict=True):
+        for producer_id, partition, version, updated_ms in zip(*(c.tolist() for c in self.columns), strict=True):
             yield Txn(app_id(producer_id, partition), version, updated_ms)
 
     def find(self, producer_id: int, partition: int) -> tuple[int, int] | None:
@@ -96,12 +99,7 @@ def joined(parts: Sequence[ProducerColumns]) -> ProducerColumns | None:
     """The rows of all of them; None where there is none."""
     if not parts:
         return None
-    return ProducerColumns(
-        np.concatenate([part.producer_id for part in parts]),
-        np.concatenate([part.partition for part in parts]),
-        np.concatenate([part.version for part in parts]),
-        np.concatenate([part.updated_ms for part in parts]),
-    )
+    return ProducerColumns(*map(np.concatenate, zip(*(part.columns for part in parts), strict=True)))
 
 
 class ProducerMemory:
