@@ -22,7 +22,7 @@ from tidelog.clients.cluster import Uuid, existing_topic, lake_node
 from tidelog.clients.values.errors import KafkaError, kafka_exception
 from tidelog.log.base.errors import InvalidPartitionsError, TidelogError
 from tidelog.log.config.topics_and_lakes import TopicConfig
-from tidelog.log.door.topic_machine import check_name, table_properties
+from tidelog.log.door.topic_machine import table_properties
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.rules.topics import decide_alter, decide_create
@@ -45,7 +45,7 @@ def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
     if not validate_only:
         lake.create_topic(new.topic, partitions, config)
         return
-    check_name(new.topic)
+    names.validate(new.topic)
     parsed = TopicConfig.parse(config, defaults=lake.config())
     names.check_new(new.topic, lake.topics(internal=True))
     decide_create(

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import (
     InvalidConfigError,
+    InvalidTopicError,
     NotATopicError,
     PolicyViolationError,
     TidelogError,
@@ -25,7 +26,7 @@ from tidelog.log.delta import layout
 from tidelog.log.door.contract import Committed
 from tidelog.log.door.door import Door
 from tidelog.log.door.rate_limit import Throttle
-from tidelog.log.door.topic_machine import check_name, stored_config, table_properties, topic_door
+from tidelog.log.door.topic_machine import stored_config, table_properties, topic_door
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rows.state import Fold, RowKind
 from tidelog.log.rules import names
@@ -153,17 +154,14 @@ class Lake:
         A topic that can't be opened is among them: whatever looks at it says why.
         """
         self.require_lake()
-        return [
-            n
-            for n in self.storage.list_folders("")
-            if (internal or not names.is_internal(n)) and not names.why_invalid(n) and self._exists(n)
-        ]
+        folders = self.storage.list_folders("")
+        return [n for n in folders if (internal or not names.is_internal(n)) and self._exists(n)]
 
     def _exists(self, name: str) -> bool:
         """Whether a topic has the name, even one that can't be opened: it must not hide, nor hide the others."""
         try:
-            return self._log(name).door.refresh().exists
-        except NotATopicError:
+            return self.log(name).door.refresh().exists
+        except (InvalidTopicError, NotATopicError):
             return False
         except TidelogError as e:
             if e.retriable:  # the store is away, say
@@ -180,7 +178,7 @@ class Lake:
 
         Raises `InvalidTopicError`, `TopicExistsError`, `InvalidPartitionsError`, `InvalidConfigError`.
         """
-        check_name(name)
+        names.validate(name)
         lake = self.config()
         parsed = TopicConfig.parse(config or {}, defaults=lake)
         names.check_new(name, [n for n in self.storage.list_folders("") if names.collides(n, name) and self._exists(n)])
@@ -206,13 +204,12 @@ class Lake:
 
     def ensure_topic(self, name: str) -> str:
         """The topic's id; creates it when it is missing and `auto.create.topics.enable` allows it."""
-        check_name(name)
-        state = self._log(name).door.refresh()
+        state = self.log(name).door.refresh()
         if not state.exists and self.config().auto_create_topics_enable:
             try:
                 return self.create_topic(name).id
             except TopicExistsError:  # another process created it meanwhile
-                state = self._log(name).door.refresh()
+                state = self.log(name).door.refresh()
         if not state.exists:
             raise UnknownTopicError(
                 f"Topic '{name}' does not exist, and the lake's auto.create.topics.enable is false. Create it"
@@ -290,8 +287,7 @@ class Lake:
 
     def topic(self, name: str) -> Topic:
         """The topic to append to and read from. It need not exist yet: the first append may create it."""
-        check_name(name)
-        log = self._log(name)
+        log = self.log(name)
         return Topic(self, name, log.door, log.upkeep, log.throttle)
 
     def offsets(self, name: str) -> dict[int, tuple[int, int]]:
@@ -308,8 +304,7 @@ class Lake:
 
     def peek(self, name: str) -> TopicState | None:
         """The topic's state at the head of its log, None when there is no such topic. Not to be changed."""
-        check_name(name)
-        state = self._log(name).door.refresh()
+        state = self.log(name).door.refresh()
         if not state.exists:
             self.require_lake()
             return None
@@ -318,7 +313,7 @@ class Lake:
     def oldest_version(self, name: str) -> int:
         """The oldest version of the topic's log that is kept: how far time travel reaches back."""
         self._state(name)
-        return self._log(name).door.oldest_version()
+        return self.log(name).door.oldest_version()
 
     def row_log(self, name: str, kind: RowKind[F], facts: Mapping[str, str] | None = None) -> RowLog[F]:
         """The table of rows of that name, which need not be there yet; `facts`: properties to create it with."""
@@ -329,8 +324,7 @@ class Lake:
         return log
 
     def _state(self, name: str) -> TopicState:
-        check_name(name)
-        state = self._log(name).door.refresh()
+        state = self.log(name).door.refresh()
         if not state.exists:
             self.require_lake()
         require_topic(state, name)
@@ -338,18 +332,15 @@ class Lake:
 
     def commit(self, name: str, decide: Callable[[TopicState], Outcome[R]], *, durable: bool = True) -> Committed[R]:
         """Commit what `decide` chooses through the topic's door, as maintenance does; see `Door.commit`."""
-        log = self._log(name)
+        log = self.log(name)
         committed = log.door.commit(decide, durable=durable)
         if committed.written:
             log.upkeep.after_commit(committed.version)
         return committed
 
     def log(self, name: str) -> OpenLog:
-        """The log of a topic for maintenance, also of one that is deleted, or not there yet."""
-        check_name(name)
-        return self._log(name)
-
-    def _log(self, name: str) -> OpenLog:
+        """The log of a topic, also of one that is deleted, or not there yet. Raises `InvalidTopicError`."""
+        names.validate(name)
         with self._lock:
             log = self._logs.get(name)
             if log is None:

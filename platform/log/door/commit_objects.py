@@ -4,6 +4,7 @@ What this process has written, the store has confirmed to it, and a sync finds i
 has written (a Spark task) is looked up: that process may see another place under the lake's address.
 """
 
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tidelog.log.base.errors import MissingSegmentError, ObjectNotFoundError
@@ -75,9 +76,13 @@ MANY_UNSYNCED = 512
 
 
 class UnsyncedSegments:
-    """The segments of a log's entries that may not survive a power loss yet. Not for several threads."""
+    """The segments of a log's entries that may not survive a power loss yet.
 
-    def __init__(self, storage: Storage, folder: str) -> None:
+    `lock` is held for all but `up_to` and `drop`, which any thread may call.
+    """
+
+    def __init__(self, storage: Storage, folder: str, lock: threading.RLock) -> None:
+        self._lock = lock
         self._storage = storage
         self._folder = folder
         self._paths: list[tuple[int, str]] = []  # (entry's version, path below the folder)
@@ -99,11 +104,13 @@ class UnsyncedSegments:
 
     def up_to(self, version: int) -> list[str]:
         """Those of the entries up to `version`, by path below the folder."""
-        return [path for v, path in self._paths if v <= version]
+        with self._lock:
+            return [path for v, path in self._paths if v <= version]
 
     def drop(self, version: int) -> None:
         """Those of the entries up to `version` are synced: a checkpoint is written only after that."""
-        self._paths = [(v, path) for v, path in self._paths if v > version]
+        with self._lock:
+            self._paths = [(v, path) for v, path in self._paths if v > version]
 
     def sync(self, brought: Sequence[str]) -> None:
         """Make the objects that an entry brings, and the segments of all earlier entries, survive a power loss.

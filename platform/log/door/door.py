@@ -17,7 +17,6 @@ from tidelog.log.base.errors import (
     ContendedLogError,
     CorruptLogError,
     ObjectNotFoundError,
-    OutcomeUnknownError,
     StorageError,
     StorageUnavailableError,
 )
@@ -43,7 +42,6 @@ _LATE_S = SMALLEST_MIN_AGE_S / 2
 FLOORS_EVERY_S = 60.0
 # How long after a look at the head a commit may skip the next one: short enough that its put is rarely late.
 _AHEAD_S = SMALLEST_MIN_AGE_S / 4
-
 
 S = TypeVar("S", bound=LogState)
 R = TypeVar("R")
@@ -84,8 +82,8 @@ class Door(Generic[S]):
         self._head = -1
         # Whether the last look, or commit, met no other writer's entry.
         self._alone = False
-        self._unsynced = UnsyncedSegments(storage, folder)
-        self._unanswered = Unanswered()
+        self.unsynced = UnsyncedSegments(storage, folder, self.lock)
+        self._unanswered = Unanswered(folder)
         self._proven = False
         self.checkpoint_version = -1
 
@@ -133,7 +131,7 @@ class Door(Generic[S]):
             else:
                 self._head, self._head_seen = self._state.version, self._reading.looked
                 self._decide_unanswered()
-                self._unsynced.shorten()
+                self.unsynced.shorten()
                 return
 
     def _is_late(self) -> bool:
@@ -171,7 +169,7 @@ class Door(Generic[S]):
     def _apply(self, entry: Entry) -> None:
         self._state.apply(entry)
         self._unanswered.saw(entry)
-        self._unsynced.saw(entry)
+        self.unsynced.saw(entry)
 
     def _decide_unanswered(self) -> None:
         """The state is that of the head: it says what became of unanswered requests up to there."""
@@ -193,7 +191,7 @@ class Door(Generic[S]):
         self._unanswered.distrust(self._head)
         self._state = state
         self._read_from = self._head = state.version
-        self._unsynced.clear()
+        self.unsynced.clear()
         self._opened = True
 
     # --- committing ----------------------------------------------------------------------------------------
@@ -230,13 +228,16 @@ class Door(Generic[S]):
                 last_try = self._clock.elapsed_s() > deadline  # one in full, however long we were frozen
                 if not ahead:
                     self._tail()
-                landed = self._answer_of(request)
+                landed = self._unanswered.outcome(request)
                 if landed is not None:
                     return landed
                 pending = self._unanswered.get(request)
                 again = pending is not None
                 if pending is None:
-                    if not last_try and self._backs_off_for_fairness():
+                    now_s = self._clock.elapsed_s()
+                    wait_s = 0.0 if last_try else self._fairness.wait_s(self._state.version + 1, now_s)
+                    if wait_s:  # another writer gets the next entry
+                        self._clock.sleep(wait_s)
                         ahead = False
                         continue
                     outcome = self._decided(decide, ahead)
@@ -266,13 +267,6 @@ class Door(Generic[S]):
             require_proof(self.storage, self.folder, self._ids)
             self._proven = True
 
-    def _backs_off_for_fairness(self) -> bool:
-        """Wait, where that is due, so that another writer gets the next entry; whether it waited."""
-        wait_s = self._fairness.wait_s(self._state.version + 1, self._clock.elapsed_s())
-        if wait_s:
-            self._clock.sleep(wait_s)
-        return wait_s > 0
-
     def _may_skip_tailing(self, request: str) -> bool:
         """Whether a commit needs no look at the head: it was seen just now, and no other writer is active."""
         seen_s = self._time.passed_s(self._head_seen)
@@ -292,13 +286,6 @@ class Door(Generic[S]):
             raise
         return outcome if outcome.actions or not ahead else None
 
-    def _answer_of(self, request: str) -> Committed[Any] | None:
-        """The answer to a request whose earlier put has turned out to be committed."""
-        outcome = self._unanswered.outcome(request)
-        if isinstance(outcome, int):
-            raise self._unknown(request, outcome, "the log was trimmed past it")
-        return outcome
-
     def _prepare(self, request: str, outcome: Outcome[Any], durable: bool) -> Pending:
         info = CommitInfo(
             self._clock.now_ms(),
@@ -312,7 +299,7 @@ class Door(Generic[S]):
         entry = Entry(self._state.version + 1, outcome.actions, info)
         self._machine.verify(self._state, entry)
         brought = () if outcome.synced else [self.path(a.path) for a in outcome.actions if isinstance(a, Add)]
-        to_sync = brought if durable and (brought or self._unsynced) else None
+        to_sync = brought if durable and (brought or self.unsynced) else None
         return Pending(
             entry, encode_entry(outcome.actions, info), outcome.response, self._time.moment(), to_sync=to_sync
         )
@@ -329,7 +316,7 @@ class Door(Generic[S]):
             # it, and the time since the first put may rule it out.
             proved = self._machine.proves_committed(self._state, pending.entry)
             if not proved and (came_late or self._time.passed_s(pending.since) > _LATE_S):
-                raise self._unknown(request, version, "the log was trimmed past it")
+                raise self._unanswered.unknown(request, version, "the log was trimmed past it")
             self._unanswered.end(request)
             return proved
         if found is None:
@@ -369,7 +356,7 @@ class Door(Generic[S]):
             if passed:
                 self._restart()
         except StorageError as e:
-            raise self._unknown(request, version, str(e)) from e
+            raise self._unanswered.unknown(request, version, str(e)) from e
         return passed
 
     def _put(self, request: str, pending: Pending, again: bool, deadline: float) -> Entry | None:
@@ -383,7 +370,7 @@ class Door(Generic[S]):
         open_ended = again
 
         def sync() -> None:
-            self._unsynced.sync(pending.to_sync or ())
+            self.unsynced.sync(pending.to_sync or ())
             pending.to_sync, pending.since = None, self._time.moment()
 
         while True:
@@ -403,25 +390,7 @@ class Door(Generic[S]):
                     raise
                 cause = e
             if last_try:
-                raise self._unknown(request, version, f"the store gave no answer in time ({cause})") from cause
+                why = f"the store gave no answer in time ({cause})"
+                raise self._unanswered.unknown(request, version, why) from cause
             self._clock.sleep(backoff * (0.5 + self._ids.fraction() / 2))
             backoff = min(backoff * 2, self._retries.last_backoff_s)
-
-    def _unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
-        return OutcomeUnknownError(
-            f"Whether request {request} was committed as entry {version} of {self.folder} is not known: {why}. Repeat"
-            " it here under the same id, which commits it at most once, or read the topic to see.",
-            request_id=request,
-        )
-
-    # --- durability ----------------------------------------------------------------------------------------
-
-    def unsynced(self, version: int) -> list[str]:
-        """The segments up to entry `version`, by path below the folder, that may not survive a power loss yet."""
-        with self.lock:
-            return self._unsynced.up_to(version)
-
-    def drop_synced(self, version: int) -> None:
-        """All segments up to entry `version` are synced."""
-        with self.lock:
-            self._unsynced.drop(version)

@@ -12,7 +12,6 @@ from tidelog.log.delta.table_schema import TOPIC, TableShape
 from tidelog.log.door.contract import Machine
 from tidelog.log.door.door import Door
 from tidelog.log.door.fairness import FairnessBackoff
-from tidelog.log.rules import names
 from tidelog.log.state.foreign_entries import verify_none_is_foreign
 from tidelog.log.state.topic_state import FORMAT, ROWS, TopicState
 from tidelog.log.state.txn_expiry import PRODUCER_EXPIRATION, TXN_RETENTION
@@ -137,8 +136,3 @@ def table_properties(config: TopicConfig, lake: LakeConfig) -> dict[str, str]:
         TXN_RETENTION: f"interval {ids_days} days",
         PRODUCER_EXPIRATION: str(lake.producer_id_expiration_ms),
     }
-
-
-def check_name(topic: str) -> None:
-    """Refuse a name that breaks Kafka's rule (`InvalidTopicError`)."""
-    names.validate(topic)

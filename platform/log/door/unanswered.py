@@ -7,6 +7,7 @@ is at their version, and of the oldest nothing at all.
 from collections.abc import Callable
 from typing import Any, Final
 
+from tidelog.log.base.errors import OutcomeUnknownError
 from tidelog.log.delta.actions import Entry
 from tidelog.log.door.contract import Committed, Pending
 
@@ -16,7 +17,8 @@ MOST_REMEMBERED: Final = 1_000
 class Unanswered:
     """The requests of one door, by id. Not for several threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
         self._open: dict[str, Pending] = {}
         # Where an entry with the id of an open request was read.
         self._seen: dict[str, int] = {}
@@ -73,13 +75,20 @@ class Unanswered:
         while len(self._outcomes) > MOST_REMEMBERED:
             del self._outcomes[next(iter(self._outcomes))]
 
-    def outcome(self, request: str) -> Committed[Any] | int | None:
-        """The outcome of a request that the log has passed: its answer, which is given once.
+    def outcome(self, request: str) -> Committed[Any] | None:
+        """The answer to a request whose earlier put has turned out to be committed, which is given once; else None.
 
-        A version where the log was trimmed past it, so that its outcome is lost; None for one that was not committed,
-        and for one that is not known.
+        Raises `OutcomeUnknownError` where the log was trimmed past it.
         """
         found = self._outcomes.get(request)
-        if isinstance(found, Committed):
-            del self._outcomes[request]
-        return found
+        if isinstance(found, int):
+            raise self.unknown(request, found, "the log was trimmed past it")
+        return self._outcomes.pop(request, None)
+
+    def unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
+        """What says that nobody knows whether the request was committed as entry `version`."""
+        return OutcomeUnknownError(
+            f"Whether request {request} was committed as entry {version} of {self._folder} is not known: {why}. Repeat"
+            " it here under the same id, which commits it at most once, or read the topic to see.",
+            request_id=request,
+        )

@@ -123,8 +123,8 @@ class Cursor:
     def read(self, *, headers: bool, most_bytes: int) -> tuple[pa.RecordBatch, int] | None:
         """The next records, `most_bytes` of them or one record, and about how many bytes they have.
 
-        None at the end of the partition as it is known. The log has a topic. Raises what the log and its segments raise; then nothing is open and the position is as
-        before.
+        None at the end of the partition as it is known. The log has a topic. Raises what the log and its segments
+        raise; then nothing is open and the position is as before.
         """
         try:
             if self._rest is None:

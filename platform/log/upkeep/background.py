@@ -169,7 +169,7 @@ class Upkeep:
         )
         if not (spaced or ending):
             return
-        door.drop_synced(newest)
+        door.unsynced.drop(newest)
         began_s = self._clock.elapsed_s()
         self._write(version)
         self._took_s = self._clock.elapsed_s() - began_s
@@ -182,9 +182,9 @@ class Upkeep:
     def _write(self, version: int) -> None:
         door = self._door
         # A program that opens the log from this checkpoint does not see which segments were not synced.
-        door.storage.sync(door.path(p) for p in door.unsynced(version))
+        door.storage.sync(door.path(p) for p in door.unsynced.up_to(version))
         # Never taken back, however long this takes: another writer may have written the same one meanwhile, and a
         # floor may rest on it.
         self._checkpointer(door.folder, version, self._clock.now_ms())
-        door.drop_synced(version)
+        door.unsynced.drop(version)
         door.checkpoint_version = max(door.checkpoint_version, version)

@@ -363,4 +363,4 @@ def test_a_process_that_only_reads_forgets_what_checkpoints_have_synced(monkeypa
         reader.state()
         if i % 20 == 19:
             put_checkpoint(storage.inner, "t", i - 5)
-    assert len(reader._door.unsynced(reader._door.state.version)) <= 16 * 2 + 20 + 6
+    assert len(reader._door.unsynced.up_to(reader._door.state.version)) <= 16 * 2 + 20 + 6
