@@ -45,7 +45,7 @@ from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.topic import Topic
-from tidelog.log.upkeep.background import Upkeep, UpkeepRules
+from tidelog.log.upkeep.background import Upkeep
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)
@@ -344,15 +344,6 @@ class Lake:
         with self._lock:
             log = self._logs.get(name)
             if log is None:
-                log = self._logs[name] = self._new_log(name)
+                door = topic_door(self.storage, name, self.clock, self.ids, self.time)
+                log = self._logs[name] = OpenLog(door, Upkeep(door, self), Throttle())
         return log
-
-    def _new_log(self, name: str) -> OpenLog:
-        door = topic_door(self.storage, name, self.clock, self.ids, self.time)
-
-        def rules() -> UpkeepRules:
-            keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
-            config = stored_config(name, door.state.overrides, self.config(), *keys)
-            return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
-
-        return OpenLog(door, Upkeep(door, rules, self.checkpointer, self.clock, self.background), Throttle())

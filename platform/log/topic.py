@@ -9,10 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.log.base.errors import (
-    InvalidConfigError,
-    UnknownPartitionError,
-)
+from tidelog.log.base.errors import UnknownPartitionError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import LOG_APPEND_TIME
@@ -29,6 +26,7 @@ from tidelog.log.rules.appends import (
     Ranges,
     UnsettledRequestError,
     decide_append,
+    parse_acks,
 )
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.rules.topics import Outcome, require_partition, require_topic
@@ -46,16 +44,6 @@ logger = logging.getLogger("tidelog.log")
 
 # Appends with acks=0 that may wait for the background; the next one waits with its caller.
 QUIET_APPENDS = 100
-
-_ACKS = {0: 0, "0": 0, 1: 1, "1": 1, -1: -1, "-1": -1, "all": -1}
-
-
-def parse_acks(acks: int | str) -> int:
-    """Kafka's `acks` as 0, 1 or -1 (all). Raises `InvalidConfigError`."""
-    try:
-        return _ACKS[acks if isinstance(acks, int) else acks.strip().lower()]
-    except (KeyError, AttributeError) as e:
-        raise InvalidConfigError(f"Invalid value {acks!r} for acks: it is 0, 1, -1 or 'all'.") from e
 
 
 class Topic(TopicTables):
@@ -257,9 +245,10 @@ class Topic(TopicTables):
         def commit(append: StagedAppend) -> Ranges:
             nonlocal new_until
             while True:
-                asked = None if request_id is None else (request_id, new_until)
+                known = None if request_id is None else new_until
+                by_others = append is given
                 try:
-                    return self._commit(append, level, marker, asked, elsewhere=append is given, synced=synced)
+                    return self._commit(append, level, marker, request_id, known, elsewhere=by_others, synced=synced)
                 except UnsettledRequestError:
                     lake, segments, head = self._lake, append.segments, self._door.state.version
                     after = max(new_until, min(s.known_version for s in segments))
@@ -286,29 +275,28 @@ class Topic(TopicTables):
         `ConfigurationChangedError`, `LogAppendTimeError`, `SegmentTooOldError` and `PartlyRepeatedError` when the
         records must be staged again, and what `decide_append` refuses them for.
         """
-        request = None if request_id is None else (request_id, None)
         append = StagedAppend(metadata, None, staged)
-        return self._commit(append, parse_acks(acks), None, request, producers=producers, timeout_s=timeout_s)
+        return self._commit(append, parse_acks(acks), None, request_id, producers=producers, timeout_s=timeout_s)
 
     def _commit(
         self,
         append: StagedAppend,
         level: int,
         marker: Marker | None = None,
-        request: tuple[str, int | None] | None = None,
+        request_id: str | None = None,
+        new_until: int | None = None,
         *,
         producers: Sequence[ProducerBatch] = (),
         timeout_s: float | None = None,
         elsewhere: bool = False,
         synced: bool = False,
     ) -> Ranges:
-        """Commit what is staged, as one entry. `request`: its id, and up to which entry it is known to be new.
+        """Commit what is staged, as one entry. `new_until`: up to which entry the request is known to be new.
 
         `elsewhere`: others have written the segments; `synced`: and synced them. Raises as `decide_append`, and
         `ConfigurationChangedError`.
         """
         door, clock = self._door, self._lake.clock
-        request_id, new_until = request or (None, None)
         wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
         if wait_s:
             clock.sleep(wait_s)

@@ -14,8 +14,6 @@ from tidelog.log.state.topic_state import TopicState
 class TopicTables:
     """Reads a topic whole: all partitions one after another, or a part of one, into memory."""
 
-    _name: str
-
     def state(self) -> TopicState:
         """The topic's state at the head of its log."""
         raise NotImplementedError

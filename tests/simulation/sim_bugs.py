@@ -148,7 +148,7 @@ def _without_checkpoint_syncs(function: Callable[..., Any]) -> Callable[..., Any
 @contextmanager
 def writes_checkpoints_over_unsynced_segments() -> Iterator[None]:
     """A program that opens the log from the checkpoint no longer knows which segments were not synced."""
-    with patch.object(Door, "unsynced", lambda *_: []):
+    with patch.object(UnsyncedSegments, "up_to", lambda *_: []):
         yield
 
 

@@ -48,10 +48,8 @@ class FollowedLog:
             self.error = None
         except TidelogError as e:
             self.error, self.state = e, None
-        version, topic_id = (
-            -1 if self.state is None else self.state.version,
-            "" if self.topic is None else self.topic.id,
-        )
+        version = -1 if self.state is None else self.state.version
+        topic_id = "" if self.topic is None else self.topic.id
         before, self._seen = self._seen, (version, topic_id, "" if self.error is None else str(self.error))
         return self._seen != before
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError
-from tidelog.log.config.key_type import Key
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Entry
@@ -20,7 +19,7 @@ from tidelog.log.rows.schema import Row
 from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState
 from tidelog.log.rows.upkeep import RowUpkeep
 from tidelog.log.rules.topics import Outcome
-from tidelog.log.upkeep.background import Upkeep, UpkeepRules
+from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import LakeContext
 
 F = TypeVar("F", bound=Fold)
@@ -48,49 +47,39 @@ class _Answers:
 class RowLog(Generic[F]):
     """One table of rows of a lake, which need not be there yet. All methods may be called from many threads.
 
-    `facts`: further properties that the table is created with.
+    `name`: also the table's folder below the lake's root. `door`: to its log, for maintenance. `facts`: further
+    properties that the table is created with.
     """
 
     def __init__(self, lake: LakeContext, name: str, kind: RowKind[F], facts: Mapping[str, str]) -> None:
         self._lake = lake
-        self._name = name
+        self.name = name
         self._kind = kind
         self._facts = facts
         read = file_reader(lake.storage, name, kind)
-        self._door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids, time=lake.time)
-        self.chores = RowUpkeep(self._door, kind, lake.clock, lake.ids, self._delete_delay_ms)
+        self.door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids, time=lake.time)
+        self.chores = RowUpkeep(self.door, kind, lake.clock, lake.ids, self._delete_delay_ms)
         chores = (self.chores.compact, self.chores.purge)
-        self.upkeep = Upkeep(self._door, self._rules, lake.checkpointer, lake.clock, lake.background, chores)
+        self.upkeep = Upkeep(self.door, lake, chores)
         self._throttle = Throttle()
         self._combiner: Combiner[Decide[F]] = Combiner(self._commit, MOST_DECISIONS, self._interrupted)
 
     @property
-    def name(self) -> str:
-        """The table's name, which is its folder below the lake's root."""
-        return self._name
-
-    @property
-    def door(self) -> Door[RowState[F]]:
-        """The door to the table's log, for maintenance."""
-        return self._door
-
-    @property
     def version(self) -> int:
         """The version of the log as of the last look at it, -1 before its first entry."""
-        return self._door.state.version
+        return self.door.state.version
 
     def fact(self, name: str) -> str | None:
         """A property that the table was created with, at the head of its log; None when there is no table."""
-        state = self._door.refresh()
+        state = self.door.refresh()
         if not state.exists:
             self._lake.require_lake()
-        metadata = state.metadata
-        return None if metadata is None else metadata.configuration.get(name)
+        return None if state.metadata is None else state.metadata.configuration.get(name)
 
     def look(self, at: Callable[[F], R]) -> R:
         """The result of `at` for the fold at the head of the log. It must not change the fold, nor keep it."""
-        with self._door.lock:
-            state = self._door.refresh()
+        with self.door.lock:
+            state = self.door.refresh()
             if not state.exists:
                 self._lake.require_lake()
             return at(state.fold)
@@ -99,10 +88,10 @@ class RowLog(Generic[F]):
         """Create the table unless it is there."""
         self._lake.ensure_lake()
         lake, table_id, now_ms = self._lake, self._lake.ids.new(), self._lake.clock.now_ms()
-        config = stored_config(self._name, {}, lake.config())
+        config = stored_config(self.name, {}, lake.config())
         properties = {**table_properties(config, lake.config()), **self._facts}
-        self._door.commit(
-            lambda state: decide_create_rows(state, self._name, properties, table_id=table_id, now_ms=now_ms)
+        self.door.commit(
+            lambda state: decide_create_rows(state, self.name, properties, table_id=table_id, now_ms=now_ms)
         )
 
     def commit(self, decide: Callable[[F], RowOutcome[R]]) -> R:
@@ -129,13 +118,13 @@ class RowLog(Generic[F]):
 
     def _interrupted(self) -> OutcomeUnknownError:
         return OutcomeUnknownError(
-            f"Whether the rows were committed to '{self._name}' is not known: the thread that committed them with its"
+            f"Whether the rows were committed to '{self.name}' is not known: the thread that committed them with its"
             " own was interrupted. Decide again, and see what is there.",
             request_id="",
         )
 
     def _append(self, decisions: Sequence[Decide[F]]) -> list[tuple[Any, Exception | None]]:
-        lake, door = self._lake, self._door
+        lake, door = self._lake, self.door
         wait_s = self._throttle.wait_s(door.state.version, lake.clock.elapsed_s())
         if wait_s:
             lake.clock.sleep(wait_s)
@@ -156,15 +145,9 @@ class RowLog(Generic[F]):
             self.upkeep.after_commit(committed.version)
         return committed.response.responses
 
-    def _rules(self) -> UpkeepRules:
-        config = self._config(TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
-        return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
-
     def _delete_delay_ms(self) -> int:
-        return self._config(TopicConfig.file_delete_delay_ms).file_delete_delay_ms
-
-    def _config(self, *keys: Key[Any]) -> TopicConfig:
-        return stored_config(self._name, self._door.state.overrides, self._lake.config(), *keys)
+        key, overrides = TopicConfig.file_delete_delay_ms, self.door.state.overrides
+        return stored_config(self.name, overrides, self._lake.config(), key).file_delete_delay_ms
 
 
 def answer(kind: RowKind[F], fold: F, decisions: Sequence[Decide[F]]) -> _Answers:

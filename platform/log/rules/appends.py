@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tidelog.log.base.errors import (
     DuplicateSegmentError,
+    InvalidConfigError,
     InvalidTimestampError,
     OffsetOutOfRangeError,
     OutOfOrderSequenceError,
@@ -20,8 +21,18 @@ from tidelog.log.state.topic_state import TopicState
 
 Ranges = dict[int, tuple[int, int]]
 
+_ACKS = {0: 0, "0": 0, 1: 1, "1": 1, -1: -1, "-1": -1, "all": -1}
+
 # Offsets are LONGs, and so is a partition's end.
 _LARGEST_END = 2**63 - 1
+
+
+def parse_acks(acks: int | str) -> int:
+    """Kafka's `acks` as 0, 1 or -1 (all). Raises `InvalidConfigError`."""
+    try:
+        return _ACKS[acks if isinstance(acks, int) else acks.strip().lower()]
+    except (KeyError, AttributeError) as e:
+        raise InvalidConfigError(f"Invalid value {acks!r} for acks: it is 0, 1, -1 or 'all'.") from e
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,17 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
-from tidelog.log.checkpoints.writing import Checkpointer
+from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.door.door import Door
+from tidelog.log.door.topic_machine import stored_config
+from tidelog.log.upkeep.lake_context import LakeContext
 from tidelog.log.upkeep.trim import trim
 
 logger = logging.getLogger("tidelog.log")
@@ -68,7 +69,7 @@ def spacing_s(took_s: float, intervals: float) -> float:
 
 
 class Upkeep:
-    """Upkeep of one log. `after_commit` is cheap; the work runs on `executor`, one piece at a time.
+    """Upkeep of one log. `after_commit` is cheap; the work runs in the lake's background, one piece at a time.
 
     `chores`: work on this kind of log before each checkpoint, so that the checkpoint has its result.
     """
@@ -76,17 +77,12 @@ class Upkeep:
     def __init__(
         self,
         door: Door[Any],
-        rules: Callable[[], UpkeepRules],
-        checkpointer: Checkpointer,
-        clock: Clock,
-        executor: Executor,
+        lake: LakeContext,
         chores: Sequence[Callable[[], object]] = (),
     ) -> None:
         self._door = door
-        self._rules = rules
-        self._checkpointer = checkpointer
-        self._clock = clock
-        self._executor = executor
+        self._lake = lake
+        self._clock = lake.clock
         self._chores = tuple(chores)
         self._busy = threading.Lock()
         self._looked = self._committed = False
@@ -105,9 +101,9 @@ class Upkeep:
         try:
             rules = self._rules()
             if version > 0 and version % rules.interval == 0:
-                return self._executor.submit(self._run, (partial(self._checkpoint, False), self._trim), False)
+                return self._lake.background.submit(self._run, (partial(self._checkpoint, False), self._trim), False)
             if self._chores and (version + CHORES_LEAD * rules.lag) % rules.interval == 0:
-                return self._executor.submit(self._run, self._chores, False)
+                return self._lake.background.submit(self._run, self._chores, False)
             return None
         except (InvalidConfigError, RuntimeError):  # another tidelog's configuration; or the lake was closed meanwhile
             logger.warning("Upkeep of %s is put off.", self._door.folder, exc_info=True)
@@ -142,6 +138,11 @@ class Upkeep:
         if self._clock.elapsed_s() - self._trimmed_s >= LEAST_TRIM_SPACING_S:
             trim(self._door.storage, self._door.folder, self._rules().min_age_ms)
             self._trimmed_s = self._clock.elapsed_s()
+
+    def _rules(self) -> UpkeepRules:
+        keys = (TopicConfig.log_checkpoint_interval, TopicConfig.log_min_age_ms)
+        config = stored_config(self._door.folder, self._door.state.overrides, self._lake.config(), *keys)
+        return UpkeepRules(config.log_checkpoint_interval, config.log_min_age_ms)
 
     def _mark(self, version: int) -> None:
         now_s = self._clock.elapsed_s()
@@ -185,6 +186,6 @@ class Upkeep:
         door.storage.sync(door.path(p) for p in door.unsynced.up_to(version))
         # Never taken back, however long this takes: another writer may have written the same one meanwhile, and a
         # floor may rest on it.
-        self._checkpointer(door.folder, version, self._clock.now_ms())
+        self._lake.checkpointer(door.folder, version, self._clock.now_ms())
         door.unsynced.drop(version)
         door.checkpoint_version = max(door.checkpoint_version, version)

@@ -97,7 +97,7 @@ def test_a_lost_file_of_a_compaction_is_left_to_a_copy() -> None:
     corruptible = grouped(20)
     log = GroupLog(corruptible.lake)
     assert log._first().chores.compact()
-    corruptible.storage.delete(f"{OFFSETS_TABLE}/{log._first()._door.state.files[0].path}")
+    corruptible.storage.delete(f"{OFFSETS_TABLE}/{log._first().door.state.files[0].path}")
     done = repair(corruptible.storage, execute=True, clock=corruptible.clock)
     assert Kind.SEGMENT_MISSING in {f.kind for f in done.report.findings}
     assert "restore it from a copy" in done.refusals[0].why

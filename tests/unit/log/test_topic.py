@@ -16,8 +16,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.delta.schema import RECORDS, RECORDS_WITH_HEADERS
 from tidelog.log.lake import Lake
-from tidelog.log.rules.appends import Marker
-from tidelog.log.topic import parse_acks
+from tidelog.log.rules.appends import Marker, parse_acks
 
 
 def lake_with(partitions: int = 1, **config: str) -> Lake:

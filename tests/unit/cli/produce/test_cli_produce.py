@@ -14,7 +14,7 @@ from tidelog.cli.records.from_input import LineRule
 from tidelog.commands.stopping import Stop
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.records import partitioners
-from tidelog.log.topic import parse_acks
+from tidelog.log.rules.appends import parse_acks
 
 
 @pytest.fixture

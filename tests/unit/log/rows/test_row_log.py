@@ -27,7 +27,7 @@ from tidelog.log.upkeep.trim import trim
 
 def state_of(log: Any) -> RowState[WordsFold]:
     log.look(lambda fold: None)
-    state: RowState[WordsFold] = log._door.state
+    state: RowState[WordsFold] = log.door.state
     return state
 
 

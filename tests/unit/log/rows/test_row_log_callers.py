@@ -119,5 +119,5 @@ def test_a_lost_race_is_decided_again_on_what_is_there_and_leaves_no_file() -> N
 
     assert table.log.commit(double) == 20
     assert words(table.reopened()) == {"n": 20}
-    named = {f"{NAME}/{file.path}" for file in table.log._door.state.files}
+    named = {f"{NAME}/{file.path}" for file in table.log.door.state.files}
     assert set(table.files()) == named

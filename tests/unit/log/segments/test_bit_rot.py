@@ -145,7 +145,7 @@ def test_a_file_of_rows(rows: int) -> None:
     table = Table()
     put(table.log, **{f"w{i}": i for i in range(rows)})
     (path,) = table.files()
-    (file,) = table.log._door.state.files
+    (file,) = table.log.door.state.files
     read = file_reader(table.storage, NAME, WORDS)
     sound = read(file)
     rotting = Rotting(table.storage, path, lambda: or_refused(lambda: read(file), CorruptSegmentError))
