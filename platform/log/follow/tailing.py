@@ -122,11 +122,6 @@ class Tailing:
         if self._watcher is not None:
             self._poll.register(self._watcher.fileno(), select.POLLIN)
 
-    @property
-    def watches(self) -> bool:
-        """Whether the kernel notifies of new entries, as long as its limits allow."""
-        return self._watcher is not None
-
     def add(self, log: str) -> None:
         """Wait for this log too. Its first look is due at once: after it, nothing is missed."""
         with self._lock:

@@ -230,8 +230,9 @@ class PendingEntry:
         unknown = self._unknown_partitions(given, topic)
         if unknown is None:
             return
-        refused = np.flatnonzero(unknown)
-        for unit, row in {int(u): r for u, r in zip(self._units_of(refused), refused, strict=True)}.items():
+        refused, units = np.flatnonzero(unknown), self._requests.units
+        own = np.zeros(len(refused), np.int64) if units is None else units[refused]
+        for unit, row in dict(zip(own.tolist(), refused, strict=True)).items():
             try:
                 require_partition(topic.known, topic.name, int(given[row]))
             except UnknownPartitionError as e:
@@ -282,10 +283,6 @@ class PendingEntry:
         """The rows of the units that have no outcome; None for all."""
         units = self._requests.units
         return None if units is None or self._open.all() else np.flatnonzero(self._open[units])
-
-    def _units_of(self, rows: I64) -> list[int]:
-        units = self._requests.units
-        return [0] * len(rows) if units is None else units[rows].tolist()
 
     def _first_deadline_s(self) -> float:
         return float(self._requests.deadlines_s[self._open].min())

@@ -45,11 +45,6 @@ class Combiner(Generic[Q]):
         self._queue: list[Waiter[Q]] = []
         self._busy = False
 
-    @property
-    def waiting(self) -> int:
-        """How many requests wait for a leader."""
-        return len(self._queue)
-
     def run(self, request: Q) -> Any:
         """Have a request done: its response, or the error that it met is raised."""
         waiter = Waiter(request)

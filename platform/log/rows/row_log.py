@@ -14,7 +14,7 @@ from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.topic_machine import head_check, require_format, stored_config, table_properties, verify_restored
 from tidelog.log.rows.files import file_reader
 from tidelog.log.rows.flat_combining import Combiner, Waiter
-from tidelog.log.rows.rules import RowOutcome, append_rows, decide_create_rows, row_file, verify_rows
+from tidelog.log.rows.rules import RowOutcome, append_rows, decide_create_rows, verify_rows
 from tidelog.log.rows.schema import Row
 from tidelog.log.rows.state import Fold, ReadRows, RowKind, RowState
 from tidelog.log.rows.upkeep import RowUpkeep
@@ -199,7 +199,7 @@ class _Attempt(Generic[F]):
         if answers.rows != self._rows or old:
             self._rows, self._known = answers.rows, state.version
             self._path = layout.rows_path(state.version, self._unique)
-            self._data = row_file(self._kind, self._rows)
+            self._data = self._kind.schema.to_file(list(enumerate(self._rows)))
         return append_rows(state, self._rows, self._path, self._data, answers, self._now_ms)
 
 

@@ -80,7 +80,7 @@ def decide_create_rows(
 def append_rows(
     state: RowState[F], rows: Sequence[Row], path: str, data: bytes, response: R, now_ms: int
 ) -> Outcome[R]:
-    """Append rows as one file, `data` (as `row_file` gives it), at `path`."""
+    """Append rows as one file, `data` (as `RowSchema.to_file` gives it), at `path`."""
     base, end = state.next_order, state.next_order + len(rows)
     add = Add(
         path,
@@ -105,8 +105,3 @@ def row_stats_json(rows: int, first_position: int, last_position: int) -> str:
     """Delta's statistics of a file of rows."""
     low, high = {POSITION: first_position}, {POSITION: last_position}
     return orjson.dumps({"numRecords": rows, "minValues": low, "maxValues": high}).decode()
-
-
-def row_file(kind: RowKind[F], rows: Sequence[Row]) -> bytes:
-    """The file that appends rows."""
-    return kind.schema.to_file(list(enumerate(rows)))

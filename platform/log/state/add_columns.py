@@ -72,9 +72,6 @@ class CheckpointActions(Iterable[Action]):
         self.adds = adds
         self.producers = producers
 
-    def __len__(self) -> int:
-        return sum(len(part) for part in (self._others, self.adds, self.producers) if part is not None)
-
     def __iter__(self) -> Iterator[Action]:
         return self.values(adds=True, producers=True)
 

@@ -225,7 +225,7 @@ def test_a_checkpoint_in_parts_is_read_whole() -> None:
         hint(storage, body)
         assert read(open_lake(storage, clock), "t") == [str(i) for i in range(ENTRIES)]
         found = next(checkpoints_from(storage, "t", 0))
-        assert len(read_checkpoint(storage, "t", found)) == table.num_rows
+        assert len(list(read_checkpoint(storage, "t", found))) == table.num_rows
 
 
 def test_segments_of_a_checkpoint_stay_columns_until_they_are_asked_for() -> None:

@@ -93,7 +93,7 @@ class TestWatched:
         for log in ("a", "b", "c"):
             entry(storage, log, 0)
         waiting = tailing(storage, "a", "b", "c")
-        assert waiting.watches
+        assert waiting.hears("a")
         writer = threading.Timer(0.05, entry, (storage, "b", 1))
         began = time.monotonic()
         writer.start()
@@ -172,15 +172,19 @@ class TestWithoutWatcher:
             raise OSError(24, "inotify instance limit reached")
 
         monkeypatch.setattr(FolderWatcher, "__init__", none)
-        waiting = tailing(LocalStorage(tmp_path), "a")
-        assert not waiting.watches
+        storage = LocalStorage(tmp_path)
+        entry(storage, "a", 0)
+        waiting = tailing(storage, "a")
+        assert not waiting.hears("a")
         assert waiting.wait(1) == {"a"}
         waiting.close()
 
     def test_a_network_disk_is_not_watched(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(file_systems, "file_system_of", lambda path, mounts: "nfs4")
-        waiting = tailing(LocalStorage(tmp_path), "a")
-        assert not waiting.watches
+        storage = LocalStorage(tmp_path)
+        entry(storage, "a", 0)
+        waiting = tailing(storage, "a")
+        assert not waiting.hears("a")
         waiting.close()
 
     def test_another_store_is_looked_at(self) -> None:

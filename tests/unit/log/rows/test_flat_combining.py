@@ -71,7 +71,7 @@ def line_up(line: Line, threads: int) -> tuple[list[threading.Thread], list[Any]
     others = []
     for i in range(1, threads + 1):
         others.append(started(lambda i=i: line.run(i), answers))  # type: ignore[misc]
-        eventually(lambda i=i: line.combiner.waiting == i, "the callers wait")  # type: ignore[misc]
+        eventually(lambda i=i: len(line.combiner._queue) == i, "the callers wait")  # type: ignore[misc]
     return [first, *others], answers
 
 
@@ -144,10 +144,10 @@ def interruptible() -> Iterator[None]:
 def test_a_waiting_caller_that_is_interrupted_leaves_the_line_to_the_others(leads_next: bool) -> None:
     line = Line()
     threads, answers = line_up(line, 0 if leads_next else 1)
-    waiting = line.combiner.waiting
+    waiting = len(line.combiner._queue)
 
     def one_more() -> bool:
-        return eventually(lambda: line.combiner.waiting == waiting + 1, "one more caller waits")
+        return eventually(lambda: len(line.combiner._queue) == waiting + 1, "one more caller waits")
 
     interrupter = started(lambda: one_more() and interrupt_main(), [])
     with pytest.raises(KeyboardInterrupt):

@@ -51,7 +51,7 @@ def merged(calls: list[Callable[[], Any]], table: Table) -> list[Any]:
     blocker.start()
     assert gate.reached.wait(30)
     release = threading.Thread(
-        target=lambda: eventually(lambda: table.log._combiner.waiting == len(calls), "all wait") and gate.go.set()
+        target=lambda: eventually(lambda: len(table.log._combiner._queue) == len(calls), "all wait") and gate.go.set()
     )
     release.start()
     answers = run_all(calls)
