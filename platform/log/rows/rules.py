@@ -10,7 +10,7 @@ from tidelog.log.base.errors import CorruptLogError
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import NO_PARTITION, Add, Entry, Metadata, Remove, Txn
 from tidelog.log.rows.schema import POSITION, Row
-from tidelog.log.rows.state import Fold, RowKind, RowState, as_one_partition
+from tidelog.log.rows.state import Fold, RowState, as_one_partition
 from tidelog.log.rules.topics import Outcome, decide_create
 from tidelog.log.state.topic_state import ROWS
 from tidelog.log.state.verify import verify_entry
