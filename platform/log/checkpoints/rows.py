@@ -111,13 +111,6 @@ def since(rows: pa.StructArray, field: str, since_ms: Any, *, keep_null: bool) -
     return rows.filter(pc.fill_null(pc.greater_equal(rows.field(field), since_ms), keep_null))
 
 
-def newest(source: Any, kind: str, field: str) -> int:
-    """The largest number in a field of a checkpoint's rows of a kind; 0 when there is none."""
-    with open_parquet(source, size=None, sealed=False) as file:
-        rows = file.read(columns=[f"{kind}.{field}"])
-        return max((pc.max(chunk.field(field)).as_py() or 0 for chunk in rows[kind].chunks), default=0)
-
-
 class RowWriter:
     """Writes a checkpoint's rows to `file` by row groups of about `group_rows`; a context manager.
 

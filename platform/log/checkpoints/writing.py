@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidelog.log.base.errors import CorruptLogError, LogTrimmedError, ObjectNotFoundError
 from tidelog.log.checkpoints.reading import Checkpoint, checkpoints_from, is_foreign, newest_floor
-from tidelog.log.checkpoints.rows import RowWriter, newest, read_rows, rows_of, since, without
+from tidelog.log.checkpoints.rows import RowWriter, read_rows, rows_of, since, without
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import decode_entry, entry_lines
 from tidelog.log.state.txn_expiry import interval_ms, txn_expiry
@@ -169,12 +169,8 @@ def _base_rows(
 def _newest_txn_ms(storage: Storage, folder: str, base: Checkpoint | None, tail: _Tail) -> int:
     """The newest time of a transaction id, which is the time by which they expire; 0 when none has any."""
     times = [int(body["lastUpdated"]) for body in tail.txns.values() if body.get("lastUpdated") is not None]
-    for name in () if base is None else base.files:
-        try:
-            with storage.open(f"{folder}/{layout.LOG_FOLDER}/{name}") as source:
-                times.append(newest(source, "txn", "lastUpdated"))
-        except _UNREADABLE as e:
-            raise _BadBaseError(base) from e
+    for _, rows in _base_rows(storage, folder, base, ("txn",)):
+        times.append(pc.max(rows.field("lastUpdated")).as_py() or 0)
     return max(times, default=0)
 
 

@@ -1,7 +1,7 @@
 """Where a log is opened: the newest checkpoint that no floor has passed, or the first entry."""
 
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from typing import TypeVar
 
 from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError, ObjectNotFoundError, TidelogError
@@ -24,7 +24,7 @@ def newest_state(
     """
     while True:
         floor = look_at_floors()
-        listing = cache(partial(_listing, storage, folder))
+        listing = cache(lambda: list(storage.list_after(f"{folder}/{layout.LOG_FOLDER}")))
         torn: TidelogError | None = None
         for checkpoint in checkpoints_from(storage, folder, floor + 1, listing):
             state = machine.empty()
@@ -51,10 +51,6 @@ def newest_state(
                 f"The log in {folder} has a floor {floor} but no checkpoint past it: a tool other than tidelog removed"
                 " the checkpoint. Restore it from a copy; 'tidelog check' says what is left."
             )
-
-
-def _listing(storage: Storage, folder: str) -> list[ObjectInfo]:
-    return list(storage.list_after(f"{folder}/{layout.LOG_FOLDER}"))
 
 
 def _begins(storage: Storage, folder: str, listing: Iterable[ObjectInfo]) -> bool:

@@ -30,31 +30,19 @@ class AddColumns:
     def __len__(self) -> int:
         return len(self.path)
 
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns, in their order."""
+        numbers = (self.partition, self.base_offset, self.end, self.size, self.modification_ms)
+        return self.path, *numbers, self.data_change, self.stats
+
     def values(self, rows: I64) -> Iterator[tuple[Any, ...]]:
         """(path, partition, base_offset, end, size, modification_ms, data_change, stats) of rows, in their order."""
-        taken = pa.array(rows)
-        numbers = (self.partition, self.base_offset, self.end, self.size, self.modification_ms)
-        return zip(
-            self.path.take(taken).to_pylist(),
-            *(column[rows].tolist() for column in numbers),
-            self.data_change.take(taken).to_pylist(),
-            self.stats.take(taken).to_pylist(),
-            strict=True,
-        )
+        return zip(*(column.tolist() for column in self.take(rows).columns), strict=True)
 
     def take(self, rows: I64) -> "AddColumns":
         """Some of the rows, and nothing of the others."""
-        taken = pa.array(rows)
-        return AddColumns(
-            self.path.take(taken),
-            self.partition[rows],
-            self.base_offset[rows],
-            self.end[rows],
-            self.size[rows],
-            self.modification_ms[rows],
-            self.data_change.take(taken),
-            self.stats.take(taken),
-        )
+        return AddColumns(*(column.take(rows) for column in self.columns))
 
     def adds(self) -> Iterator[Add]:
         """Every row as a value."""
