@@ -161,7 +161,7 @@ def _content(disk: Disk, path: str) -> bytes | None:
 
 def same_state(truth: Truth, judge: Lake) -> Iterator[str]:
     """A checkpoint and the entries after it say what the whole history says."""
-    state = judge._log(TOPIC).door.refresh()
+    state = judge.log(TOPIC).door.refresh()
     txns = [*state.txns.values(), *state.producer_txns()]
     found = {
         "version": state.version,

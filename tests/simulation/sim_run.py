@@ -170,7 +170,7 @@ class _Director:
             sim_actors.create(judge)
         judge.lake.close()
         self._scheduler.pause(60.0 + abs(world.wall_jump_ms) / 1000)
-        rules = judge.lake._log(TOPIC).upkeep._rules()
+        rules = judge.lake.log(TOPIC).upkeep._rules()
         for _ in range(2 * GAPS_IN_AN_AGE):
             judge.lake.topic(TOPIC).append(sim_actors.table_of({0: [world.value("judge")]}))
             self._scheduler.pause(rules.min_age_ms / 1000)

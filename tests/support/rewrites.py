@@ -31,4 +31,4 @@ def merge(lake: Lake, topic: str, partition: int = 0) -> None:
         gone = [Remove(s.path, partition, s.base_offset, s.size, now_ms, False) for s in segments]
         return Outcome((*gone, merged), None, "OPTIMIZE")
 
-    lake._log(topic).door.commit(decide)
+    lake.log(topic).door.commit(decide)

@@ -46,7 +46,7 @@ def put_entry(storage: Storage, *bodies: dict[str, Any]) -> int:
 
 def metadata_now(lake: Lake) -> dict[str, Any]:
     """The topic's metaData as JSON has it."""
-    now = lake._log("t").door.refresh().metadata
+    now = lake.log("t").door.refresh().metadata
     assert now is not None
     return {
         "id": now.table_id,

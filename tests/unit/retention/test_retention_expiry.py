@@ -107,7 +107,7 @@ def test_a_plan_carried_out_moves_the_start_once() -> None:
 
     def expire() -> bool:
         plan = plan_expiry(topic.state(), topic.config(), clock.now_ms())
-        door = lake._log("t").door
+        door = lake.log("t").door
         now_ms = clock.now_ms()
         return door.commit(lambda state: decide_expiry(state, "t", plan, now_ms=now_ms)).written
 
