@@ -83,10 +83,11 @@ class Unanswered:
         found = self._outcomes.get(request)
         if isinstance(found, int):
             raise self.unknown(request, found, "the log was trimmed past it")
-        return self._outcomes.pop(request, None)
+        self._outcomes.pop(request, None)
+        return found
 
     def unknown(self, request: str, version: int, why: str) -> OutcomeUnknownError:
-        """What says that nobody knows whether the request was committed as entry `version`."""
+        """The error for a request of which the store did not say whether it was committed as entry `version`."""
         return OutcomeUnknownError(
             f"Whether request {request} was committed as entry {version} of {self._folder} is not known: {why}. Repeat"
             " it here under the same id, which commits it at most once, or read the topic to see.",
