@@ -12,7 +12,6 @@ from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.shared import shared_lake
 from tidelog.sources.catalog import Catalog
 from tidelog.sources.filters import RowBounds, wanted_by
-from tidelog.sources.limits import check_resolved_order
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import judge_losses, plan_batch
 from tidelog.sources.tasks import plan_tasks, read_task
@@ -60,9 +59,7 @@ class BatchReader(DataSourceReader):
             logger.warning(warning)
         catalog = Catalog(shared_lake(options.lake, options.store), options)
         catalog.refresh(required=True)
-        starts = catalog.resolved(options.starting, "start", streaming=False)
-        ends = catalog.resolved(options.ending, "end", streaming=False)
-        check_resolved_order(starts, ends)
+        starts, ends = catalog.batch_limits()
         plan = plan_batch(
             starts,
             ends,

@@ -9,7 +9,7 @@ from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.segments.fetch import find_by_time
 from tidelog.log.state.topic_state import Segment, TopicState
-from tidelog.sources.limits import Limit, Position, among, bind, resolve, times_wanted
+from tidelog.sources.limits import Limit, Position, among, bind, check_resolved_order, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Bounds
@@ -104,13 +104,15 @@ class Catalog:
         """The live segments of partitions, by offset."""
         return {tp: self._states[tp.topic].live(tp.partition) for tp in partitions}
 
+    def batch_limits(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """Where a batch query starts and ends now. Raises `InvalidOptionError`."""
+        starts = self.resolved(self._options.starting, "start", streaming=False)
+        ends = self.resolved(self._options.ending, "end", streaming=False)
+        check_resolved_order(starts, ends)
+        return starts, ends
+
     def resolved(
-        self,
-        limit: Limit,
-        position: Position,
-        *,
-        streaming: bool,
-        of: Set[TopicPartition] | None = None,
+        self, limit: Limit, position: Position, *, streaming: bool, of: Set[TopicPartition] | None = None
     ) -> dict[TopicPartition, int]:
         """A limit as an offset for every assigned partition, -1 and -2 replaced by what they mean now.
 

@@ -5,14 +5,13 @@ Resolution has three steps so that it stays free of I/O: `times_wanted` says whi
 Sources: `KafkaSourceProvider.getKafkaOffsetRangeLimit`, `KafkaOffsetReaderAdmin`.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.spark_options import integer
-from tidelog.sources import texts
 from tidelog.sources.offset_json import (
     EARLIEST,
     LATEST,
@@ -21,10 +20,20 @@ from tidelog.sources.offset_json import (
     parse_offsets,
     parse_timestamps,
 )
+from tidelog.sources.texts import partition_set
 
 STRATEGY_KEY = "startingoffsetsbytimestampstrategy"
 
 Position = Literal["start", "end"]
+
+_OFFSETS_NOT_ASSIGNED = (
+    "Partitions specified for Kafka start offsets don't match what are assigned. Maybe topic partitions are created \n"
+    "or deleted while the query is running. Use -1 for latest, -2 for earliest."
+)
+_STREAM_OFFSETS_NOT_ASSIGNED = (
+    "If startingOffsets contains specific offsets, you must specify all TopicPartitions.\nUse -1 for latest, -2 for"
+    " earliest, if you don't care."
+)
 
 
 class NoMatch(Enum):
@@ -115,7 +124,17 @@ def check_resolved_order(starts: Offsets, ends: Offsets) -> None:
     """Refuse a batch query that starts after it ends, both limits bound: behind the log's end, for one."""
     for partition in sorted(starts):
         if starts[partition] > ends[partition]:
-            raise InvalidOptionError(texts.resolved_start_after_end(starts[partition], ends[partition], partition))
+            raise InvalidOptionError(
+                f"The resolved start offset {starts[partition]} is greater than the resolved end offset"
+                f" {ends[partition]} for topic {partition.topic} partition {partition.partition}.\n"
+                "Please investigate in this order:\n"
+                "1. Check whether start offset is set beyond the end offset or the latest available offset after "
+                "resolution. Possible inputs are:\n"
+                "  (a) Start offset is set to a timestamp, and the end offset is set to an index of offset.\n"
+                "  (b) Start offset is set to an index of offset, and the end offset is set to a timestamp.\n"
+                "  (c) Start offset is set, and the end offset is set to latest.\n"
+                "2. Check whether the Kafka topic-partition is deleted and re-created."
+            )
 
 
 def among(limit: Limit, partitions: Set[TopicPartition]) -> Limit:
@@ -177,12 +196,16 @@ def resolve(
             return dict.fromkeys(sorted(assigned), LATEST)
         case AtOffsets(offsets):
             if offsets.keys() != assigned:
-                text = texts.stream_offsets_not_assigned if streaming else texts.offsets_not_assigned
-                raise InvalidOptionError(text(offsets, assigned))
+                words = _STREAM_OFFSETS_NOT_ASSIGNED if streaming else _OFFSETS_NOT_ASSIGNED
+                raise InvalidOptionError(words + _compared(offsets, assigned))
             return dict(offsets)
         case AtTimestamps(timestamps, no_match):
             if timestamps.keys() != assigned:
-                raise InvalidOptionError(texts.timestamps_not_assigned(position, timestamps, assigned))
+                raise InvalidOptionError(
+                    f"Partitions specified for Kafka timestamp based {position} offsets don't match what are assigned."
+                    " Maybe topic partitions are created \nor deleted while the query is running, or you didn't specify"
+                    f" all the partitions.{_compared(timestamps, assigned)}"
+                )
             return _at_times(timestamps, found, position, no_match)
         case AtTimestamp(timestamp_ms, no_match):
             return _at_times(dict.fromkeys(sorted(assigned), timestamp_ms), found, position, no_match)
@@ -207,7 +230,10 @@ def _at_times(
         offset = found[partition]
         if offset is None:
             if position == "start" and no_match is NoMatch.ERROR:
-                raise InvalidOptionError(texts.no_offset_for_time(partition, timestamps[partition]))
+                raise InvalidOptionError(
+                    f"No offset matched from request of topic-partition {partition} and timestamp"
+                    f" {timestamps[partition]}."
+                )
             offset = LATEST
         offsets[partition] = offset
     return offsets
@@ -215,11 +241,22 @@ def _at_times(
 
 def _check_order(kind: str, starts: Offsets, ends: Offsets) -> None:
     if starts.keys() != ends.keys():
-        raise InvalidOptionError(texts.mismatched_limits(starts, ends))
+        raise InvalidOptionError(
+            "The specified start offset and end offset should have the same topic-partitions.\n"
+            f"Topic-partitions for start offset: {', '.join(map(str, sorted(starts)))}, "
+            f"topic-partitions for end offset: {', '.join(map(str, sorted(ends)))}."
+        )
     for partition in sorted(starts):
         start, end = starts[partition], ends[partition]
         if start > end >= 0:
-            raise InvalidOptionError(texts.unresolved_start_after_end(kind, start, end, partition))
+            raise InvalidOptionError(
+                f"The specified start {kind} {start} is greater than the end {kind} {end} for topic {partition.topic} "
+                f"partition {partition.partition}."
+            )
+
+
+def _compared(specified: Iterable[TopicPartition], assigned: Iterable[TopicPartition]) -> str:
+    return f"\nSpecified: {partition_set(specified)} Assigned: {partition_set(assigned)}"
 
 
 def _open(limit: AtOffsets, which: int) -> list[TopicPartition]:

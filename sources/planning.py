@@ -10,8 +10,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tidelog.log.base.errors import DataLossError, TopicChangedError
-from tidelog.sources import texts
 from tidelog.sources.offset_json import Offsets, TopicPartition
+from tidelog.sources.texts import (
+    CUSTOM_GROUP_ID,
+    DATA_LOSS,
+    DATA_LOSS_TIP,
+    GROUP_ID_LINES,
+    offset_map,
+    partition_set,
+)
 
 # A partition's log start and log end offset.
 Bounds = Mapping[TopicPartition, tuple[int, int]]
@@ -115,14 +122,35 @@ def check_available_now(prefetched: Offsets, end: Offsets, latest: Offsets) -> N
     `prefetched` is the target fixed when the query began, `latest` what is there now. Raises TopicChangedError,
     whatever `failOnDataLoss` says.
     """
-    if prefetched.keys() != end.keys():
-        raise TopicChangedError(texts.available_now_partitions_differ(prefetched, end))
+    if prefetched.keys() != end.keys():  # MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED
+        raise TopicChangedError(
+            "Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset "
+            "to end offset for each microbatch. The error could be transient - restart your query, and report if you "
+            f"still see the same issue.\ntopic-partitions for pre-fetched offset: {partition_set(prefetched)}, "
+            f"topic-partitions for end offset: {partition_set(end)}."
+        )
     if any(end[partition] > prefetched[partition] for partition in end):
-        raise TopicChangedError(texts.available_now_past_prefetched(prefetched, end))
-    if not end.keys() <= latest.keys():
-        raise TopicChangedError(texts.available_now_partitions_lost(latest, end))
+        # END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED
+        raise TopicChangedError(
+            "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal offset per each "
+            "topic partition than pre-fetched offset. The error could be transient - restart your query, and report if "
+            f"you still see the same issue.\npre-fetched offset: {offset_map(prefetched)}, "
+            f"end offset: {offset_map(end)}."
+        )
+    if not end.keys() <= latest.keys():  # LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW
+        raise TopicChangedError(
+            "Some of partitions in Kafka topic(s) have been lost during running query with Trigger.AvailableNow. The "
+            "error could be transient - restart your query, and report if you still see the same issue.\n"
+            f"topic-partitions for latest offset: {partition_set(latest)}, "
+            f"topic-partitions for end offset: {partition_set(end)}"
+        )
     if any(end[partition] > latest[partition] for partition in end):
-        raise TopicChangedError(texts.available_now_past_latest(latest, end))
+        # END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW
+        raise TopicChangedError(
+            "Some of partitions in Kafka topic(s) report available offset which is less than end offset during running "
+            "query with Trigger.AvailableNow. The error could be transient - restart your query, and report if you "
+            f"still see the same issue.\nlatest offset: {offset_map(latest)}, end offset: {offset_map(end)}"
+        )
 
 
 def plan_stream(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, custom_group_id: bool) -> Plan:
@@ -136,12 +164,7 @@ def plan_stream(start: Offsets, end: Offsets, bounds: Bounds, group_id: str, *, 
     gone = start.keys() - end.keys()
     losses: list[Loss] = []
     if vanished:
-        losses.append(
-            Loss(
-                texts.initial_offset_not_found(vanished),
-                f"Cannot find earliest offsets of {texts.partition_set(vanished)}. Some data may have been missed",
-            )
-        )
+        losses.append(_vanished(vanished))
     losses += [
         _late(partition, bounds[partition][0])
         for partition in sorted(added - set(vanished))
@@ -168,7 +191,7 @@ def judge_losses(losses: Sequence[Loss], *, fail_on_data_loss: bool) -> list[str
     """Warnings to log about losses; raises DataLossError for the first one under `failOnDataLoss`."""
     if losses and fail_on_data_loss:
         raise DataLossError(losses[0].error)
-    return [f"{loss.warning}. {texts.DATA_LOSS_TIP}" for loss in losses]
+    return [f"{loss.warning}. {DATA_LOSS_TIP}" for loss in losses]
 
 
 def _readable(
@@ -199,27 +222,38 @@ def _readable(
     return Plan(tuple(ranges), tuple(losses))
 
 
+# --- losses, with the words of KAFKA_DATA_LOSS -------------------------------------------------------------
+
+
+def _vanished(partitions: Iterable[TopicPartition]) -> Loss:
+    named = partition_set(partitions)
+    return Loss(
+        f"{DATA_LOSS} Cannot find initial offsets for partitions {named}. They may have been deleted.",
+        f"Cannot find earliest offsets of {named}. Some data may have been missed",
+    )
+
+
 def _late(partition: TopicPartition, start: int) -> Loss:
     return Loss(
-        texts.added_partition_starts_late(partition, start),
+        f"{DATA_LOSS} Added partition {partition} starts from {start} instead of 0.",
         f"Added partition {partition} starts from {start} instead of 0. Some data may have been missed",
     )
 
 
 def deleted(partitions: Iterable[TopicPartition], *, custom_group_id: bool) -> Loss:
     """Partitions that a query read are gone."""
-    named = texts.partition_set(partitions)
-    return Loss(
-        texts.partitions_deleted(partitions, custom_group_id=custom_group_id),
-        f"{named} are gone.{texts.CUSTOM_GROUP_ID}"
-        if custom_group_id
-        else f"{named} are gone. Some data may have been missed.",
-    )
+    named = partition_set(partitions)
+    error = f"{DATA_LOSS} Partitions {named} have been deleted."
+    if custom_group_id:
+        return Loss("\n".join((error, *GROUP_ID_LINES)), f"{named} are gone.{CUSTOM_GROUP_ID}")
+    return Loss(error, f"{named} are gone. Some data may have been missed.")
 
 
 def _changed(partition: TopicPartition, start: int, end: int) -> Loss:
     return Loss(
-        texts.partition_offset_changed(partition, start, end),
+        f"{DATA_LOSS} Partition {partition} offset was changed from {start} to {end}.\nThis could be either 1) a user "
+        "error that the start offset is set beyond available offset when starting query, or 2) the kafka "
+        "topic-partition is deleted and re-created.",
         f"Partition {partition}'s offset was changed from {start} to {end}. This could be either 1) a user error that "
         "the start offset is set beyond available offset when starting query, or 2) the kafka topic-partition is "
         "deleted and re-created.",
@@ -229,6 +263,7 @@ def _changed(partition: TopicPartition, start: int, end: int) -> Loss:
 def _unreadable(wanted: Range, start: int, end: int, group_id: str) -> Loss:
     partition = TopicPartition(wanted.topic, wanted.partition)
     return Loss(
-        texts.could_not_read(start, end, partition, group_id),
+        f"{DATA_LOSS} Could not read records in offset [{start}, {end}) for topic partition {partition}\n"
+        f"with consumer group {group_id}.",
         f"Skip missing records in [{start}, {end})(GroupId: {group_id}, TopicPartition: {partition})",
     )

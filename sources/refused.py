@@ -5,16 +5,13 @@ failure of its own ("cannot access local variable 'reader'"). So there is a read
 tells the reason.
 """
 
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.shallow_errors import shallow
-from tidelog.sources.offset_json import JsonOffsets
 
 
 class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -23,35 +20,9 @@ class RefusedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, why: InvalidOptionError) -> None:
         self._why = why
 
-    def _refuse(self) -> NoReturn:
+    @shallow
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise self._why
 
-    @shallow
-    def initialOffset(self) -> JsonOffsets:  # noqa: N802 - Spark's name
-        """Refuse."""
-        self._refuse()
-
-    @shallow
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> JsonOffsets:  # noqa: ARG002, N802
-        """Refuse."""
-        self._refuse()
-
-    @shallow
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Refuse."""
-        self._refuse()
-
-    @shallow
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Refuse."""
-        self._refuse()
-
-    @shallow
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:  # noqa: ARG002
-        """Refuse."""
-        self._refuse()
-
-    @shallow
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Refuse."""
-        self._refuse()
+    initialOffset = latestOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = _refuse  # noqa: N815
+    partitions = read = _refuse

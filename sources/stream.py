@@ -110,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_new = self._initial is not None and not self._repeated_first
         if is_new and self._refusal is not None:
             raise self._refusal
-        if is_new and first and self._starts_now():
+        if is_new and first and depends_on_now(self._options.starting):
             # Spark asks for the start again when it repeats a first batch that was not committed, and a start
             # that depends on the time would then be a later one. So the first batch is empty: its end, which
             # Spark keeps, is the start.
@@ -163,9 +163,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ):
             logger.warning(warning)
 
-    def _starts_now(self) -> bool:
-        return depends_on_now(self._options.starting)
-
     def _pace(self, limit: ReadLimit) -> Pace:
         if isinstance(limit, ReadAllAvailable):
             return Pace()
@@ -182,7 +179,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         catalog = self._look()
         if self._initial is not None and not self._asked_latest:  # the first batch is repeated
             self._repeated_first = True
-            if self._starts_now():
+            if depends_on_now(self._options.starting):
                 return []  # its start was its end
             begun = catalog.resolved(self._options.starting, "start", streaming=True, of=ends.keys())
         if self._target is not None and self._asked_latest:
