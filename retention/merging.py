@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.state.topic_state import Segment, TopicState
-from tidelog.retention.compaction.plan import cleanable
+from tidelog.retention.compaction.plan import cleanable, newest_ms, oldest_ms
 from tidelog.retention.rewrites.units import Unit, rewrite_codec, runs, unit_of
 
 # The most segments that become one: an entry that takes long to make loses every race against producers that append
@@ -159,9 +159,7 @@ class _Group:
             yield self._segments[first:]
 
     def _times_with(self, segment: Segment) -> tuple[int, int]:
-        low, high = segment.stats.min_timestamp_ms, segment.stats.max_timestamp_ms
-        low_ms = segment.modification_ms if low is None else low
-        high_ms = segment.modification_ms if high is None else high
+        low_ms, high_ms = oldest_ms(segment), newest_ms(segment)
         if not self._segments:
             return low_ms, high_ms
         return min(self._oldest_ms, low_ms), max(self._newest_ms, high_ms)

@@ -1,6 +1,5 @@
 """What a maintenance run did, topic by topic, or would do; as JSON and as rows of a table."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -177,7 +176,7 @@ def _parts(topic: TopicReport) -> list[tuple[str, str]]:
         expired = f"{_many(retained.segments, 'segment')} of {retained.bytes:,} bytes expired"
         text = f"{expired if retained.segments else 'nothing expired'}{cut}{_lost(retained.lost)}"
         if retained.future:
-            text += f"; timestamps in the future keep partitions {_numbers(sorted(retained.future))}"
+            text += f"; timestamps in the future keep partitions {', '.join(map(str, sorted(retained.future)))}"
         found.append(("retention", text))
     if (merged := topic.merge) is not None:
         found.append(("merge", _merged(merged)))
@@ -238,7 +237,3 @@ def _lost(lost: int) -> str:
 
 def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    return ", ".join(str(n) for n in numbers)

@@ -52,7 +52,6 @@ class CompactionPlan:
     """The partitions of a topic that are due, the dirtiest first; `topic_id` says of which incarnation."""
 
     topic_id: str
-    known_version: int
     partitions: tuple[PartitionCompaction, ...]
 
 
@@ -69,7 +68,7 @@ def plan_compaction(state: TopicState, config: TopicConfig, now_ms: int) -> Comp
             if found is not None:
                 due.append(found)
     due.sort(key=lambda one: (-one[0], one[1].partition))
-    return CompactionPlan(state.topic_id, state.version, tuple(one for _, one in due))
+    return CompactionPlan(state.topic_id, tuple(one for _, one in due))
 
 
 def is_active(live: Sequence[Segment], config: TopicConfig, now_ms: int) -> bool:
@@ -157,14 +156,14 @@ def _cleanable_end(live: Sequence[Segment], log_end: int, dirty: int, config: To
     end = live[-1].base_offset if is_active(live, config, now_ms) else log_end
     if config.min_compaction_lag_ms > 0:
         for segment in live:
-            if segment.end > dirty and _newest_ms(segment) > now_ms - config.min_compaction_lag_ms:
+            if segment.end > dirty and newest_ms(segment) > now_ms - config.min_compaction_lag_ms:
                 return min(end, segment.base_offset)
     return end
 
 
 def _waited_long(live: Sequence[Segment], dirty: int, end: int, config: TopicConfig, now_ms: int) -> bool:
     """Whether a dirty record below `end` is older than `max.compaction.lag.ms`."""
-    oldest = [_oldest_ms(s) for s in live if s.end > dirty and s.base_offset < end]
+    oldest = [oldest_ms(s) for s in live if s.end > dirty and s.base_offset < end]
     return any(0 < ms < now_ms - config.max_compaction_lag_ms for ms in oldest)
 
 
@@ -178,11 +177,13 @@ def _bytes(live: Sequence[Segment], start: int, end: int) -> float:
     return total
 
 
-def _newest_ms(segment: Segment) -> int:
+def newest_ms(segment: Segment) -> int:
+    """The newest timestamp in a segment, or when it was committed where its statistics have none."""
     newest = segment.stats.max_timestamp_ms
     return segment.modification_ms if newest is None else newest
 
 
-def _oldest_ms(segment: Segment) -> int:
+def oldest_ms(segment: Segment) -> int:
+    """The oldest timestamp in a segment, or when it was committed where its statistics have none."""
     oldest = segment.stats.min_timestamp_ms
     return segment.modification_ms if oldest is None else oldest

@@ -22,7 +22,7 @@ from tidelog.log.storage.port import Storage
 from tidelog.retention.compaction.newest_keys import Offsets
 from tidelog.retention.compaction.plan import CompactionPlan, PartitionCompaction, completed, tombstone_mark
 from tidelog.retention.rewrites.execute import KeepOffsets, Mask, execute_unit
-from tidelog.retention.rewrites.units import Landing, Rewritten, Unit, decide_rewrite
+from tidelog.retention.rewrites.units import Landing, Rewritten, Unit, decide_rewrite, unit_of
 
 _LEAST_UNIT_BYTES: Final = 32 * 1024 * 1024
 
@@ -87,26 +87,11 @@ def _units(
     run: list[Segment] = []
     for segment in plan.segments:
         if run and (segment.base_offset != run[-1].end or sum(s.size for s in run) + segment.size > unit_bytes):
-            yield _unit(state, topic, config, plan, run)
+            yield unit_of(state, topic, run, config, config.codec())
             run = []
         run.append(segment)
     if run:
-        yield _unit(state, topic, config, plan, run)
-
-
-def _unit(
-    state: TopicState, topic: str, config: TopicConfig, plan: PartitionCompaction, run: Sequence[Segment]
-) -> Unit:
-    return Unit(
-        topic,
-        state.topic_id,
-        plan.partition,
-        tuple(run),
-        plan.start,
-        state.version,
-        config.segment_bytes,
-        config.codec(),
-    )
+        yield unit_of(state, topic, run, config, config.codec())
 
 
 def decide_compaction(

@@ -1,6 +1,6 @@
 """Commit of rewritten units: an executor executes them, and what it staged is committed as it comes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tidelog.log.base.errors import TopicChangedError, UnknownTopicError
@@ -84,43 +84,30 @@ def _land(lake: Lake, topic: str, ready: list[Rewritten], operation: str, parame
     try:
         # What was staged has been synced as it was written. To sync what others appended is not this entry's to do:
         # it would take so long that the race for the next entry is lost.
-        decide = _Decision(topic, ready, lake.clock.now_ms(), operation, parameters)
+        decide = _decision(topic, ready, lake.clock.now_ms(), operation, parameters)
         return lake.commit(topic, decide, durable=False).response
     except (TopicChangedError, UnknownTopicError):
         return Landing((), tuple(ready))
 
 
-class _Decision:
+def _decision(
+    topic: str, ready: Sequence[Rewritten], now_ms: int, operation: str, parameters: Mapping[str, str]
+) -> Callable[[TopicState], Outcome[Landing]]:
     """`decide_rewrite` of the same units, again and again: while nothing but appends came, its outcome is the same."""
+    partitions = sorted({done.unit.partition for done in ready})
+    last: tuple[list[object], Outcome[Landing]] | None = None
 
-    def __init__(
-        self, topic: str, ready: Sequence[Rewritten], now_ms: int, operation: str, parameters: Mapping[str, str]
-    ) -> None:
-        self._topic = topic
-        self._ready = ready
-        self._now_ms = now_ms
-        self._operation = operation
-        self._parameters = parameters
-        self._seen: list[object] = []
-        self._outcome: Outcome[Landing] | None = None
-
-    def __call__(self, state: TopicState) -> Outcome[Landing]:
-        """The actions for `state`. Raises as `decide_rewrite`."""
+    def decide(state: TopicState) -> Outcome[Landing]:
+        nonlocal last
         # A list of segments is another one when segments have left, and grows in place when some came.
-        partitions = sorted({done.unit.partition for done in self._ready})
         seen: list[object] = [state.metadata, state.txns.get(layout.PURGE_TXN)]
         seen.extend(thing for p in partitions for thing in (state.live(p), state.start(p)))
-        if self._outcome is None or any(now is not then for now, then in zip(seen, self._seen, strict=True)):
-            self._outcome = decide_rewrite(
-                state,
-                self._topic,
-                self._ready,
-                now_ms=self._now_ms,
-                operation=self._operation,
-                parameters=self._parameters,
-            )
-            self._seen = seen
-        return self._outcome
+        if last is None or any(now is not then for now, then in zip(seen, last[0], strict=True)):
+            outcome = decide_rewrite(state, topic, ready, now_ms=now_ms, operation=operation, parameters=parameters)
+            last = seen, outcome
+        return last[1]
+
+    return decide
 
 
 def discard_outputs(storage: Storage, rewritten: Iterable[Rewritten]) -> None:

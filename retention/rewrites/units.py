@@ -163,15 +163,14 @@ def decide_rewrite(
     now_ms: int,
     operation: str,
     parameters: Mapping[str, str] | None = None,
-    cleans: Mapping[int, int] | None = None,
     extra: Mapping[int, Sequence[Txn]] | None = None,
 ) -> Outcome[Landing]:
     """Put the units' outputs in place of their inputs, in one entry.
 
     A unit of which an input is no longer live is left out, and so is one that was staged below the purge floor
-    (docs/format.md, rule G1) or that failed; the others land. `cleans` {partition: compacted up to} and `extra`
-    {partition: further notes} are noted for partitions of which no unit is left out. Refused when the topic is gone or
-    has another id (`UnknownTopicError`, `TopicChangedError`).
+    (docs/format.md, rule G1) or that failed; the others land. `extra` {partition: further notes} is noted for
+    partitions of which no unit is left out. Refused when the topic is gone or has another id (`UnknownTopicError`,
+    `TopicChangedError`).
     """
     for topic_id in sorted({done.unit.topic_id for done in rewritten}) or [""]:
         require_topic(state, topic, topic_id)
@@ -191,9 +190,6 @@ def decide_rewrite(
         actions.extend(_replacement(done, state.start(done.unit.partition), now_ms))
     actions.extend(_timestamps(state, landed))
     left_out = {done.unit.partition for done in lost}
-    for partition, clean in sorted((cleans or {}).items()):
-        if partition not in left_out and clean > state.cleans.get(partition, 0):
-            actions.append(Txn(f"{layout.CLEAN_PREFIX}{partition}", clean))
     for partition, notes in sorted((extra or {}).items()):
         actions.extend(notes if partition not in left_out else ())
     said = {**(parameters or {}), **(_sums(landed) if landed else {})}

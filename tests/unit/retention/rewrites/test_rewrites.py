@@ -30,6 +30,8 @@ from tidelog.log.delta.actions import Add, Remove, Txn
 from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.state.verify import verify_entry
+from tidelog.retention.compaction.plan import PartitionCompaction
+from tidelog.retention.compaction.units import PartitionWork, decide_compaction
 from tidelog.retention.rewrites import execute
 from tidelog.retention.rewrites.execute import DropKeys, Keep, KeepOffsets, execute_if_found, execute_unit, probe_unit
 from tidelog.retention.rewrites.executors import LocalExecutor, Task, run_bounded
@@ -173,17 +175,28 @@ def test_an_output_that_the_start_has_passed_meanwhile_is_left_out() -> None:
     assert covered(state) == [(6, 8), (8, 10)]
 
 
-@pytest.mark.parametrize(("clean", "noted"), [(20, 20), (3, None)])
-def test_how_far_it_is_compacted_is_noted_and_never_falls(clean: int, noted: int | None) -> None:
+def test_how_far_it_is_compacted_is_noted() -> None:
     state = state_of(0, 10, 20)
     state.apply(entry(2, Txn("tidelog/clean/0", 5)))
-    landed(state, done(unit(state), 0, 20), cleans={0: clean})
-    assert state.cleans == {0: noted or 5}
+    landed(state, done(unit(state), 0, 20), extra={0: [Txn("tidelog/clean/0", 20)]})
+    assert state.cleans == {0: 20}
+
+
+@pytest.mark.parametrize(("clean", "noted"), [(5, 10), (20, 20)])
+def test_how_far_it_is_compacted_never_falls(clean: int, noted: int) -> None:
+    state = state_of(0, 10, 20)
+    plan = PartitionCompaction(0, 0, 0, 10, 0, None, ())
+    state.apply(entry(2, Txn("tidelog/clean/0", clean)))
+    work = [PartitionWork(plan, ())]
+    outcome = decide_compaction(state, "t", work, [], topic_id=state.topic_id, planned_ms=NOW_MS, now_ms=NOW_MS)
+    state.apply(entry(3, *outcome.actions))
+    assert state.cleans == {0: noted}
 
 
 def test_how_far_it_is_compacted_is_not_noted_for_a_partition_that_lost_a_unit() -> None:
     state = state_of(0, 10, 20)
-    landed(state, done(unit(state, 0, 1), 0, 10), Rewritten(unit(state, 1), failure="no"), cleans={0: 20})
+    notes = {0: [Txn("tidelog/clean/0", 20)]}
+    landed(state, done(unit(state, 0, 1), 0, 10), Rewritten(unit(state, 1), failure="no"), extra=notes)
     assert state.cleans == {}
 
 
