@@ -84,7 +84,7 @@ def fetch(jvm: Any, packages: Sequence[str], settings: Mapping[str, str]) -> lis
     ivy = jvm.org.apache.spark.util.MavenUtils
     said = jvm.java.io.ByteArrayOutputStream()
     printed = jvm.java.io.PrintStream(said, True)
-    excluded = [*_SPARK_BRINGS, *_listed(settings.get("spark.jars.excludes", ""))]
+    excluded = [*_SPARK_BRINGS, *listed(settings.get("spark.jars.excludes", ""))]
     try:
         found, without_m2 = (_ivy_settings(jvm, settings, printed, use_m2=use_m2) for use_m2 in (True, False))
         _announce(packages, Path(str(found.getDefaultIvyUserDir())) / "jars", settings)
@@ -128,7 +128,8 @@ def _file_name(package: str) -> str:
     return f"{group}_{artifact.replace(':', '-')}.jar"
 
 
-def _listed(text: str) -> list[str]:
+def listed(text: str) -> list[str]:
+    """The parts of a text between commas, without those that are empty."""
     return [name for part in text.split(",") if (name := part.strip())]
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.spark import s3a
-from tidelog.spark.jars import add_packages, delta_is_there, delta_package
+from tidelog.spark.jars import add_packages, delta_is_there, delta_package, listed
 
 # Whether Spark's Parquet scan checks the checksums of pages. The session alone says so: to a reader it is no option.
 VERIFY_PAGES: Final = "parquet.page.verify-checksum.enabled"
@@ -47,7 +47,7 @@ def configure(
     _workers_are_this_python()
     if SparkContext._active_spark_context is not None:
         return builder
-    asked = [*packages, *_listed(builder._options.pop(_PACKAGES, ""))]
+    asked = [*packages, *listed(builder._options.pop(_PACKAGES, ""))]
     if not _is_submitted():
         builder = _with_defaults(builder, {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}, {})
     SparkContext._ensure_initialized(conf=_conf_of(builder))
@@ -61,7 +61,7 @@ def configure(
         if not delta_is_there(jvm):
             asked.insert(0, delta_package())
     if asked:
-        jars = [*_listed(given.get(_JARS, "")), *add_packages(jvm, asked, given)]
+        jars = [*listed(given.get(_JARS, "")), *add_packages(jvm, asked, given)]
         builder = builder.config(_JARS, ",".join(dict.fromkeys(jars)))
     return builder
 
@@ -102,17 +102,13 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = configure(builder, packages, delta=delta).getOrCreate()
-    _activate(spark)
+    # In a JVM only the thread that made it has it for its active session.
+    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
     return spark
 
 
-def _activate(spark: SparkSession) -> None:
-    """Make it the active session of this thread, which in a JVM is only that of the thread that made it."""
-    SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
-
-
 def _with_delta(builder: SparkSession.Builder, given: Mapping[str, str]) -> SparkSession.Builder:
-    extensions = _listed(given.get(_EXTENSIONS, ""))
+    extensions = listed(given.get(_EXTENSIONS, ""))
     if _DELTA_EXTENSION not in extensions:
         builder = builder.config(_EXTENSIONS, ",".join([*extensions, _DELTA_EXTENSION]))
     return _with_defaults(builder, _DELTA_CATALOG, given)
@@ -135,10 +131,6 @@ def _conf_of(builder: SparkSession.Builder) -> SparkConf:
         if key.startswith("spark."):
             conf.set(key, str(value))
     return conf
-
-
-def _listed(text: str) -> list[str]:
-    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def _workers_are_this_python() -> None:
