@@ -32,10 +32,6 @@ class Flights:
     last_day: pa.Table
     airlines: dict[str, str]
 
-    def head(self, flights: int) -> "Flights":
-        """The same with the first flights of the year only."""
-        return Flights(self.year.slice(0, flights), self.last_day, self.airlines)
-
 
 def load_flights() -> Flights:
     """The package's flights."""

@@ -43,10 +43,6 @@ class DemoStep:
         self.shown.append(Text.assemble(mark, " ", words))
         self.failed += not holds
 
-    def advance(self, done: int, of: int) -> None:
-        """How far the work is. The bar never fills up, which would stop the spinner while there is more to do."""
-        self.progress.update(self.bar, completed=min(done, of - 0.01), total=of)
-
     @contextmanager
     def watched(self, look: Callable[[], tuple[int, int] | None]) -> Iterator[None]:
         """Move the bar while the body works: `look` says how much is done, and of how much."""
@@ -55,7 +51,9 @@ class DemoStep:
         def follow() -> None:
             while not done.wait(_LOOK_S):
                 if seen := look():
-                    self.advance(*seen)
+                    now, of = seen
+                    # The bar never fills up, which would stop the spinner while there is more to do.
+                    self.progress.update(self.bar, completed=min(now, of - 0.01), total=of)
 
         # The body stays where it is: Spark finds Python data sources only in the thread that has its session.
         watcher = Thread(target=follow, daemon=True)

@@ -1,6 +1,7 @@
 """The demo's steps between Spark's start and the end, each compared to the data."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -19,18 +20,16 @@ from tidelog.log.state.descriptions import TopicDescription
 from tidelog.spark import create_view
 
 
+@dataclass(frozen=True)
 class Steps:
     """Runs the steps, in order."""
 
-    def __init__(
-        self, screen: Screen, folder: DemoFolder, lake: Lake, flights: Flights, spark: SparkSession, clock: Clock
-    ) -> None:
-        self._screen = screen
-        self._folder = folder
-        self._lake = lake
-        self._flights = flights
-        self._spark = spark
-        self._clock = clock
+    screen: Screen
+    folder: DemoFolder
+    lake: Lake
+    flights: Flights
+    spark: SparkSession
+    clock: Clock
 
     def run(self) -> None:
         """All steps."""
@@ -42,19 +41,19 @@ class Steps:
         self._check()
 
     def _produce_the_year(self) -> None:
-        flights = self._flights.year
-        with self._screen.step("A Spark batch produces the flights") as step:
-            records = jobs.flights_frame(self._spark, flights)
-            started = self._clock.elapsed_s()
+        flights = self.flights.year
+        with self.screen.step("A Spark batch produces the flights") as step:
+            records = jobs.flights_frame(self.spark, flights)
+            started = self.clock.elapsed_s()
             with step.watched(self._tasks_done):
-                jobs.produce(records, self._lake.uri)
-            took = self._clock.elapsed_s() - started
-            keys = {p: count_by(self._column("flights", p, "key")) for p in self._lake.offsets("flights")}
+                jobs.produce(records, self.lake.uri)
+            took = self.clock.elapsed_s() - started
+            keys = {p: count_by(self._column("flights", p, "key")) for p in self.lake.offsets("flights")}
             step.say(
                 f"{counted(flights.num_rows, 'record')} to topic flights in {seconds(took)}: the year but its"
                 " last day, JSON keyed by carrier"
             )
-            step.show(_partitions(self._lake.describe_topic("flights"), keys))
+            step.show(_partitions(self.lake.describe_topic("flights"), keys))
             self._check_keys(step, keys, flights)
 
     def _check_keys(self, step: DemoStep, keys: dict[int, dict[str, int]], flights: pa.Table) -> None:
@@ -68,39 +67,39 @@ class Steps:
         )
 
     def _average(self) -> None:
-        with self._screen.step("A streaming query averages the delay by airport and hour") as step:
-            ran = self._run_query(step, self._flights.year.num_rows)
+        with self.screen.step("A streaming query averages the delay by airport and hour") as step:
+            ran = self._run_query(step, self.flights.year.num_rows)
             step.say("from topic flights to topic delays; an hour is written when flights a week later have been seen")
             step.show(_batches(ran))
             late = sum(b.too_late for b in ran)
             step.check(late == 0, "no flight came too late for its hour", f"{counted(late, 'row')} dropped.")
-            self._check_averages(step, self._flights.year)
+            self._check_averages(step, self.flights.year)
 
     def _ask_in_sql(self) -> None:
-        with self._screen.step("SQL asks both topics for the worst hours of the year") as step:
+        with self.screen.step("SQL asks both topics for the worst hours of the year") as step:
             for topic in ("flights", "delays"):
-                create_view(self._spark, self._lake, topic)
-            step.show(_worst_hours(jobs.worst_hours(self._spark, self._flights.airlines)))
+                create_view(self.spark, self.lake, topic)
+            step.show(_worst_hours(jobs.worst_hours(self.spark, self.flights.airlines)))
 
     def _run_again(self) -> None:
-        with self._screen.step("The query is started again, from its checkpoint") as step:
-            before = self._lake.offsets("delays")
+        with self.screen.step("The query is started again, from its checkpoint") as step:
+            before = self.lake.offsets("delays")
             ran = self._run_query(step, 0)
             read = sum(b.read for b in ran)
             step.check(
-                read == 0 and self._lake.offsets("delays") == before,
+                read == 0 and self.lake.offsets("delays") == before,
                 "it read 0 records and wrote 0: nothing twice",
-                f"It read {counted(read, 'record')}; offsets {before} became {self._lake.offsets('delays')}.",
+                f"It read {counted(read, 'record')}; offsets {before} became {self.lake.offsets('delays')}.",
             )
 
     def _go_on_with_the_last_day(self) -> None:
-        last_day = self._flights.last_day
-        everything = pa.concat_tables([self._flights.year, last_day])
-        with self._screen.step("New Year's Eve is produced from Python, and the query goes on") as step:
+        last_day = self.flights.last_day
+        everything = pa.concat_tables([self.flights.year, last_day])
+        with self.screen.step("New Year's Eve is produced from Python, and the query goes on") as step:
             records = as_records(last_day)
-            started = self._clock.elapsed_s()
-            self._lake.topic("flights").append(records)
-            took = self._clock.elapsed_s() - started
+            started = self.clock.elapsed_s()
+            self.lake.topic("flights").append(records)
+            took = self.clock.elapsed_s() - started
             step.say(f"{counted(last_day.num_rows, 'record')} appended in {seconds(took)}, without Spark")
             ran = self._run_query(step, last_day.num_rows)
             read, written = sum(b.read for b in ran), sum(b.written for b in ran)
@@ -110,7 +109,7 @@ class Steps:
                 f"It read {number(read)}.",
             )
             self._check_averages(step, everything)
-            seen = self._spark.table("flights").count()
+            seen = self.spark.table("flights").count()
             step.check(
                 seen == everything.num_rows,
                 f"the SQL view made before sees all {number(seen)} flights",
@@ -118,8 +117,8 @@ class Steps:
             )
 
     def _check(self) -> None:
-        with self._screen.step("tidelog check --deep") as step:
-            report = check_lake(self._lake, deep=True)
+        with self.screen.step("tidelog check --deep") as step:
+            report = check_lake(self.lake, deep=True)
             records, segments = sum(t.records for t in report.topics), sum(t.segments for t in report.topics)
             counts = {s: len(report.of(s)) for s in (Severity.ERROR, Severity.WARNING)}
             step.check(
@@ -133,7 +132,7 @@ class Steps:
 
     def _run_query(self, step: DemoStep, to_read: int) -> list[jobs.MicroBatch]:
         """Run the streaming query over what is there, and return its batches."""
-        query = jobs.start_averaging(self._spark, self._lake.uri, self._folder.checkpoint)
+        query = jobs.start_averaging(self.spark, self.lake.uri, self.folder.checkpoint)
         try:
             with step.watched(lambda: (sum(b.read for b in jobs.batches_of(query)), to_read) if to_read else None):
                 query.awaitTermination()
@@ -143,13 +142,13 @@ class Steps:
 
     def _tasks_done(self) -> tuple[int, int] | None:
         """How many tasks of Spark's running stages are done, and of how many."""
-        tracker = self._spark.sparkContext.statusTracker()
+        tracker = self.spark.sparkContext.statusTracker()
         stages = [info for i in tracker.getActiveStageIds() if (info := tracker.getStageInfo(i))]
         return (sum(s.numCompletedTasks for s in stages), sum(s.numTasks for s in stages)) if stages else None
 
     def _check_averages(self, step: DemoStep, flights: pa.Table) -> None:
         """Compare topic `delays` with the averages that Arrow computes."""
-        values = [v for p in self._lake.offsets("delays") for v in self._column("delays", p, "value").to_pylist()]
+        values = [v for p in self.lake.offsets("delays") for v in self._column("delays", p, "value").to_pylist()]
         found, count = parse_averages(values)
         wanted = closed_averages(flights, jobs.LATENESS)
         wrong = sum(found.get(hour) != average for hour, average in wanted.items())
@@ -160,7 +159,7 @@ class Steps:
         )
 
     def _column(self, topic: str, partition: int, name: str) -> pa.ChunkedArray:
-        batches = [batch.select([name]) for batch in self._lake.topic(topic).read(partition)]
+        batches = [batch.select([name]) for batch in self.lake.topic(topic).read(partition)]
         column = pa.Table.from_batches(batches)[name] if batches else pa.chunked_array([[]], pa.binary())
         return column.cast(pa.string()) if name == "key" else column
 
