@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -17,7 +16,6 @@ from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.columns import (
     BYTE_FORMATS,
     Forms,
-    ValueForm,
     check_forms,
     check_partition_by,
     chosen,
@@ -26,14 +24,13 @@ from tidelog.jobs.transfer.columns import (
 from tidelog.jobs.transfer.jdbc import JdbcSink, check_jdbc
 from tidelog.jobs.transfer.options import When, with_default
 from tidelog.jobs.transfer.report import Place, Transferred, TransferReport
-from tidelog.jobs.transfer.spark_errors import first_line, spark_failures_told
+from tidelog.jobs.transfer.spark_errors import wrong_columns
 from tidelog.jobs.transfer.stream import StreamProgress, offsets_read, records_in, run_to_end, triggered
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.upkeep.holds import Holder
 from tidelog.sources.catalog import Catalog
-from tidelog.sources.limits import check_resolved_order
 from tidelog.sources.offset_json import dumps, partitions_json
 from tidelog.sources.options import SourceOptions, parse_batch, parse_stream
 
@@ -53,12 +50,8 @@ Options = Mapping[str, str]
 Say = Callable[[int, Mapping[Place, Transferred]], None]
 
 
-class SaveMode(StrEnum):
-    """What becomes of what is there."""
-
-    APPEND = "append"
-    OVERWRITE = "overwrite"
-    ERROR = "error"
+# What becomes of what is there.
+SaveMode = Literal["append", "overwrite", "error"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +94,7 @@ def check_target(target: ExportTarget, rows: RowShape, when: When) -> None:
         check_jdbc(target.options)
     if target.path and target.format in ("jdbc", "kafka", "tidelog", "noop", "console"):
         raise UsageProblemError(f"--save is a folder, and {target.format} has none: its place is in --option.")
-    if when.streaming and target.mode not in (None, SaveMode.APPEND):
+    if when.streaming and target.mode not in (None, "append"):
         raise UsageProblemError(f"--mode {target.mode} is of batches: a stream appends. Leave --mode out.")
     if when.streaming and target.format == "jdbc" and target.partition_by:
         raise UsageProblemError("--partition-by divides files into folders, and a database has none. Leave it out.")
@@ -124,9 +117,7 @@ def read_batch(
     catalog = _catalog(lake, parsed)
     if not catalog.assigned():
         raise UnknownTopicError(f"No topic of the lake {lake.uri} matches. 'tidelog topic list' shows what is there.")
-    starts = catalog.resolved(parsed.starting, "start", streaming=False)
-    ends = catalog.resolved(parsed.ending, "end", streaming=False)
-    check_resolved_order(starts, ends)
+    starts, ends = catalog.batch_limits()
     fixed = {n: v for n, v in options.items() if n.lower() not in _LIMITS}
     fixed |= {
         "assign": partitions_json(starts),
@@ -169,8 +160,8 @@ def shaped(records: DataFrame, target: ExportTarget, rows: RowShape) -> DataFram
         try:
             found = found.where(rows.where)
         except (AnalysisException, ParseException) as e:
-            raise _no_columns("--where", found, e) from e
-    fields = found.select("value.*").columns if rows.forms.value is ValueForm.JSON else []
+            raise wrong_columns("--where", found, e) from e
+    fields = found.select("value.*").columns if rows.forms.value == "json" else []
     found = _selected(found, rows.select or chosen(target.format, rows.forms, fields), "--select")
     check_partition_by(target.partition_by, found.columns)
     return found
@@ -188,7 +179,7 @@ def write_batch(
     began = lake.clock.elapsed_s()
     observation = Observation(MOVED)
     writer = shaped(counted(records, observation), target, rows).write.format(target.format)
-    writer = writer.options(**_settings(target, when, lake)).mode((target.mode or _default_mode(target)).value)
+    writer = writer.options(**_settings(target, when, lake)).mode(target.mode or _default_mode(target))
     if target.partition_by:
         writer = writer.partitionBy(*target.partition_by)
     writer.save(target.path)
@@ -220,14 +211,13 @@ def write_stream(
     began = lake.clock.elapsed_s()
     progress = StreamProgress()
     found = shaped(counted(records, MOVED), target, rows)
-    with spark_failures_told(target.options):
-        query = _started(found, target, when, lake)
+    query = _started(found, target, when, lake)
 
-        def look() -> None:
-            for new in progress.take(query):
-                say(records_in(new, MOVED), offsets_read(new, initial))
+    def look() -> None:
+        for new in progress.take(query):
+            say(records_in(new, MOVED), offsets_read(new, initial))
 
-        run_to_end(query, stop, look)
+    run_to_end(query, stop, look)
     moved = progress.read(initial)
     return TransferReport(
         job="export",
@@ -288,18 +278,14 @@ def _settings(target: ExportTarget, when: When, lake: Lake) -> dict[str, str]:
 
 def _default_mode(target: ExportTarget) -> SaveMode:
     """Logs take what comes; elsewhere no existing data is touched unasked."""
-    return SaveMode.APPEND if target.format in (*BYTE_FORMATS, "noop", "console") else SaveMode.ERROR
+    return "append" if target.format in (*BYTE_FORMATS, "noop", "console") else "error"
 
 
 def _selected(rows: DataFrame, columns: Sequence[str], option: str) -> DataFrame:
     try:
         return rows.selectExpr(*columns)
     except (AnalysisException, ParseException) as e:
-        raise _no_columns(option, rows, e) from e
-
-
-def _no_columns(option: str, rows: DataFrame, error: Exception) -> UsageProblemError:
-    return UsageProblemError(f"{option}: {first_line(str(error))} The columns are: {', '.join(rows.columns)}.")
+        raise wrong_columns(option, rows, e) from e
 
 
 def _topics(places: Iterable[Place]) -> str:

@@ -12,7 +12,7 @@ from tidelog.commands.stopping import Stop
 from tidelog.jobs.transfer.options import When, with_default
 from tidelog.jobs.transfer.records import RecordExpressions, TypeOf, record_columns
 from tidelog.jobs.transfer.report import Place, Transferred, TransferReport
-from tidelog.jobs.transfer.spark_errors import first_line, spark_failures_told
+from tidelog.jobs.transfer.spark_errors import wrong_columns
 from tidelog.jobs.transfer.stream import run_to_end, triggered
 from tidelog.jobs.transfer.written_offsets import Written, of_query, of_request
 from tidelog.log.lake import Lake
@@ -101,10 +101,10 @@ def read(spark: SparkSession, source: IngestSource, when: When, lake: str) -> Da
     return rows
 
 
-def as_records(rows: DataFrame, wanted: RecordExpressions) -> DataFrame:
-    """The rows as the sink takes them. Raises `UsageProblemError`."""
+def as_records(rows: DataFrame, wanted: RecordExpressions, header: Mapping[str, str]) -> DataFrame:
+    """The rows as the sink takes them; `header`: expressions by name. Raises `UsageProblemError`."""
     columns = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
-    found = record_columns(columns, wanted, _types_in(rows))
+    found = record_columns(columns, wanted, header, _types_in(rows))
     return rows.selectExpr(*(f"({sql}) AS {name}" for name, sql in found.items()))
 
 
@@ -133,15 +133,14 @@ def write_stream(
     """Write batch after batch, each exactly once; `say` is called for each."""
     began = lake.clock.elapsed_s()
     writer = records.writeStream.format("tidelog").options(**_settings(records, lake, topic, options))
-    with spark_failures_told(source.options):
-        query = triggered(writer.queryName(f"ingest {topic}"), when).start()
-        written = Written(lake, topic, of_query(query.id))
+    query = triggered(writer.queryName(f"ingest {topic}"), when).start()
+    written = Written(lake, topic, of_query(query.id))
 
-        def look() -> None:
-            if new := written.look():
-                say(sum(moved.records or 0 for moved in new.values()), new)
+    def look() -> None:
+        if new := written.look():
+            say(sum(moved.records or 0 for moved in new.values()), new)
 
-        run_to_end(query, stop, look)
+    run_to_end(query, stop, look)
     return _report(source, lake, topic, written, began, query=query)
 
 
@@ -164,9 +163,7 @@ def _types_in(rows: DataFrame) -> TypeOf:
         try:
             return str(rows.selectExpr(f"({sql}) AS it").schema.fields[0].dataType.simpleString())
         except (AnalysisException, ParseException) as e:
-            raise UsageProblemError(
-                f"{option} {sql}: {first_line(str(e))} The columns are: {', '.join(rows.columns)}."
-            ) from e
+            raise wrong_columns(f"{option} {sql}", rows, e) from e
 
     return type_of
 

@@ -7,6 +7,7 @@ that number.
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -59,25 +60,21 @@ class JdbcSink:
         empty = self._spark.createDataFrame([], rows.schema)
         empty.write.format("jdbc").options(**self._options).option("dbtable", self._table).mode("append").save()
         connection, _ = self._connect()
-        try:
+        with closing(connection):
             if not self._exists(connection, PROGRESS):
                 connection.setAutoCommit(True)
                 _run(connection, _CREATE)
-        finally:
-            connection.close()
 
     def write(self, rows: DataFrame, query_id: str, batch_id: int) -> None:
         """Write a batch; one that is there already is left out."""
-        connection, dialect = self._connect()
-        try:
+        connection, _ = self._connect()
+        with closing(connection):
             if is_repeat(self._table, _progress(connection, query_id), batch_id):
                 return
-        finally:
-            connection.close()
         staging = staging_table(self._table, query_id)
         rows.write.format("jdbc").options(**self._options).option("dbtable", staging).mode("overwrite").save()
         connection, dialect = self._connect()
-        try:
+        with closing(connection):
             connection.setAutoCommit(False)
             columns = ", ".join(dialect.quoteIdentifier(name) for name in rows.columns)
             try:
@@ -92,8 +89,6 @@ class JdbcSink:
                 raise
             connection.setAutoCommit(True)
             _run(connection, f"DROP TABLE {staging}")
-        finally:
-            connection.close()
 
     def _connect(self) -> tuple[Any, Any]:
         """A connection of the driver's, by Spark's own dialect and driver, and the dialect."""
@@ -118,13 +113,11 @@ class JdbcSink:
 
 
 def _progress(connection: Any, query_id: str) -> int | None:
-    statement = connection.prepareStatement(f"SELECT batch_id FROM {PROGRESS} WHERE query_id = ?")  # noqa: S608
-    try:
+    select = f"SELECT batch_id FROM {PROGRESS} WHERE query_id = ?"  # noqa: S608
+    with closing(connection.prepareStatement(select)) as statement:
         statement.setString(1, query_id)
         rows = statement.executeQuery()
         return int(rows.getLong(1)) if rows.next() else None
-    finally:
-        statement.close()
 
 
 def _note(connection: Any, query_id: str, batch_id: int) -> None:
@@ -136,13 +129,10 @@ def _note(connection: Any, query_id: str, batch_id: int) -> None:
 
 def _run(connection: Any, sql: str, *values: int | str) -> int:
     """Run a statement; how many rows it changed."""
-    statement = connection.prepareStatement(sql)
-    try:
+    with closing(connection.prepareStatement(sql)) as statement:
         for at, value in enumerate(values, 1):
             if isinstance(value, int):
                 statement.setLong(at, value)
             else:
                 statement.setString(at, value)
         return int(statement.executeUpdate())
-    finally:
-        statement.close()

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from tidelog.commands.failures import FAILED, INTERRUPTED, WRONG_USAGE, UsageProblemError
+from tidelog.commands.terminal import note
+from tidelog.jobs.transfer.report import Place, Transferred, batch_in_words
+from tidelog.retention.scheduling import parse_interval
 
 WHEN = "When it runs"
 SHAPE = "Which rows and columns"
@@ -19,17 +21,11 @@ EXIT_CODES = (
     " SIGTERM)."
 )
 
-_INTERVAL = re.compile(r"(\d+)\s*(ms|s|m|h|d)")
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _RUN = re.compile(r"(.+):(\d{1,18})")
 
 
-class Mode(StrEnum):
-    """When a job runs."""
-
-    ONCE = "once"
-    AVAILABLE_NOW = "available-now"
-    STREAM = "stream"
+# When a job runs.
+Mode = Literal["once", "available-now", "stream"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class When:
     @property
     def streaming(self) -> bool:
         """Whether the job is a streaming query."""
-        return self.mode is not Mode.ONCE
+        return self.mode != "once"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,24 +62,19 @@ class TransferOptions:
             "-o",
             metavar="KEY=VALUE",
             help="An option of the other system's connector, as Spark has it. Repeatable.",
-            show_default=False,
         ),
     ] = None
     select: Annotated[
         list[str] | None,
         typer.Option(
-            "--select",
             metavar="SQL",
             help="A column to take: a name, or 'EXPRESSION AS NAME'. Repeatable; all unless given.",
             rich_help_panel=SHAPE,
-            show_default=False,
         ),
     ] = None
     where: Annotated[
         str | None,
-        typer.Option(
-            "--where", metavar="SQL", help="Which rows to take, such as \"country = 'NO'\".", rich_help_panel=SHAPE
-        ),
+        typer.Option(metavar="SQL", help="Which rows to take, such as \"country = 'NO'\".", rich_help_panel=SHAPE),
     ] = None
     once: Annotated[
         bool, typer.Option("--once", help="One batch of what is there now (the default).", rich_help_panel=WHEN)
@@ -100,7 +91,6 @@ class TransferOptions:
     every: Annotated[
         str | None,
         typer.Option(
-            "--every",
             metavar="TIME",
             help="With --stream: how often to look for more, such as 10s, 5m or 1h; as fast as it goes unless given.",
             rich_help_panel=WHEN,
@@ -109,7 +99,6 @@ class TransferOptions:
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            "--checkpoint",
             metavar="DIR",
             help="Where --available-now and --stream keep how far they are: a folder of this job's own. With the same"
             " one the job goes on where it was, even after it was killed.",
@@ -119,7 +108,6 @@ class TransferOptions:
     run: Annotated[
         str | None,
         typer.Option(
-            "--run",
             metavar="NAME:NUMBER",
             help="With --once: what was written under this name with this number, or a higher one, is not written"
             " again. For schedulers that repeat a run: the number is the run's time in seconds, say.",
@@ -129,17 +117,14 @@ class TransferOptions:
     tidelog_option: Annotated[
         list[str] | None,
         typer.Option(
-            "--tidelog-option",
             metavar="KEY=VALUE",
             help="An option of format('tidelog'), as docs/spark.md lists them. Repeatable.",
             rich_help_panel=MORE,
-            show_default=False,
         ),
     ] = None
     packages: Annotated[
         str | None,
         typer.Option(
-            "--packages",
             metavar="COORDINATES",
             help="Connectors to fetch from Maven, with commas between them; spark-submit has the same option.",
             rich_help_panel=MORE,
@@ -155,30 +140,36 @@ class TransferOptions:
         """Maven coordinates of connectors."""
         return tuple(part.strip() for part in (self.packages or "").split(",") if part.strip())
 
+    def tell(self, records: int, moved: Mapping[Place, Transferred]) -> None:
+        """Say on stderr what a batch of a stream moved, unless that is not wanted."""
+        if not self.quiet:
+            note(batch_in_words(records, moved))
+
     def when(self) -> When:
         """When the job runs. Raises `UsageProblemError`."""
-        asked = [mode for mode, on in zip(Mode, (self.once, self.available_now, self.stream), strict=True) if on]
+        ways: dict[Mode, bool] = {"once": self.once, "available-now": self.available_now, "stream": self.stream}
+        asked = [mode for mode, on in ways.items() if on]
         if len(asked) > 1:
             raise UsageProblemError(
                 f"Options {' and '.join(f'--{mode}' for mode in asked)} exclude each other: a job runs in one way."
                 " Keep one."
             )
-        mode = asked[0] if asked else Mode.ONCE
-        if self.every is not None and mode is not Mode.STREAM:
+        mode: Mode = asked[0] if asked else "once"
+        if self.every is not None and mode != "stream":
             raise UsageProblemError(
                 "--every says how often --stream looks for more. Add --stream, or leave --every out."
             )
-        if mode is Mode.ONCE and self.checkpoint is not None:
+        if mode == "once" and self.checkpoint is not None:
             raise UsageProblemError(
                 "--checkpoint keeps how far a stream is, and a batch is none: it takes everything each time. Add"
                 " --available-now to take only what came since the last run, or --stream, or leave --checkpoint out."
             )
-        if mode is not Mode.ONCE and not (self.checkpoint or "").strip():
+        if mode != "once" and not (self.checkpoint or "").strip():
             raise UsageProblemError(
                 f"--{mode} needs --checkpoint: without it, a job that is started again begins from the start and"
                 " repeats everything. Give a folder of this job's own, such as --checkpoint ./checkpoints/orders."
             )
-        if mode is not Mode.ONCE and self.run is not None:
+        if mode != "once" and self.run is not None:
             raise UsageProblemError("--run marks a batch; a stream's checkpoint does that by itself. Leave --run out.")
         return When(
             mode, self.checkpoint or "", None if self.every is None else interval_ms(self.every), parse_run(self.run)
@@ -187,12 +178,10 @@ class TransferOptions:
 
 def interval_ms(text: str) -> int:
     """`10s` -> 10000; ms, s, m, h or d. Raises `UsageProblemError`."""
-    match = _INTERVAL.fullmatch(text.strip().lower())
-    if match is None or int(match.group(1)) == 0:
-        raise UsageProblemError(
-            f"--every {text!r} is no time: it is a whole number above 0 and ms, s, m, h or d, such as 10s or 5m."
-        )
-    return int(match.group(1)) * _UNITS_MS[match.group(2)]
+    try:
+        return round(1000 * parse_interval(text.lower()))
+    except ValueError as e:
+        raise UsageProblemError(f"--every: {e}") from e
 
 
 def parse_run(text: str | None) -> Run | None:

@@ -4,7 +4,10 @@ Types are as Spark's `DataType.simpleString` writes them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
+
+import typer
 
 from tidelog.commands.failures import UsageProblemError
 from tidelog.jobs.transfer.options import expression, quoted
@@ -22,25 +25,42 @@ _HEADER_LISTS = ("array<struct<key:string,value:string>>", "array<struct<key:str
 TypeOf = Callable[[str, str], str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RecordExpressions:
-    """What the options ask for, each a column's name or an SQL expression; `header` has them by header name."""
+    """What the options ask for, each a column's name or an SQL expression; `header` has NAME=SQL for each header."""
 
-    key: str | None = None
-    value: str | None = None
-    headers: str | None = None
-    header: Mapping[str, str] | None = None
-    timestamp: str | None = None
-    partition: str | None = None
+    panel: ClassVar[str] = "What a record is: each a column's name or an SQL expression"
+
+    key: Annotated[str | None, typer.Option(metavar="SQL", help="The key; none unless given.")] = None
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL",
+            help="The value; the columns that no other option names, as JSON, unless given. Rows that are records"
+            " already (columns value, and key, headers, timestamp …, as Kafka's) stay as they are.",
+        ),
+    ] = None
+    headers: Annotated[
+        str | None, typer.Option(metavar="SQL", help="All headers: a map, or an array of structs of key and value.")
+    ] = None
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=SQL", help="One header, such as \"source='shop'\". Repeatable.")
+    ] = None
+    timestamp: Annotated[str | None, typer.Option(metavar="SQL", help="The record's time; now unless given.")] = None
+    partition: Annotated[
+        str | None, typer.Option(metavar="SQL", help="The partition; chosen by the key unless given.")
+    ] = None
 
 
-def record_columns(columns: Mapping[str, str], wanted: RecordExpressions, type_of: TypeOf) -> dict[str, str]:
-    """{the sink's column: SQL over the rows}. `columns` are the rows' names and types, in order.
+def record_columns(
+    columns: Mapping[str, str], wanted: RecordExpressions, header: Mapping[str, str], type_of: TypeOf
+) -> dict[str, str]:
+    """{the sink's column: SQL over the rows}. `columns` are the rows' names and types, in order; `header` is by name.
 
     Rows that are records already keep key, headers and timestamp unless the options say otherwise; of others the
     columns that no option names become the value, as JSON. Raises `UsageProblemError`.
     """
-    if wanted.headers is not None and wanted.header:
+    if wanted.headers is not None and header:
         raise UsageProblemError(
             "--headers and --header both say what the headers are: --headers takes a column that holds them all,"
             " --header makes one. Keep one kind."
@@ -52,11 +72,11 @@ def record_columns(columns: Mapping[str, str], wanted: RecordExpressions, type_o
     if given.value is not None:
         found["value"] = _to_bytes("--value", expression(given.value, columns), type_of)
     else:
-        found["value"] = _rest_as_json(columns, given)
+        found["value"] = _rest_as_json(columns, given, header)
     if given.headers is not None:
         found["headers"] = _headers(expression(given.headers, columns), type_of)
-    if given.header:
-        found["headers"] = _header_list(given.header, columns, type_of)
+    if header:
+        found["headers"] = _header_list(header, columns, type_of)
     if given.timestamp is not None:
         found["timestamp"] = _timestamp(expression(given.timestamp, columns), type_of)
     if given.partition is not None:
@@ -72,13 +92,12 @@ def is_record(columns: Mapping[str, str]) -> bool:
 def _defaults(columns: Mapping[str, str], wanted: RecordExpressions) -> RecordExpressions:
     """What the options ask for, completed by what records have; the partition is chosen again."""
     headers = "headers" if columns.get("headers") in (*_HEADER_MAPS, *_HEADER_LISTS) else None
-    return RecordExpressions(
+    return replace(
+        wanted,
         key=wanted.key or ("key" if "key" in columns else None),
         value="value",
         headers=wanted.headers or (None if wanted.header else headers),
-        header=wanted.header,
         timestamp=wanted.timestamp or ("timestamp" if columns.get("timestamp") == "timestamp" else None),
-        partition=wanted.partition,
     )
 
 
@@ -97,9 +116,9 @@ def _to_bytes(option: str, sql: str, type_of: TypeOf) -> str:
     )
 
 
-def _rest_as_json(columns: Mapping[str, str], wanted: RecordExpressions) -> str:
+def _rest_as_json(columns: Mapping[str, str], wanted: RecordExpressions, header: Mapping[str, str]) -> str:
     """The columns that no option names, as one JSON object; a null stays in it as null."""
-    named = {wanted.key, wanted.headers, wanted.timestamp, wanted.partition, *(wanted.header or {}).values()}
+    named = {wanted.key, wanted.headers, wanted.timestamp, wanted.partition, *header.values()}
     rest = [name for name in columns if name not in named]
     if not rest:
         raise UsageProblemError(

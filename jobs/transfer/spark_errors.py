@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import DataFrame
 
 from tidelog.commands.failures import JobFailedError, UsageProblemError
 from tidelog.spark.jars import delta_package
@@ -52,6 +53,7 @@ _CONDITION = re.compile(r"^\[[A-Z0-9_.]+\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$", re.DOTALL)
 _JAVA = re.compile(r"^(?:[a-z][\w]*\.)+[A-Z]\w*(?:Exception|Error): ")
 
+_WHICH_MODE = "Say what becomes of what is there: --mode append adds to it, --mode overwrite replaces it."
 # Parts of Spark's messages, whether the command line is wrong, and what to do about it.
 _ADVICE: tuple[tuple[str, bool, str], ...] = (
     ("INVALID_UTF8_STRING", False, "A key or value is no text. Export it with --key-as binary or --value-as binary."),
@@ -60,16 +62,8 @@ _ADVICE: tuple[tuple[str, bool, str], ...] = (
         False,
         "A value is no JSON of that --schema. Correct the schema, or let such values be null: --on-bad-json null.",
     ),
-    (
-        "PATH_ALREADY_EXISTS",
-        True,
-        "Say what becomes of what is there: --mode append adds to it, --mode overwrite replaces it.",
-    ),
-    (
-        "ErrorIfExists",
-        True,
-        "Say what becomes of what is there: --mode append adds to it, --mode overwrite replaces it.",
-    ),
+    ("PATH_ALREADY_EXISTS", True, _WHICH_MODE),
+    ("ErrorIfExists", True, _WHICH_MODE),
     ("does not support streamed reading", True, "Read it as one batch: --once, with --run where it may be repeated."),
     ("does not support streamed writing", True, "Write it as one batch (--once), or to another format."),
     (
@@ -158,6 +152,11 @@ def first_line(text: str) -> str:
     said = _JAVA.sub("", lines[0] if lines else "Spark failed without a word.")
     said = _STATE.sub("", _CONDITION.sub("", said)).strip()
     return said if said.endswith((".", "?", "!")) else f"{said}."
+
+
+def wrong_columns(option: str, rows: DataFrame, error: Exception) -> UsageProblemError:
+    """The refusal of an option's SQL over these rows."""
+    return UsageProblemError(f"{option}: {first_line(str(error))} The columns are: {', '.join(rows.columns)}.")
 
 
 def _no_driver(options: Mapping[str, str]) -> str:

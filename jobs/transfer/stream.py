@@ -8,8 +8,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidelog.commands.stopping import Stop
-from tidelog.jobs.transfer.options import Mode, When
-from tidelog.jobs.transfer.report import Place, Transferred
+from tidelog.jobs.transfer.options import When
+from tidelog.jobs.transfer.report import Place, Transferred, total
 
 # How long the driver waits before it looks for new progress: shorter than Spark forgets a hundred batches in.
 LOOK_S = 0.2
@@ -18,7 +18,7 @@ LOOK_S = 0.2
 def triggered(writer: DataStreamWriter, when: When) -> DataStreamWriter:
     """The writer with its trigger and checkpoint."""
     checked = writer.option("checkpointLocation", when.checkpoint)
-    if when.mode is Mode.AVAILABLE_NOW:
+    if when.mode == "available-now":
         return checked.trigger(availableNow=True)
     return checked if when.interval_ms is None else checked.trigger(processingTime=f"{when.interval_ms} milliseconds")
 
@@ -50,11 +50,7 @@ class StreamProgress:
 
     def read(self, initial: Mapping[Place, int]) -> dict[Place, Transferred]:
         """The offsets of the only source that were read; `initial` is where a new query started."""
-        found: dict[Place, Transferred] = {}
-        for _, progress in sorted(self._batches.items()):
-            for place, moved in offsets_read(progress, initial).items():
-                found[place] = found[place].extended(moved) if place in found else moved
-        return found
+        return total(offsets_read(progress, initial) for _, progress in sorted(self._batches.items()))
 
 
 def offsets_read(progress: Any, initial: Mapping[Place, int]) -> dict[Place, Transferred]:

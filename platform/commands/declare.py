@@ -1,8 +1,8 @@
 """How a command is declared: its name, an example, and its options.
 
 A command is a function. A parameter of type `Session` stands for the options of every command. A parameter whose type
-is a dataclass stands for a group of options, one for each field. Any other parameter is an option or an argument of its
-own, as typer declares it.
+is a dataclass stands for a group of options, one for each field; its `panel`, a class variable, is their heading in the
+help. Any other parameter is an option or an argument of its own, as typer declares it.
 """
 
 from collections.abc import Callable, Iterator
@@ -82,7 +82,10 @@ def _only_common(call: Session) -> None:
 def _options(group: type) -> Iterator[Parameter]:
     """A parameter for each field of a group of options."""
     hints = get_type_hints(group, include_extras=True)
+    panel = getattr(group, "panel", None)
     for field in fields(group):
+        if panel is not None:
+            hints[field.name].__metadata__[0].rich_help_panel = panel
         default = Parameter.empty if field.default is MISSING else field.default
         yield Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[field.name])
 

@@ -4,21 +4,15 @@ import base64
 import binascii
 import sys
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from tidelog.commands.failures import UsageProblemError
 
-
-class KeyEncoding(StrEnum):
-    """How a key is written."""
-
-    TEXT = "text"
-    HEX = "hex"
-    BASE64 = "base64"
+# How a key is written.
+KeyEncoding = Literal["text", "hex", "base64"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +22,11 @@ class ForgetOptions:
     topics: Annotated[
         list[str], typer.Option("--topic", metavar="TOPIC", help="The topic. Repeatable.", show_default=False)
     ]
-    keys: Annotated[
-        list[str] | None,
-        typer.Option("--key", metavar="KEY", help="A key to forget. Repeatable.", show_default=False),
-    ] = None
-    key_file: Annotated[
-        str | None,
-        typer.Option("--key-file", metavar="FILE", help="Keys, one a line; '-' is standard input.", show_default=False),
-    ] = None
-    key_encoding: Annotated[KeyEncoding, typer.Option("--key-encoding", help="How the keys are written.")] = (
-        KeyEncoding.TEXT
+    keys: Annotated[list[str] | None, typer.Option("--key", metavar="KEY", help="A key to forget. Repeatable.")] = None
+    key_file: Annotated[str | None, typer.Option(metavar="FILE", help="Keys, one a line; '-' is standard input.")] = (
+        None
     )
+    key_encoding: Annotated[KeyEncoding, typer.Option(help="How the keys are written.")] = "text"
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how many records would go, of which files, and change nothing.")
     ] = False
@@ -57,7 +45,7 @@ class ForgetOptions:
                 text = line.removesuffix(b"\r")
                 if text:
                     where = f"--key-file, line {number}"
-                    found.add(text if encoding is KeyEncoding.TEXT else _decoded(_ascii(text), encoding, where))
+                    found.add(text if encoding == "text" else _decoded(_ascii(text), encoding, where))
         if not found:
             raise UsageProblemError(
                 "No key is given, and records without one can't be distinguished. Give --key or --key-file."
@@ -71,10 +59,10 @@ def _ascii(line: bytes) -> str:
 
 def _decoded(text: str, encoding: KeyEncoding, where: str) -> bytes:
     try:
-        if encoding is KeyEncoding.HEX:
+        if encoding == "hex":
             return bytes.fromhex(text)
-        if encoding is KeyEncoding.BASE64:
+        if encoding == "base64":
             return base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):
-        raise typer.BadParameter(f"{text!r} is not {encoding.value}.", param_hint=where) from None
+        raise typer.BadParameter(f"{text!r} is not {encoding}.", param_hint=where) from None
     return text.encode("utf-8", "surrogateescape")

@@ -1,7 +1,7 @@
 """`tidelog forget`, as a command or a job: it erases keys and prints which files went and which wait."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -9,6 +9,7 @@ from tidelog.commands.failures import FAILED, STILL_WAITING
 from tidelog.commands.forget_options import ForgetOptions
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, number, print_json, say, size, table
+from tidelog.commands.views import counted
 from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.delta.timestamps import format_utc_ms
@@ -48,7 +49,9 @@ def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[La
             for topic in asked.topics
         ]
     if call.as_json:
-        print_json(_to_json(lake, run_id, reports))
+        done = all(report.done for report in reports)
+        topics = [report.to_json() for report in reports]
+        print_json({"lake": lake.uri, "run": run_id, "done": done, "topics": topics})
     else:
         for report in reports:
             _print(report)
@@ -58,20 +61,12 @@ def forget_keys(call: Session, asked: ForgetOptions, executor_for: "Callable[[La
         raise typer.Exit(STILL_WAITING)
 
 
-def _to_json(lake: "Lake", run_id: str, reports: Sequence[KeyErasure]) -> dict[str, Any]:
-    return {
-        "lake": lake.uri,
-        "run": run_id,
-        "done": all(report.done for report in reports),
-        "topics": [report.to_json() for report in reports],
-    }
-
-
 def _print(report: KeyErasure) -> None:
     would = "would leave" if report.dry_run else "left"
-    told = f"{report.topic}: {_many(report.records, 'record')} {would}, of {_many(len(report.rewritten), 'file')}"
+    told = f"{report.topic}: {counted(report.records, 'record')} {would}, of {counted(len(report.rewritten), 'file')}"
     if not report.dry_run:
-        told += f"; deleted from storage: {_many(len(report.deleted), 'file')}, waiting: {number(len(report.waiting))}"
+        gone, waiting = counted(len(report.deleted), "file"), number(len(report.waiting))
+        told += f"; deleted from storage: {gone}, waiting: {waiting}"
     say(told + ".")
     rows = [(d.path, size(d.size), "deleted", "") for d in report.deleted]
     rows += [(w.path, size(w.size), f"waits: {w.why}", _until(w.until_ms)) for w in report.waiting]
@@ -81,10 +76,6 @@ def _print(report: KeyErasure) -> None:
         say(f"Partition {partition} keeps its records: {why}")
     if report.waiting and not report.dry_run:
         say("Run this again, or 'tidelog maintain --only purge', when they may go; or give --wait.")
-
-
-def _many(count: int, what: str) -> str:
-    return f"{number(count)} {what}{'' if count == 1 else 's'}"
 
 
 def _until(ms: int | None) -> str:

@@ -28,35 +28,24 @@ LATEST_MS = 253_402_300_799_999
 class MaintainOptions:
     """What a call asks for: which parts of maintenance, of which topics, when."""
 
-    only: Annotated[
-        list[MaintenancePart] | None, typer.Option("--only", help="Only this part. Repeatable.", show_default=False)
-    ] = None
+    only: Annotated[list[MaintenancePart] | None, typer.Option(help="Only this part. Repeatable.")] = None
     topics: Annotated[
-        list[str] | None,
-        typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.", show_default=False),
+        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only this topic. Repeatable.")
     ] = None
     pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern", metavar="REGEX", help="Only topics of which the whole name matches.", show_default=False
-        ),
+        str | None, typer.Option(metavar="REGEX", help="Only topics of which the whole name matches.")
     ] = None
     now: Annotated[
         int | None,
         typer.Option(
-            "--now",
             metavar="MS",
             min=0,
             max=LATEST_MS,
             help="The time that plans go by, in ms since the epoch; without it, the machine's clock.",
-            show_default=False,
         ),
     ] = None
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")] = False
-    every: Annotated[
-        str | None,
-        typer.Option("--every", metavar="INTERVAL", help="Go on, once every 30s, 5m, 1h …", show_default=False),
-    ] = None
+    every: Annotated[str | None, typer.Option(metavar="INTERVAL", help="Go on, once every 30s, 5m, 1h …")] = None
 
     def check(self) -> float | None:
         """Seconds from one run to the next, None for one run.

@@ -44,7 +44,7 @@ def maintain_lake(
         def once() -> MaintenanceReport:
             report = maintain(
                 lake,
-                only=[part.value for part in asked.only or parts],
+                only=asked.only or parts,
                 topics=asked.topics or None,
                 pattern=asked.pattern,
                 now_ms=asked.now,

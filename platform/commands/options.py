@@ -6,8 +6,7 @@ Nothing here loads the log: `tidelog --help` stays fast.
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import typer
 
@@ -17,55 +16,37 @@ from tidelog.log.base.environment import LAKE_VARIABLE
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
 
-EVERYWHERE = "Options of every command, before or after its name"
 
-
-class Format(StrEnum):
-    """How data is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-LakeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--lake",
-        metavar="ADDRESS",
-        help=f"The lake: a folder, s3://…, gs://…, az://… or abfss://…; without it, what {LAKE_VARIABLE} says.",
-        rich_help_panel=EVERYWHERE,
-    ),
-]
-StoreOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--store-option",
-        metavar="KEY=VALUE",
-        help="How to reach the lake's object store: lake.s3.endpoint and others (docs/configuration.md). Repeatable."
-        " Others see a command's line: keep secrets in the environment.",
-        rich_help_panel=EVERYWHERE,
-        show_default=False,
-    ),
-]
-FormatOption = Annotated[
-    Format | None,
-    typer.Option(
-        "--format", help="How to print data: for people (the default) or as JSON.", rich_help_panel=EVERYWHERE
-    ),
-]
-DebugOption = Annotated[
-    bool, typer.Option("--debug", help="Show where in the code an error happened.", rich_help_panel=EVERYWHERE)
-]
+# How data is printed.
+Format = Literal["text", "json"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonOptions:
     """The options of every command, in the order of its help."""
 
-    lake: LakeOption = None
-    store: StoreOption = None
-    output: FormatOption = None
-    debug: DebugOption = False
+    panel: ClassVar[str] = "Options of every command, before or after its name"
+
+    lake: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help=f"The lake: a folder, s3://…, gs://…, az://… or abfss://…; without it, what {LAKE_VARIABLE} says.",
+        ),
+    ] = None
+    store: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--store-option",
+            metavar="KEY=VALUE",
+            help="How to reach the lake's object store: lake.s3.endpoint and others (docs/configuration.md)."
+            " Repeatable. Others see a command's line: keep secrets in the environment.",
+        ),
+    ] = None
+    output: Annotated[
+        Format | None, typer.Option("--format", help="How to print data: for people (the default) or as JSON.")
+    ] = None
+    debug: Annotated[bool, typer.Option("--debug", help="Show where in the code an error happened.")] = False
 
 
 @dataclass(slots=True)
@@ -80,7 +61,7 @@ class Session:
     @property
     def as_json(self) -> bool:
         """Whether data is printed as JSON."""
-        return self.format is Format.JSON
+        return self.format == "json"
 
     def named_lake(self) -> str:
         """The address of the lake that was named. Raises `UsageProblemError` when none was."""

@@ -14,6 +14,9 @@ from rich.text import Text
 # Where no terminal has a width, a row is a line, however long.
 _NO_TERMINAL_WIDTH = 100_000
 
+# What Kafka's tools show where there is nothing.
+DASH = "-"
+
 # A word that is longer, such as an id or an address, may be cut where a table is too wide.
 _LONGEST_WORD = 20
 
@@ -111,6 +114,11 @@ def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Re
 def prose(text: str) -> str:
     """A docstring's paragraphs without its line breaks, which typer would print as they stand."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in cleandoc(text).split("\n\n"))
+
+
+def shown_or_dash(value: object) -> str:
+    """A value as text; None as Kafka's tools show what there is not."""
+    return DASH if value is None else str(value)
 
 
 def number(count: int) -> str:

@@ -21,10 +21,7 @@ def topic_json(topic: "TopicDescription") -> dict[str, Any]:
     return {
         "name": topic.name,
         "id": topic.id,
-        "partitions": [
-            {"partition": p.partition, "start": p.start, "end": p.end, "segments": p.segments, "bytes": p.bytes}
-            for p in topic.partitions
-        ],
+        "partitions": [asdict(p) for p in topic.partitions],
         "config": dict(topic.config),
     }
 

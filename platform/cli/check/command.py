@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def check(
     call: Session,
-    topics: Annotated[
-        list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.", show_default=False)
-    ] = None,
+    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC", help="Only these topics.")] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Read every record, too.")] = False,
     repair: Annotated[
         bool, typer.Option("--repair", help="Say how to mend what can be mended; changes nothing without --execute.")

@@ -3,13 +3,13 @@
 import typer
 
 from tidelog.cli.consume import options
-from tidelog.cli.consume.offsets import Anchor, Span, parse_span
+from tidelog.cli.consume.offsets import Span, parse_span
 from tidelog.cli.records.escapes import unescape
 from tidelog.commands.failures import UsageProblemError
-from tidelog.commands.options import Format, Session
+from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 
-_RESETS = {Anchor.BEGINNING: "earliest", Anchor.END: "latest"}
+_RESETS = {"beginning": "earliest", "end": "latest"}
 
 
 def consume(call: Session, asked: options.ConsumeOptions) -> None:
@@ -19,7 +19,7 @@ def consume(call: Session, asked: options.ConsumeOptions) -> None:
     --group they are shared with the group's other members.
     Bytes are printed as they are; in JSON, those that are no UTF-8 become {"base64": "…"}.
     """
-    if asked.json_lines and call.format is Format.TEXT:
+    if asked.json_lines and call.format == "text":
         raise UsageProblemError("--json and --format text contradict one another: give one of them.")
     as_json = asked.json_lines or call.as_json
     _check_style(asked, as_json)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tidelog.cli.consume.offsets import Anchor, Span, pauses, starting_offsets
+from tidelog.cli.consume.offsets import Span, starting_offset
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 from tidelog.log.segments.fetch import FetchPlan, fetch, plan_fetch
@@ -16,6 +16,9 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 
 BATCH_RECORDS = 8_192
+# Pauses between two looks at a log in which nothing happens: they grow.
+FIRST_PAUSE_S = 0.005
+LAST_PAUSE_S = 0.2
 # How many partitions are read in turns; each holds a file open.
 PARTITIONS_AT_ONCE = 32
 
@@ -86,11 +89,11 @@ class Following:
             require_partition(state, name, partition)
         self._known = state.partitions
         offsets = {p: (state.start(p), state.end(p)) for p in self._only or range(state.partitions)}
-        wanted = dict.fromkeys(offsets, span.value) if span.start is Anchor.TIME else {}
+        wanted = dict.fromkeys(offsets, span.value) if span.start == "time" else {}
         times = self._topic.offsets_for_times(wanted) if wanted else {}
         self._cursors = [
-            _Cursor(p, start, offsets[p][1] if to_end else None)
-            for p, start in starting_offsets(span, offsets, times).items()
+            _Cursor(p, starting_offset(span, start, end, times.get(p)), end if to_end else None)
+            for p, (start, end) in offsets.items()
         ]
         for cursor in self._cursors:
             self._plan(state, cursor)
@@ -102,7 +105,7 @@ class Following:
         Raises `OffsetOutOfRangeError` when records were deleted before they were read, and `TopicChangedError` or
         `UnknownTopicError` when the topic was.
         """
-        waits = iter(pauses())
+        pause_s = FIRST_PAUSE_S
         while True:
             state = self._topic.state()
             self._add_new(state)
@@ -113,8 +116,9 @@ class Following:
             if all(cursor.done for cursor in self._cursors):
                 return
             yield Idle()
-            waits = iter(pauses()) if progress else waits
-            self._lake.clock.sleep(next(waits))
+            pause_s = FIRST_PAUSE_S if progress else pause_s
+            self._lake.clock.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, LAST_PAUSE_S)
 
     def _add_new(self, state: TopicState) -> None:
         """Follow partitions that were added since the last look, from their beginning: they were not read before."""

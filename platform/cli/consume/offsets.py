@@ -1,22 +1,16 @@
 """Where `consume` starts and stops: kcat's `-o`, and the offsets that it comes to in each partition."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
+from typing import Literal
 
 _NUMBER = re.compile(r"(-?)([0-9]+)")
 _TIME = re.compile(r"([se])@([0-9]+)")
 
 
-class Anchor(Enum):
-    """What a start counts from."""
-
-    BEGINNING = "beginning"
-    END = "end"
-    OFFSET = "offset"
-    LAST = "last"
-    TIME = "time"
+# What a start counts from.
+Anchor = Literal["beginning", "end", "offset", "last", "time"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +20,12 @@ class Span:
     `stop_ms`: up to the first record with a timestamp at or after it, which is not included; None for no such end.
     """
 
-    start: Anchor = Anchor.BEGINNING
+    start: Anchor = "beginning"
     value: int = 0
     stop_ms: int | None = None
 
 
-_WORDS = {"beginning": Anchor.BEGINNING, "earliest": Anchor.BEGINNING, "end": Anchor.END, "latest": Anchor.END}
+_WORDS: dict[str, Anchor] = {"beginning": "beginning", "earliest": "beginning", "end": "end", "latest": "end"}
 _ALLOWED = (
     "beginning, end, an offset (42), how many of the last (-10), s@MS (start at a time, ms since the epoch) or e@MS"
     " (stop at a time)"
@@ -49,7 +43,7 @@ def parse_span(texts: Sequence[str]) -> Span:
         if time and time[1] == "e":
             stops.append(int(time[2]))
         else:
-            starts.append(Span(Anchor.TIME, int(time[2])) if time else _start(text))
+            starts.append(Span("time", int(time[2])) if time else _start(text))
     if len(starts) > 1 or len(stops) > 1:
         raise ValueError("one start and one stop (e@MS) are all that can be given")
     start = starts[0] if starts else Span()
@@ -67,7 +61,7 @@ def _start(text: str) -> Span:
     number = _NUMBER.fullmatch(text)
     if number is None:
         raise ValueError(f"{text!r} is no position; give {_ALLOWED}")
-    return Span(Anchor.LAST if number[1] else Anchor.OFFSET, int(number[2]))
+    return Span("last" if number[1] else "offset", int(number[2]))
 
 
 def starting_offset(span: Span, start: int, end: int, at_time: int | None) -> int:
@@ -77,27 +71,12 @@ def starting_offset(span: Span, start: int, end: int, at_time: int | None) -> in
     Kafka. An offset is taken as it is: whether the partition has it is the fetch's question.
     """
     match span.start:
-        case Anchor.BEGINNING:
+        case "beginning":
             return start
-        case Anchor.END:
+        case "end":
             return end
-        case Anchor.LAST:
+        case "last":
             return max(start, end - span.value)
-        case Anchor.TIME:
+        case "time":
             return end if at_time is None else at_time
     return span.value
-
-
-def starting_offsets(
-    span: Span, offsets: Mapping[int, tuple[int, int]], times: Mapping[int, int | None]
-) -> dict[int, int]:
-    """`starting_offset` for each partition of `offsets`."""
-    return {p: starting_offset(span, start, end, times.get(p)) for p, (start, end) in offsets.items()}
-
-
-def pauses(first_s: float = 0.005, last_s: float = 0.2, factor: float = 1.5) -> Iterable[float]:
-    """How long to wait before each next look at a log in which nothing happens, in seconds; without end."""
-    pause = first_s
-    while True:
-        yield pause
-        pause = min(pause * factor, last_s)

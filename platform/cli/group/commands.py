@@ -35,7 +35,6 @@ def list_groups(
     state: Annotated[
         str | None,
         typer.Option(
-            "--state",
             metavar="STATE,...",
             help="Only groups in these states: Empty, Stable, PreparingRebalance, CompletingRebalance.",
         ),

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 
 from tidelog.cli.group.resets import (
-    ResetTo,
     Scenario,
     parse_datetime_ms,
     parse_duration_ms,
@@ -29,7 +28,6 @@ Topics = Annotated[
 ]
 AllTopics = Annotated[bool, typer.Option("--all-topics", help="All topics that the group has committed offsets of.")]
 
-_TARGETS = "Where to; exactly one of these"
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without this, only show what would be done.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done: the default.")]
 Export = Annotated[bool, typer.Option("--export", help="Print the new offsets as CSV, for --from-file.")]
@@ -51,68 +49,43 @@ def scope_of(texts: list[str] | None, everything: bool) -> dict[str, frozenset[i
 class ResetTarget:
     """Where to reset offsets to: exactly one is given."""
 
-    to_earliest: Annotated[
-        bool, typer.Option("--to-earliest", help="To the log start offset.", rich_help_panel=_TARGETS)
-    ] = False
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the log end offset.", rich_help_panel=_TARGETS)] = (
-        False
-    )
+    panel: ClassVar[str] = "Where to; exactly one of these"
+
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the log start offset.")] = False
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the log end offset.")] = False
     to_current: Annotated[
-        bool,
-        typer.Option(
-            "--to-current",
-            help="To the committed offset itself, or the end where there is none.",
-            rich_help_panel=_TARGETS,
-        ),
+        bool, typer.Option("--to-current", help="To the committed offset itself, or the end where there is none.")
     ] = False
-    to_offset: Annotated[
-        int | None,
-        typer.Option("--to-offset", metavar="N", min=0, help="To this offset.", rich_help_panel=_TARGETS),
-    ] = None
-    shift_by: Annotated[
-        int | None,
-        typer.Option("--shift-by", metavar="N", help="Forward by N, back by -N.", rich_help_panel=_TARGETS),
-    ] = None
+    to_offset: Annotated[int | None, typer.Option(metavar="N", min=0, help="To this offset.")] = None
+    shift_by: Annotated[int | None, typer.Option(metavar="N", help="Forward by N, back by -N.")] = None
     to_datetime: Annotated[
         str | None,
         typer.Option(
-            "--to-datetime",
             metavar="TIME",
             help="To the first record at or after a time: 2026-01-31T12:00:00.000, UTC unless it says otherwise.",
-            rich_help_panel=_TARGETS,
         ),
     ] = None
     by_duration: Annotated[
         str | None,
-        typer.Option(
-            "--by-duration",
-            metavar="DURATION",
-            help="To the first record at or after that long ago: PT1H30M, P7D.",
-            rich_help_panel=_TARGETS,
-        ),
+        typer.Option(metavar="DURATION", help="To the first record at or after that long ago: PT1H30M, P7D."),
     ] = None
     from_file: Annotated[
         Path | None,
-        typer.Option(
-            "--from-file",
-            metavar="FILE",
-            help="To the offsets of lines 'topic,partition,offset', as --export writes them.",
-            rich_help_panel=_TARGETS,
-        ),
+        typer.Option(metavar="FILE", help="To the offsets of lines 'topic,partition,offset', as --export writes them."),
     ] = None
 
     def scenario(self, group: str, now_ms: int) -> Scenario:
         """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
         makers: dict[str, Callable[[Any], Scenario]] = {
-            "to_earliest": lambda _: Scenario(ResetTo.EARLIEST),
-            "to_latest": lambda _: Scenario(ResetTo.LATEST),
-            "to_current": lambda _: Scenario(ResetTo.CURRENT),
-            "to_offset": lambda offset: Scenario(ResetTo.OFFSET, offset),
-            "shift_by": lambda by: Scenario(ResetTo.SHIFT, by),
-            "to_datetime": lambda text: Scenario(ResetTo.TIME, parse_datetime_ms(text)),
-            "by_duration": lambda text: Scenario(ResetTo.TIME, now_ms - parse_duration_ms(text)),
+            "to_earliest": lambda _: Scenario("earliest"),
+            "to_latest": lambda _: Scenario("latest"),
+            "to_current": lambda _: Scenario("current"),
+            "to_offset": lambda offset: Scenario("offset", offset),
+            "shift_by": lambda by: Scenario("shift", by),
+            "to_datetime": lambda text: Scenario("time", parse_datetime_ms(text)),
+            "by_duration": lambda text: Scenario("time", now_ms - parse_duration_ms(text)),
             "from_file": lambda path: Scenario(
-                ResetTo.FILE, offsets=parse_offsets_file(path.read_text(encoding="utf-8"), group)
+                "file", offsets=parse_offsets_file(path.read_text(encoding="utf-8"), group)
             ),
         }
         options = {name: "--" + name.replace("_", "-") for name in makers}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tidelog.admin.group_requests import alter_offsets, assigned, require_group
 from tidelog.admin.group_requests import delete_offsets as delete_group_offsets
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions
-from tidelog.cli.group.resets import Place, ResetTo, Scenario, Standing
+from tidelog.cli.group.resets import Place, Scenario, Standing
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.model import Group, GroupView, Member
 from tidelog.groups.store.group_log import GroupLog
@@ -49,19 +49,10 @@ def _places(view: GroupView, group_id: str) -> dict[Place, Member | None]:
 
 def _positions(ends: Mapping[Place, int], view: GroupView, places: Mapping[Place, Member | None]) -> list[Position]:
     rows = []
-    for (topic, number), reader in places.items():
-        committed = view.offsets.get((topic, number))
-        rows.append(
-            Position(
-                topic,
-                number,
-                None if committed is None else committed.offset,
-                ends.get((topic, number)),
-                None if reader is None else reader.member_id,
-                None if reader is None else reader.host,
-                None if reader is None else reader.client_id,
-            )
-        )
+    for place, reader in places.items():
+        committed = view.offsets.get(place)
+        read_by = () if reader is None else (reader.member_id, reader.host, reader.client_id)
+        rows.append(Position(*place, None if committed is None else committed.offset, ends.get(place), *read_by))
     return rows
 
 
@@ -116,9 +107,7 @@ def standings(
             require_partition(state, topic, number)
         wanted = sorted(range(state.partitions) if numbers is None else numbers)
         times = (
-            lake.offsets_for_times(topic, dict.fromkeys(wanted, scenario.value))
-            if scenario.target is ResetTo.TIME
-            else {}
+            lake.offsets_for_times(topic, dict.fromkeys(wanted, scenario.value)) if scenario.target == "time" else {}
         )
         for p in wanted:
             if scenario.offsets is not None and (topic, p) not in scenario.offsets:

@@ -9,21 +9,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import Enum
+from typing import Literal
 
 Place = tuple[str, int]
 
 
-class ResetTo(Enum):
-    """What an offset is reset to."""
-
-    EARLIEST = "--to-earliest"
-    LATEST = "--to-latest"
-    CURRENT = "--to-current"
-    OFFSET = "--to-offset"
-    SHIFT = "--shift-by"
-    TIME = "--to-datetime"
-    FILE = "--from-file"
+# What an offset is reset to.
+ResetTo = Literal["earliest", "latest", "current", "offset", "shift", "time", "file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,26 +56,26 @@ def plan_reset(scenario: Scenario, standings: Mapping[Place, Standing]) -> dict[
 
 def _reset(scenario: Scenario, place: Place, standing: Standing) -> Reset:
     match scenario.target:
-        case ResetTo.EARLIEST:
+        case "earliest":
             return Reset(standing.start)
-        case ResetTo.LATEST:
+        case "latest":
             return Reset(standing.end)
-        case ResetTo.CURRENT:
+        case "current":
             if standing.committed is None:
                 return Reset(standing.end, "has no committed offset, so it goes to the end")
             return _within(standing.committed, standing)
-        case ResetTo.TIME:
+        case "time":
             if standing.at_time is None:
                 return Reset(standing.end, "has no record at or after that time, so it goes to the end")
             return Reset(standing.at_time)
-        case ResetTo.SHIFT:
+        case "shift":
             if standing.committed is None:
                 raise ValueError(
                     f"Partition {place[1]} of {place[0]} has no committed offset to shift. Leave it out with --topic,"
                     " or reset it to an offset."
                 )
             return _within(standing.committed + scenario.value, standing)
-        case ResetTo.FILE:
+        case "file":
             return _within((scenario.offsets or {})[place], standing)
     return _within(scenario.value, standing)
 

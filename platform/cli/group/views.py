@@ -8,15 +8,8 @@ from rich.console import RenderableType
 from tidelog.admin.group_requests import assigned
 from tidelog.cli.group.reading import Position
 from tidelog.cli.group.resets import Place, Reset
-from tidelog.commands.terminal import table
+from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.groups.model import Group
-
-_NONE = "-"
-
-
-def _shown(value: object) -> str:
-    return _NONE if value is None else str(value)
-
 
 # --- describe ----------------------------------------------------------------------------------------------
 
@@ -30,8 +23,8 @@ def offsets_table(rows: Iterable[tuple[str, Position]]) -> RenderableType:
             [
                 group,
                 row.topic,
-                *(_shown(n) for n in (row.partition, row.current, row.end, row.lag)),
-                *(_shown(text or None) for text in (row.consumer_id, row.host, row.client_id)),
+                *(shown_or_dash(n) for n in (row.partition, row.current, row.end, row.lag)),
+                *(shown_or_dash(text or None) for text in (row.consumer_id, row.host, row.client_id)),
             ]
             for group, row in rows
         ],
@@ -63,8 +56,8 @@ def members_table(groups: Sequence[Group], *, verbose: bool) -> RenderableType:
     rows = []
     for group, member in members:
         places = assigned(group, member)
-        row = [group.group_id, member.member_id, *([_shown(member.instance_id)] if static else [])]
-        row += [member.host or _NONE, member.client_id or _NONE, str(len(places))]
+        row = [group.group_id, member.member_id, *([shown_or_dash(member.instance_id)] if static else [])]
+        row += [member.host or DASH, member.client_id or DASH, str(len(places))]
         rows.append([*row, *([_by_topic(places)] if verbose else [])])
     return table([*columns, *(["ASSIGNMENT"] if verbose else [])], rows)
 
@@ -88,7 +81,7 @@ def _by_topic(places: Iterable[Place]) -> str:
     numbers: dict[str, list[str]] = {}
     for topic, number in places:
         numbers.setdefault(topic, []).append(str(number))
-    return ", ".join(f"{topic}({','.join(found)})" for topic, found in numbers.items()) or _NONE
+    return ", ".join(f"{topic}({','.join(found)})" for topic, found in numbers.items()) or DASH
 
 
 def states_table(groups: Iterable[Group], coordinator: str) -> RenderableType:
@@ -96,7 +89,7 @@ def states_table(groups: Iterable[Group], coordinator: str) -> RenderableType:
     return table(
         ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", ">#MEMBERS"],
         [
-            [group.group_id, f"{coordinator} (0)", group.protocol or _NONE, group.phase.value, str(len(group.members))]
+            [group.group_id, f"{coordinator} (0)", group.protocol or DASH, group.phase.value, str(len(group.members))]
             for group in groups
         ],
     )

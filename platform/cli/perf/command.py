@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ _TRANSACTION_MS = 3000
 perf = family("Measure the producer and the consumer as Kafka's kafka-*-perf-test do, and what storage is asked.")
 
 
+@command(perf, "produce", example="tidelog perf produce --topic t --num-records 1000000 --record-size 100")
 def produce(call: Session, asked: options.PerfProduceOptions) -> None:
     """Produce records as fast as they go, and print what kafka-producer-perf-test prints.
 
@@ -66,6 +67,7 @@ def produce(call: Session, asked: options.PerfProduceOptions) -> None:
         raise typer.Exit(stop.exit_code)
 
 
+@command(perf, "consume", example="tidelog perf consume --topic t --messages 1000000 --storage-calls")
 def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
     """Consume records as fast as they come, and print what kafka-consumer-perf-test prints."""
     try:
@@ -100,18 +102,11 @@ def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
         )
     else:
         if not asked.show_detailed_stats:
-            say(work.line(done))
+            say(done.line(work.date))
         if calls:
             calls.print_lines()
     if stop.asked:
         raise typer.Exit(stop.exit_code)
-
-
-for _name, _command, _example in (
-    ("produce", produce, "tidelog perf produce --topic t --num-records 1000000 --record-size 100"),
-    ("consume", consume, "tidelog perf consume --topic t --messages 1000000 --storage-calls"),
-):
-    command(perf, _name, example=_example)(_command)
 
 
 @contextmanager
@@ -126,22 +121,14 @@ def _opened(call: Session, topic: str, count: bool, prices: Path | None) -> "Ite
     from tidelog.log.storage.objects import ObjectStorage
 
     costs = S3_STANDARD if prices is None else read_prices(prices)
-    with call.open_lake() as lake:
-        if not count:
-            lake.ensure_topic(topic)
-            yield lake, None
-        elif isinstance(lake.storage, ObjectStorage):
-            meter = Meter(lake.storage.requests, costs, real=True)
-            lake.ensure_topic(topic)
-            meter.opened()
-            yield lake, meter
-        else:
-            counting = CountingStorage(lake.storage)
-            with Lake(lake.uri, create=False, storage=counting) as opened:
-                meter = Meter(counting.requests, costs, real=False)
-                opened.ensure_topic(topic)
-                meter.opened()
-                yield opened, meter
+    with ExitStack() as stack:
+        lake = stack.enter_context(call.open_lake())
+        storage = lake.storage if isinstance(lake.storage, ObjectStorage) else CountingStorage(lake.storage)
+        real = storage is lake.storage
+        if count and not real:
+            lake = stack.enter_context(Lake(lake.uri, create=False, storage=storage))
+        lake.ensure_topic(topic)
+        yield lake, Meter(storage.requests, costs, real=real) if count else None
 
 
 def _report_produced(

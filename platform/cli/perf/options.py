@@ -41,37 +41,31 @@ class PerfProduceOptions:
 
     topic: TopicOption
     num_records: Annotated[
-        int,
-        typer.Option("--num-records", metavar="N", min=1, help="How many records to produce.", show_default=False),
+        int, typer.Option(metavar="N", min=1, help="How many records to produce.", show_default=False)
     ]
     more: Annotated[
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="More keys, as Kafka's tool takes them.", hidden=True),
     ] = None
     record_size: Annotated[
-        int | None,
-        typer.Option("--record-size", metavar="BYTES", min=1, help="Values of this number of random letters."),
+        int | None, typer.Option(metavar="BYTES", min=1, help="Values of this number of random letters.")
     ] = None
     payload_file: Annotated[
         Path | None,
-        typer.Option(
-            "--payload-file", metavar="FILE", exists=True, dir_okay=False, help="Values from this text file, at random."
-        ),
+        typer.Option(metavar="FILE", exists=True, dir_okay=False, help="Values from this text file, at random."),
     ] = None
     payload_monotonic: Annotated[
         bool, typer.Option("--payload-monotonic", help="Values that are the texts of 0, 1, 2 and so on.")
     ] = False
-    payload_delimiter: Annotated[
-        str, typer.Option("--payload-delimiter", metavar="DELIM", help="Divides the values in the payload file.")
-    ] = "\\n"
+    payload_delimiter: Annotated[str, typer.Option(metavar="DELIM", help="Divides the values in the payload file.")] = (
+        "\\n"
+    )
     throughput: Annotated[
-        float,
-        typer.Option("--throughput", metavar="RATE", help="Roughly the most records a second; -1 for no limit."),
+        float, typer.Option(metavar="RATE", help="Roughly the most records a second; -1 for no limit.")
     ] = -1.0
     producer_props: Annotated[
         list[str] | None,
         typer.Option(
-            "--producer-props",
             metavar="KEY=VALUE",
             help="A key of the producer's configuration (docs/clients.md). Repeatable; more may follow as arguments.",
         ),
@@ -82,23 +76,14 @@ class PerfProduceOptions:
             "--producer.config", metavar="FILE", exists=True, dir_okay=False, help="A properties file of such keys."
         ),
     ] = None
-    transactional_id: Annotated[
-        str | None, typer.Option("--transactional-id", metavar="ID", help="Produce in transactions of this id.")
-    ] = None
+    transactional_id: Annotated[str | None, typer.Option(metavar="ID", help="Produce in transactions of this id.")] = (
+        None
+    )
     transaction_duration_ms: Annotated[
-        int | None,
-        typer.Option(
-            "--transaction-duration-ms",
-            metavar="MS",
-            min=1,
-            help="How long a transaction is open at most; 3000 unless given.",
-        ),
+        int | None, typer.Option(metavar="MS", min=1, help="How long a transaction is open at most; 3000 unless given.")
     ] = None
     warmup_records: Annotated[
-        int,
-        typer.Option(
-            "--warmup-records", metavar="N", min=0, help="Sum up the records after the first N in a line of their own."
-        ),
+        int, typer.Option(metavar="N", min=0, help="Sum up the records after the first N in a line of their own.")
     ] = 0
     storage_calls: StorageCallsOption = False
     prices: PricesOption = None
@@ -116,11 +101,10 @@ class PerfConsumeOptions:
         ),
     ]
     group: Annotated[
-        str | None,
-        typer.Option("--group", metavar="GROUP", help="The consumer group; perf-consumer- and a number unless given."),
+        str | None, typer.Option(metavar="GROUP", help="The consumer group; perf-consumer- and a number unless given.")
     ] = None
     fetch_size: Annotated[
-        int, typer.Option("--fetch-size", metavar="BYTES", min=1, help="The most to fetch of a partition at once.")
+        int, typer.Option(metavar="BYTES", min=1, help="The most to fetch of a partition at once.")
     ] = 1024 * 1024
     from_latest: Annotated[
         bool, typer.Option("--from-latest", help="Without committed offsets start at the end, not at the beginning.")
@@ -138,17 +122,12 @@ class PerfConsumeOptions:
     show_detailed_stats: Annotated[
         bool, typer.Option("--show-detailed-stats", help="Report each interval, and not the whole at the end.")
     ] = False
-    timeout: Annotated[
-        int, typer.Option("--timeout", metavar="MS", min=0, help="End when no record came for so long.")
-    ] = 10_000
+    timeout: Annotated[int, typer.Option(metavar="MS", min=0, help="End when no record came for so long.")] = 10_000
     reporting_interval: Annotated[
-        int, typer.Option("--reporting-interval", metavar="MS", min=1, help="The intervals of detailed statistics.")
+        int, typer.Option(metavar="MS", min=1, help="The intervals of detailed statistics.")
     ] = 5_000
     date_format: Annotated[
-        str,
-        typer.Option(
-            "--date-format", metavar="PATTERN", help="How to print times: Java's letters yyyy MM dd HH mm ss SSS."
-        ),
+        str, typer.Option(metavar="PATTERN", help="How to print times: Java's letters yyyy MM dd HH mm ss SSS.")
     ] = "yyyy-MM-dd HH:mm:ss:SSS"
     hide_header: Annotated[bool, typer.Option("--hide-header", help="Print no header.")] = False
     storage_calls: StorageCallsOption = False

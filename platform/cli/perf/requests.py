@@ -65,17 +65,13 @@ class StorageCalls:
 
 
 class Meter:
-    """Counts a run's requests: `opened` ends the opening, `calls` the run."""
+    """Counts a run's requests, which come from now on: what was counted before is the opening."""
 
     def __init__(self, requests: Requests, prices: Prices, *, real: bool) -> None:
         self._requests = requests
         self._prices = prices
         self._real = real
-        self._opening = RequestCounts()
-
-    def opened(self) -> None:
-        """What comes from now on belongs to the records."""
-        self._opening = self._requests.counts()
+        self._opening = requests.counts()
 
     def calls(self, records: int) -> StorageCalls:
         """What there was."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from tidelog.cli.produce.options import ProduceOptions
+from tidelog.cli.records.escapes import to_bytes
 from tidelog.cli.records.from_input import Headers, Record, RecordInput, Splitter
 from tidelog.commands.stopping import Stop
 from tidelog.log.base.errors import (
@@ -31,22 +33,6 @@ _LONGEST_TEXT = 8
 _REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError, UnknownPartitionError)
 
 Parse = Callable[[bytes], Record]
-
-
-@dataclass(frozen=True, slots=True)
-class ProduceRules:
-    """How to produce. `headers` are added to each record; `partition` takes every record; `linger_s` is how long
-    a record waits at most for others to share an entry with."""
-
-    acks: str = "all"
-    partitioner: str = "murmur2"
-    compression: str | None = None
-    batch_records: int = 50_000
-    linger_s: float = 0.1
-    partition: int | None = None
-    repartition: bool = False
-    key: bytes | None = None
-    headers: Headers = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -98,17 +84,22 @@ class Produced:
 
 
 class Producing:
-    """One run of `produce`: `run`, then read `records` and `partitions`, also after an error."""
+    """One run of `produce`: `run`, then read `records` and `partitions`, also after an error.
 
-    def __init__(self, lake: Lake, name: str, rules: ProduceRules, stop: Stop) -> None:
+    `headers` are added to each record.
+    """
+
+    def __init__(self, lake: Lake, asked: ProduceOptions, headers: Headers, stop: Stop) -> None:
         self._lake = lake
-        self._rules = rules
+        self._asked = asked
+        self._key = None if asked.key is None else to_bytes(asked.key)
+        self._headers = headers
         self._stop = stop
-        lake.ensure_topic(name)
-        self._topic: Topic = lake.topic(name)
-        if rules.partition is not None:
-            require_partition(self._topic.state(), name, rules.partition)
-        self._topic.config().codec(rules.compression)
+        lake.ensure_topic(asked.topic)
+        self._topic: Topic = lake.topic(asked.topic)
+        if asked.partition is not None:
+            require_partition(self._topic.state(), asked.topic, asked.partition)
+        self._topic.config().codec(asked.codec)
         self._batch = Batch()
         self._since_s = 0.0
         self._unacknowledged = 0
@@ -150,7 +141,7 @@ class Producing:
         """How long to wait for more input; None: for ever, because nothing waits to be appended."""
         if not self._batch.records:
             return None
-        return max(0.0, self._since_s + self._rules.linger_s - self._lake.clock.elapsed_s())
+        return max(0.0, self._since_s + self._asked.linger_ms / 1000 - self._lake.clock.elapsed_s())
 
     def _take(self, name: str, first: int, lines: list[bytes], parse: Parse) -> None:
         for number, text in enumerate(lines, first):
@@ -162,14 +153,14 @@ class Producing:
             if not self._batch.records:
                 self._since_s = self._lake.clock.elapsed_s()
             self._batch.add(self._complete(record), name, number)
-            if len(self._batch.records) >= self._rules.batch_records or self._batch.size >= BATCH_BYTES:
+            if len(self._batch.records) >= self._asked.batch_records or self._batch.size >= BATCH_BYTES:
                 self._flush()
 
     def _complete(self, record: Record) -> Record:
-        rules = self._rules
-        headers = [*(record.headers or ()), *rules.headers] if rules.headers else record.headers
-        partition = rules.partition if rules.partition is not None or rules.repartition else record.partition
-        key = rules.key if record.key is None else record.key
+        asked = self._asked
+        headers = [*(record.headers or ()), *self._headers] if self._headers else record.headers
+        partition = asked.partition if asked.partition is not None or asked.repartition else record.partition
+        key = self._key if record.key is None else record.key
         return Record(key, record.value, headers, record.timestamp_us, partition)
 
     def _flush(self) -> None:
@@ -188,10 +179,8 @@ class Producing:
             raise type(e)(f"{batch.origin(row)}: {_about_one(str(refusal))}") from e
 
     def _append(self, table: pa.Table) -> None:
-        rules = self._rules
-        ranges = self._topic.append(
-            table, acks=rules.acks, partitioner=rules.partitioner, compression=rules.compression
-        )
+        asked = self._asked
+        ranges = self._topic.append(table, acks=asked.acks, partitioner=asked.partitioner, compression=asked.codec)
         self.records += table.num_rows
         for partition, (first, end) in ranges.items():
             so_far = self.partitions.setdefault(partition, Produced(0, first, end))

@@ -17,7 +17,7 @@ from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
 
 if TYPE_CHECKING:
-    from tidelog.cli.produce.batches import Parse, ProduceRules, Producing
+    from tidelog.cli.produce.batches import Parse, Producing
 
 # Past this many, the report names no single partition.
 _MOST_PARTITIONS_NAMED = 8
@@ -40,31 +40,8 @@ def produce(call: Session, asked: options.ProduceOptions) -> None:
     parse = _parser(
         asked.as_json, None if asked.key_delimiter is None else _delimiter("-K", asked.key_delimiter), nulls=asked.nulls
     )
-    from tidelog.cli.produce.batches import ProduceRules  # Arrow and the log: heavy, and not needed for --help
-
-    rules = ProduceRules(
-        acks=asked.acks.value,
-        partitioner=asked.partitioner.value,
-        compression=asked.codec.value if asked.codec else None,
-        batch_records=asked.batch_records,
-        linger_s=asked.linger_ms / 1000,
-        partition=asked.partition,
-        repartition=asked.repartition,
-        key=None if asked.key is None else to_bytes(asked.key),
-        headers=_headers(asked.header or ()),
-    )
-    _run(call, asked.topic, asked.files or ["-"], rules, divider, parse, asked.quiet)
-
-
-def _run(
-    call: Session,
-    topic: str,
-    files: Sequence[str],
-    rules: "ProduceRules",
-    delimiter: bytes,
-    parse: "Parse",
-    quiet: bool,
-) -> None:
+    headers, files = _headers(asked.header or ()), asked.files or ["-"]
+    # Arrow and the log: heavy, and not needed for --help.
     from tidelog.cli.produce.batches import Producing
 
     with ExitStack() as stack:
@@ -74,16 +51,16 @@ def _run(
             for name in files
         ]
         opened = stack.enter_context(call.open_lake())
-        work = Producing(opened, topic, rules, stop)
-        if interactive() and "-" in files and not quiet:
+        work = Producing(opened, asked, headers, stop)
+        if interactive() and "-" in files and not asked.quiet:
             note("A record a line; Ctrl-D ends.")
         try:
-            work.run((RecordInput(name, stream, stop.wakeup) for name, stream in streams), delimiter, parse)
+            work.run((RecordInput(name, stream, stop.wakeup) for name, stream in streams), divider, parse)
         finally:
-            if not quiet:
-                _report(topic, work)
+            if not asked.quiet:
+                _report(asked.topic, work)
         if call.as_json:
-            print_json(_produced_json(topic, work))
+            print_json(_produced_json(asked.topic, work))
     if stop.asked:
         raise typer.Exit(stop.exit_code)
 

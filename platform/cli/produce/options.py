@@ -1,38 +1,14 @@
 """The options of `tidelog produce`: kcat's letters, each with a long name."""
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-
-class CodecName(StrEnum):
-    """What `-z` takes."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    SNAPPY = "snappy"
-    LZ4 = "lz4"
-    ZSTD = "zstd"
-
-
-class Acks(StrEnum):
-    """What `--acks` takes."""
-
-    NONE = "0"
-    COMMITTED = "1"
-    DURABLE = "all"
-    DURABLE_AS_NUMBER = "-1"
-
-
-class PartitionerName(StrEnum):
-    """What `--partitioner` takes."""
-
-    MURMUR2 = "murmur2"
-    MURMUR3 = "murmur3"
-    ROUND_ROBIN = "round_robin"
-    RANDOM = "random"
+# What -z, --acks and --partitioner take.
+CodecName = Literal["none", "gzip", "snappy", "lz4", "zstd"]
+Acks = Literal["0", "1", "all", "-1"]
+PartitionerName = Literal["murmur2", "murmur3", "round_robin", "random"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +17,7 @@ class ProduceOptions:
 
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to produce to.", show_default=False)]
     files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE", help="What to read; without any, or for -, stdin.", show_default=False),
+        list[str] | None, typer.Argument(metavar="FILE", help="What to read; without any, or for -, stdin.")
     ] = None
     key_delimiter: Annotated[
         str | None, typer.Option("-K", "--key-delimiter", metavar="DELIM", help="Divides key and value in a line.")
@@ -74,15 +49,11 @@ class ProduceOptions:
     ] = False
     codec: Annotated[CodecName | None, typer.Option("-z", "--compression", help="Codec of the segments.")] = None
     acks: Annotated[
-        Acks, typer.Option("--acks", help="When a batch counts: 0 at once, 1 committed, all (or -1) also safe on disk.")
-    ] = Acks.DURABLE
-    partitioner: Annotated[
-        PartitionerName, typer.Option("--partitioner", help="Chooses partitions; murmur2 as Kafka's.")
-    ] = PartitionerName.MURMUR2
-    batch_records: Annotated[
-        int, typer.Option("--batch-records", metavar="N", min=1, help="Records in one append at most.")
-    ] = 50_000
-    linger_ms: Annotated[
-        int, typer.Option("--linger-ms", metavar="MS", min=0, help="How long a record waits for others at most.")
-    ] = 100
+        Acks, typer.Option(help="When a batch counts: 0 at once, 1 committed, all (or -1) also safe on disk.")
+    ] = "all"
+    partitioner: Annotated[PartitionerName, typer.Option(help="Chooses partitions; murmur2 as Kafka's.")] = "murmur2"
+    batch_records: Annotated[int, typer.Option(metavar="N", min=1, help="Records in one append at most.")] = 50_000
+    linger_ms: Annotated[int, typer.Option(metavar="MS", min=0, help="How long a record waits for others at most.")] = (
+        100
+    )
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No report on stderr.")] = False

@@ -37,11 +37,7 @@ class ConfigChanges:
     delete_config: Annotated[
         list[str],
         typer.Option(
-            "--delete-config",
-            metavar="KEY",
-            help="Reset a key to its default. Repeatable.",
-            default_factory=list,
-            show_default=False,
+            metavar="KEY", help="Reset a key to its default. Repeatable.", default_factory=list, show_default=False
         ),
     ]
 
@@ -63,8 +59,7 @@ def create(
     name: Name,
     config: Config,
     partitions: Annotated[
-        int | None,
-        typer.Option("--partitions", metavar="N", help="How many; without it, the lake's num.partitions."),
+        int | None, typer.Option(metavar="N", help="How many; without it, the lake's num.partitions.")
     ] = None,
 ) -> None:
     """Create a topic, and the lake when it is not there yet."""
@@ -131,7 +126,7 @@ def alter(
     name: Name,
     config: ConfigChanges,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", help="The new number of partitions; it only grows.")
+        int | None, typer.Option(metavar="N", help="The new number of partitions; it only grows.")
     ] = None,
 ) -> None:
     """Change a topic's configuration, and give it more partitions."""
@@ -183,7 +178,6 @@ def delete_records(
     offset: Annotated[
         list[str],
         typer.Option(
-            "--offset",
             metavar="PARTITION:OFFSET",
             help="Delete the partition's records below this offset; -1: all of them. Repeatable.",
             default_factory=list,
@@ -193,7 +187,6 @@ def delete_records(
     offset_json_file: Annotated[
         Path | None,
         typer.Option(
-            "--offset-json-file",
             metavar="FILE",
             help='As kafka-delete-records takes it: {"partitions": [{"topic", "partition", "offset"}], "version": 1}.',
         ),

@@ -1,6 +1,5 @@
 """`tidelog transaction …`: list, describe, abort; `tidelog producer list`."""
 
-from functools import partial
 from typing import Annotated
 
 import typer
@@ -63,8 +62,7 @@ def abort(
     call: Session,
     name: TransactionalId,
     producer_id: Annotated[
-        int | None,
-        typer.Option("--producer-id", metavar="NUMBER", help="Only while the id has this producer id."),
+        int | None, typer.Option(metavar="NUMBER", help="Only while the id has this producer id.")
     ] = None,
 ) -> None:
     """Abort what a transactional id has open: its commit is refused from then on.
@@ -85,18 +83,21 @@ def abort(
 def list_producers(
     call: Session,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic; may be repeated.")
+        list[str] | None, typer.Option(metavar="TOPIC", help="Only of this topic; may be repeated.")
     ] = None,
 ) -> None:
     """List the idempotent producers that partitions remember: their epoch, and the last sequence that landed.
 
     Of topics that can't be opened there are none to list; they are reported on stderr, and the exit code is 1.
     """
-    from tidelog.cli.transaction import reading as transaction_reading
     from tidelog.cli.transaction import views as transaction_views
+    from tidelog.log.rules.sequences import KnownProducer, known_producers
 
     with call.open_lake() as opened:
-        look = partial(transaction_reading.producers, opened)
+
+        def look(name: str) -> list[KnownProducer]:
+            return known_producers(opened.topic(name).state())
+
         by_topic = {name: look(name) for name in topic} if topic else each_topic(opened.topics(), look)
     found = [(name, one) for name, known in by_topic.items() if isinstance(known, list) for one in known]
     out = console()

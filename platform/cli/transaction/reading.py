@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TransactionalIdNotFoundError
 from tidelog.log.lake import Lake
-from tidelog.log.rules.sequences import KnownProducer, known_producers
 from tidelog.transactions.model import State, Transactional
 from tidelog.transactions.rules import is_ongoing
 from tidelog.transactions.transaction_log import TransactionLog
@@ -54,8 +53,3 @@ def transaction(lake: Lake, transactional_id: str) -> Shown:
         f"There is no transactional id {transactional_id!r}: an id begins with its first init_transactions, and is"
         " forgotten after transactional.id.expiration.ms. See 'tidelog transaction list'."
     )
-
-
-def producers(lake: Lake, topic: str) -> list[KnownProducer]:
-    """The idempotent producers of a topic, by partition and id."""
-    return known_producers(lake.topic(topic).state())

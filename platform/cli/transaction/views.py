@@ -6,10 +6,8 @@ from typing import Any
 from rich.console import RenderableType
 
 from tidelog.cli.transaction.reading import Shown
-from tidelog.commands.terminal import table
+from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.log.rules.sequences import KnownProducer
-
-_NONE = "-"
 
 
 def list_table(found: Iterable[Shown], where: str) -> RenderableType:
@@ -34,9 +32,9 @@ def describe_table(shown: Shown, where: str, now_ms: int) -> RenderableType:
                 str(one.kafka_epoch),
                 shown.state.value,
                 str(one.timeout_ms),
-                _NONE if start_ms is None else str(start_ms),
-                _NONE if start_ms is None else str(max(0, now_ms - start_ms)),
-                ",".join(f"{topic}-{partition}" for topic, partition in shown.partitions) or _NONE,
+                shown_or_dash(start_ms),
+                shown_or_dash(None if start_ms is None else max(0, now_ms - start_ms)),
+                ",".join(f"{topic}-{partition}" for topic, partition in shown.partitions) or DASH,
             )
         ],
     )
@@ -63,7 +61,7 @@ def transaction_json(shown: Shown, where: str) -> dict[str, Any]:
 def producers_table(found: Iterable[tuple[str, KnownProducer]]) -> RenderableType:
     """A row for each producer of each partition."""
     columns = ["TOPIC", ">PARTITION", ">PRODUCER-ID", ">PRODUCER-EPOCH", ">LAST-SEQUENCE", ">LAST-TIMESTAMP"]
-    return table(columns, [[topic, *(_text(n) for n in _figures(one))] for topic, one in found])
+    return table(columns, [[topic, *(shown_or_dash(n) for n in _figures(one))] for topic, one in found])
 
 
 def producers_json(found: Iterable[tuple[str, KnownProducer]]) -> list[dict[str, Any]]:
@@ -74,7 +72,3 @@ def producers_json(found: Iterable[tuple[str, KnownProducer]]) -> list[dict[str,
 
 def _figures(one: KnownProducer) -> tuple[int | None, ...]:
     return one.partition, one.producer_id, one.epoch, one.last_sequence, one.updated_ms
-
-
-def _text(number: int | None) -> str:
-    return _NONE if number is None else str(number)

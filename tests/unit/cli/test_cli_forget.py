@@ -70,15 +70,15 @@ def test_refused() -> None:
 @pytest.mark.parametrize(
     ("encoding", "key", "line"),
     [
-        (KeyEncoding.TEXT, "ü", "ü".encode()),
-        (KeyEncoding.HEX, "00ff", b"00FF"),
-        (KeyEncoding.BASE64, "AP8=", b"AP8="),
+        ("text", "ü", "ü".encode()),
+        ("hex", "00ff", b"00FF"),
+        ("base64", "AP8=", b"AP8="),
     ],
 )
 def test_keys(encoding: KeyEncoding, key: str, line: bytes, tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_bytes(line + b"\r\n\n" + line)
-    expected = "ü".encode() if encoding is KeyEncoding.TEXT else b"\x00\xff"
+    expected = "ü".encode() if encoding == "text" else b"\x00\xff"
     given = ForgetOptions(topics=["t"], keys=[key], key_encoding=encoding)
     assert given.key_bytes() == {expected}
     assert ForgetOptions(topics=["t"], key_file=str(file), key_encoding=encoding).key_bytes() == {expected}

@@ -1,7 +1,7 @@
 """How commands are declared: the options of every command come by themselves, and options may come in groups."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import pytest
 import typer
@@ -17,6 +17,8 @@ COMMON = ["--lake", "--store-option", "--format", "--debug"]
 
 @dataclass(frozen=True, kw_only=True)
 class Paint:
+    panel: ClassVar[str] = "How it is painted"
+
     colour: Annotated[str, typer.Option("--colour", help="Of what colour.")]
     coats: Annotated[int, typer.Option("--coats", min=1)] = 2
 
@@ -62,6 +64,12 @@ def test_help_is_the_docstring_with_an_example():
     text = CliRunner().invoke(made()[0], ["house", "paint", "--help"], env={"COLUMNS": "200"}).output
     assert "Not the roof." in text
     assert "Example: app house paint --colour red" in text
+
+
+def test_a_group_of_options_has_its_heading_in_the_help():
+    text = CliRunner().invoke(made()[0], ["house", "paint", "--help"], env={"COLUMNS": "200"}).output
+    own, common = (text.index(heading) for heading in ("How it is painted", "Options of every command"))
+    assert text.index("HOUSE") < own < text.index("Of what colour.") < common < text.index("--store-option")
 
 
 def every_command(group=None, path=()):

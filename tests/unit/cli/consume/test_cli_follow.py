@@ -136,6 +136,12 @@ def test_a_topic_that_is_created_again_is_another_one(lake):
         until_idle(events)
 
 
+def test_each_partition_starts_by_its_own_offsets(lake):
+    append(lake, 0, "a", "b", "c")
+    append(lake, 1, "d")
+    assert until_idle(follow(lake, "-2")) == ["0:b,c", "1:d", "0|3", "1|1"]
+
+
 def test_an_idle_topic_is_looked_at_ever_less_often_and_cheaply():
     calls = []
     lake, _, clock = memory_lake(lambda method, path, phase: calls.append(method) if phase == "before" else None)

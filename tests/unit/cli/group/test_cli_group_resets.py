@@ -4,7 +4,6 @@ import pytest
 
 from tidelog.cli.group.resets import (
     Reset,
-    ResetTo,
     Scenario,
     Standing,
     export_lines,
@@ -26,24 +25,24 @@ EMPTY = Standing(10, 10, 10)
 @pytest.mark.parametrize(
     ("scenario", "standing", "offset", "noted"),
     [
-        (Scenario(ResetTo.EARLIEST), AT_15, 10, ""),
-        (Scenario(ResetTo.LATEST), AT_15, 20, ""),
-        (Scenario(ResetTo.CURRENT), AT_15, 15, ""),
-        (Scenario(ResetTo.CURRENT), NEVER, 20, "no committed offset"),
-        (Scenario(ResetTo.CURRENT), BEFORE, 10, "begins at offset 10"),
-        (Scenario(ResetTo.OFFSET, 12), AT_15, 12, ""),
-        (Scenario(ResetTo.OFFSET, 9), AT_15, 10, "begins at offset 10: 9 is before it"),
-        (Scenario(ResetTo.OFFSET, 20), AT_15, 20, ""),
-        (Scenario(ResetTo.OFFSET, 21), AT_15, 20, "ends at offset 20: 21 is behind it"),
-        (Scenario(ResetTo.OFFSET, 0), EMPTY, 10, "begins"),
-        (Scenario(ResetTo.SHIFT, 4), AT_15, 19, ""),
-        (Scenario(ResetTo.SHIFT, -4), AT_15, 11, ""),
-        (Scenario(ResetTo.SHIFT, -6), AT_15, 10, "begins"),
-        (Scenario(ResetTo.SHIFT, 6), AT_15, 20, "ends"),
-        (Scenario(ResetTo.TIME, 1), Standing(10, 20, 15, 13), 13, ""),
-        (Scenario(ResetTo.TIME, 1), AT_15, 20, "no record at or after that time"),
-        (Scenario(ResetTo.FILE, offsets={PLACE: 17}), AT_15, 17, ""),
-        (Scenario(ResetTo.FILE, offsets={PLACE: 5}), AT_15, 10, "begins"),
+        (Scenario("earliest"), AT_15, 10, ""),
+        (Scenario("latest"), AT_15, 20, ""),
+        (Scenario("current"), AT_15, 15, ""),
+        (Scenario("current"), NEVER, 20, "no committed offset"),
+        (Scenario("current"), BEFORE, 10, "begins at offset 10"),
+        (Scenario("offset", 12), AT_15, 12, ""),
+        (Scenario("offset", 9), AT_15, 10, "begins at offset 10: 9 is before it"),
+        (Scenario("offset", 20), AT_15, 20, ""),
+        (Scenario("offset", 21), AT_15, 20, "ends at offset 20: 21 is behind it"),
+        (Scenario("offset", 0), EMPTY, 10, "begins"),
+        (Scenario("shift", 4), AT_15, 19, ""),
+        (Scenario("shift", -4), AT_15, 11, ""),
+        (Scenario("shift", -6), AT_15, 10, "begins"),
+        (Scenario("shift", 6), AT_15, 20, "ends"),
+        (Scenario("time", 1), Standing(10, 20, 15, 13), 13, ""),
+        (Scenario("time", 1), AT_15, 20, "no record at or after that time"),
+        (Scenario("file", offsets={PLACE: 17}), AT_15, 17, ""),
+        (Scenario("file", offsets={PLACE: 5}), AT_15, 10, "begins"),
     ],
 )
 def test_where_an_offset_goes(scenario, standing, offset, noted):
@@ -55,11 +54,11 @@ def test_where_an_offset_goes(scenario, standing, offset, noted):
 
 def test_nothing_is_shifted_from_nowhere():
     with pytest.raises(ValueError, match="Partition 0 of t has no committed offset"):
-        plan_reset(Scenario(ResetTo.SHIFT, 1), {PLACE: NEVER})
+        plan_reset(Scenario("shift", 1), {PLACE: NEVER})
 
 
 def test_a_plan_goes_by_topic_and_partition():
-    plan = plan_reset(Scenario(ResetTo.EARLIEST), {("u", 0): NEVER, ("t", 10): NEVER, ("t", 2): NEVER})
+    plan = plan_reset(Scenario("earliest"), {("u", 0): NEVER, ("t", 10): NEVER, ("t", 2): NEVER})
     assert list(plan) == [("t", 2), ("t", 10), ("u", 0)]
     assert plan["u", 0] == Reset(10)
 

@@ -97,9 +97,8 @@ def test_json_that_is_none_is_refused(tmp_path: Path) -> None:
 
 def test_opening_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
     requests = Requests()
-    meter = Meter(requests, S3_STANDARD, real=True)
     requests.note(RequestKind.GET, "a", received=10)
-    meter.opened()
+    meter = Meter(requests, S3_STANDARD, real=True)
     requests.note(RequestKind.PUT, "b", sent=2048)
     requests.note(RequestKind.GET, "c", times=3)
     calls = meter.calls(2000)

@@ -1,6 +1,7 @@
 """tidelog produce."""
 
 import json
+from typing import get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,8 +9,8 @@ import pytest
 from support.cli_calls import answer, cli, consumed, done, lake_address, open_lake, refused
 from support.logs import memory_lake
 
-from tidelog.cli.produce.batches import ProduceRules, Producing
-from tidelog.cli.produce.options import Acks, CodecName, PartitionerName
+from tidelog.cli.produce.batches import Producing
+from tidelog.cli.produce.options import Acks, CodecName, PartitionerName, ProduceOptions
 from tidelog.cli.records.from_input import LineRule
 from tidelog.commands.stopping import Stop
 from tidelog.log.config.topics_and_lakes import TopicConfig
@@ -91,8 +92,8 @@ def test_nulls(lake):
 def test_codec(lake, tmp_path):
     address = str(tmp_path)
     open_lake(address).create_topic("orders")
-    for codec in CodecName:
-        produce(address, "-z", codec.value, stdin="x" * 1000)
+    for codec in get_args(CodecName):
+        produce(address, "-z", codec, stdin="x" * 1000)
     found = {
         pq.ParquetFile(path).metadata.row_group(0).column(2).compression.lower()
         for path in (tmp_path / "orders").rglob("*.parquet")
@@ -101,10 +102,10 @@ def test_codec(lake, tmp_path):
 
 
 def test_choices_are_those_of_the_log():
-    for codec in CodecName:
-        TopicConfig.parse({}).codec(codec.value)
-    assert {parse_acks(a.value) for a in Acks} == {0, 1, -1}
-    assert tuple(p.value for p in PartitionerName) == partitioners.PARTITIONERS
+    for codec in get_args(CodecName):
+        TopicConfig.parse({}).codec(codec)
+    assert {parse_acks(acks) for acks in get_args(Acks)} == {0, 1, -1}
+    assert get_args(PartitionerName) == partitioners.PARTITIONERS
 
 
 @pytest.mark.parametrize(("acks", "durable"), [("0", False), ("1", False), ("all", True), ("-1", True), (None, True)])
@@ -280,17 +281,17 @@ def test_records_lost_with_acks_0_are_told(lake):
 # --- how long records wait ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("args", "linger_s"), [([], 0.1), (["--linger-ms", "250"], 0.25)])
-def test_linger(lake, monkeypatch, args, linger_s):
+@pytest.mark.parametrize(("args", "linger_ms"), [([], 100), (["--linger-ms", "250"], 250)])
+def test_linger(lake, monkeypatch, args, linger_ms):
     seen = []
 
-    def rules(**given):
-        seen.append(given["linger_s"])
-        return ProduceRules(**given)
+    def producing(opened, asked, headers, stop):
+        seen.append(asked.linger_ms)
+        return Producing(opened, asked, headers, stop)
 
-    monkeypatch.setattr("tidelog.cli.produce.batches.ProduceRules", rules)
+    monkeypatch.setattr("tidelog.cli.produce.batches.Producing", producing)
     produce(lake, *args, stdin="x\n")
-    assert seen == [linger_s]
+    assert seen == [linger_ms]
 
 
 class Script:
@@ -313,61 +314,61 @@ class Script:
         return None
 
 
-def run_script(linger_s, *pieces, **rules):
+def run_script(linger_ms, *pieces, **options):
     """Produce the script; the numbers of records in each append, and how long each read was willing to wait."""
     lake, _, clock = memory_lake()
     lake.create_topic("orders")
     script = Script(clock, *pieces)
-    work = Producing(lake, "orders", ProduceRules(linger_s=linger_s, **rules), Stop())
+    work = Producing(lake, ProduceOptions(topic="orders", linger_ms=linger_ms, **options), [], Stop())
     work.run([script], b"\n", LineRule(None, empty_is_null=False).parse)
     state = lake.topic("orders").state()
     return [s.end - s.base_offset for s in state.live(0)], script.waits
 
 
 def test_a_record_waits_for_others_no_longer_than_the_linger():
-    appends, waits = run_script(0.1, b"1\n", b"2\n", 60, b"3\n")
+    appends, waits = run_script(100, b"1\n", b"2\n", 60, b"3\n")
     assert appends == [2, 1]
     assert waits[:2] == [None, pytest.approx(0.1)]
     assert waits[3] is None
 
 
 def test_a_steady_trickle_does_not_hold_a_record_back():
-    appends, _ = run_script(0.1, b"1\n", 0.06, b"2\n", 0.06, b"3\n", 0.06, b"4\n", 0.06)
+    appends, _ = run_script(100, b"1\n", 0.06, b"2\n", 0.06, b"3\n", 0.06, b"4\n", 0.06)
     assert appends == [2, 2]
 
 
 def test_without_linger_what_is_there_is_appended_at_once():
-    appends, waits = run_script(0.0, b"1\n2\n", 60, b"3\n")
+    appends, waits = run_script(0, b"1\n2\n", 60, b"3\n")
     assert appends == [2, 1]
     assert waits[1] == 0
 
 
 def test_input_that_is_there_fills_a_batch_however_long_that_takes():
-    appends, _ = run_script(0.0, b"1\n", b"2\n", b"3\n")
+    appends, _ = run_script(0, b"1\n", b"2\n", b"3\n")
     assert appends == [3]
 
 
 def test_a_line_that_is_not_finished_waits():
-    appends, waits = run_script(0.1, b"12", 60, b"3\n")
+    appends, waits = run_script(100, b"12", 60, b"3\n")
     assert appends == [1]
     assert waits[:2] == [None, None]
 
 
 def test_a_full_batch_does_not_wait():
-    appends, _ = run_script(9.0, b"1\n2\n3\n", batch_records=2)
+    appends, _ = run_script(9_000, b"1\n2\n3\n", batch_records=2)
     assert appends == [2, 1]
 
 
 def test_large_records_fill_a_batch_by_their_bytes(monkeypatch):
     monkeypatch.setattr("tidelog.cli.produce.batches.BATCH_BYTES", 100)
-    appends, _ = run_script(9.0, b"\n".join([b"x" * 60] * 5))
+    appends, _ = run_script(9_000, b"\n".join([b"x" * 60] * 5))
     assert appends == [2, 2, 1]
 
 
 def test_appends_that_nobody_waits_for_are_bounded():
     lake, _, clock = memory_lake()
     lake.create_topic("orders")
-    work = Producing(lake, "orders", ProduceRules(acks="0", batch_records=1), Stop())
+    work = Producing(lake, ProduceOptions(topic="orders", acks="0", batch_records=1), [], Stop())
     work.run([Script(clock, b"1\n2\n3\n4\n")], b"\n", LineRule(None, empty_is_null=False).parse)
     # The fourth batch waited for the four.
     assert lake.topic("orders").state().end(0) == 4

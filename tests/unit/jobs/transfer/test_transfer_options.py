@@ -6,17 +6,14 @@ import pytest
 
 from tidelog.commands.failures import UsageProblemError
 from tidelog.jobs.transfer.columns import (
-    BadJson,
     Forms,
-    KeyForm,
-    ValueForm,
     check_forms,
     check_partition_by,
     chosen,
     decoded,
 )
 from tidelog.jobs.transfer.jdbc import is_repeat, staging_table
-from tidelog.jobs.transfer.options import Mode, Run, TransferOptions, When, interval_ms, with_default
+from tidelog.jobs.transfer.options import Run, TransferOptions, When, interval_ms, with_default
 from tidelog.jobs.transfer.report import Transferred, TransferReport, batch_in_words, total
 from tidelog.jobs.transfer.spark_errors import explained, first_line
 from tidelog.jobs.transfer.stream import offsets_of
@@ -26,10 +23,10 @@ from tidelog.log.base.errors import StaleBatchError
 @pytest.mark.parametrize(
     ("given", "when"),
     [
-        ({}, When(Mode.ONCE, "", None, None)),
-        ({"once": True, "run": "orders:7"}, When(Mode.ONCE, "", None, Run("orders", 7))),
-        ({"available_now": True, "checkpoint": "c"}, When(Mode.AVAILABLE_NOW, "c", None, None)),
-        ({"stream": True, "checkpoint": "c", "every": "5m"}, When(Mode.STREAM, "c", 300_000, None)),
+        ({}, When("once", "", None, None)),
+        ({"once": True, "run": "orders:7"}, When("once", "", None, Run("orders", 7))),
+        ({"available_now": True, "checkpoint": "c"}, When("available-now", "c", None, None)),
+        ({"stream": True, "checkpoint": "c", "every": "5m"}, When("stream", "c", 300_000, None)),
     ],
 )
 def test_when_a_job_runs(given, when):
@@ -45,7 +42,7 @@ def test_when_a_job_runs(given, when):
         ({"checkpoint": "c"}, "Add --available-now"),
         ({"every": "5m"}, "Add --stream"),
         ({"available_now": True, "checkpoint": "c", "every": "5m"}, "Add --stream"),
-        ({"stream": True, "checkpoint": "c", "every": "0s"}, "no time"),
+        ({"stream": True, "checkpoint": "c", "every": "0s"}, "--every: '0s' is no interval"),
         ({"stream": True, "checkpoint": "c", "run": "a:1"}, "--run marks a batch"),
         ({"run": "orders"}, "NAME:NUMBER"),
         ({"run": "orders:-1"}, "NAME:NUMBER"),
@@ -69,14 +66,14 @@ def test_small_rules():
 
 COORDINATES = ["topic", "partition", "offset", "timestamp"]
 TEXT_KEY, TEXT_VALUE = (f"validate_utf8(CAST({c} AS STRING)) AS {c}" for c in ("key", "value"))
-JSON = Forms(value=ValueForm.JSON, schema="id long, who string COMMENT 'a'")
+JSON = Forms(value="json", schema="id long, who string COMMENT 'a'")
 
 
 @pytest.mark.parametrize(
     ("target", "forms", "columns"),
     [
         ("parquet", Forms(), [TEXT_KEY, TEXT_VALUE, *COORDINATES]),
-        ("delta", Forms(key=KeyForm.BINARY, value=ValueForm.BINARY), ["key AS key", "value AS value", *COORDINATES]),
+        ("delta", Forms(key="binary", value="binary"), ["key AS key", "value AS value", *COORDINATES]),
         ("kafka", Forms(), ["key AS key", "value AS value", *COORDINATES, "headers"]),
         ("json", Forms(headers=True), [TEXT_KEY, TEXT_VALUE, *COORDINATES, "headers"]),
         (
@@ -96,7 +93,7 @@ def test_records_in_the_form_asked_for(target, forms, columns):
 
 
 def test_bad_json_may_be_null():
-    assert "'PERMISSIVE'" in decoded("csv", Forms(value=ValueForm.JSON, schema="a int", bad_json=BadJson.NULL))[1]
+    assert "'PERMISSIVE'" in decoded("csv", Forms(value="json", schema="a int", bad_json="null"))[1]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +114,7 @@ def test_what_is_written_unless_select_says_it(target, forms, columns):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: check_forms("csv", Forms(value=ValueForm.JSON), False), "needs --schema"),
+        (lambda: check_forms("csv", Forms(value="json"), False), "needs --schema"),
         (lambda: check_forms("csv", Forms(schema="a int"), False), "Add --value-as json"),
         (lambda: check_forms("kafka", JSON, False), "to_json(value) AS value"),
         (lambda: chosen("csv", JSON, ["id", "Offset"]), "--schema has a column 'Offset'"),

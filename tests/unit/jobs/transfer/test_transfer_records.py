@@ -19,10 +19,11 @@ KAFKA = {
 COPIED_HEADERS = "transform({}, h -> named_struct('key', h.key, 'value', CAST(h.value AS BINARY)))"
 
 
-def made(columns, types=None, **wanted):
+def made(columns, types=None, header=None, **wanted):
     """The columns that the rule makes; `types` are those of expressions that are no plain column."""
     known = {**{f"`{name}`": kind for name, kind in columns.items()}, **(types or {})}
-    return record_columns(columns, RecordExpressions(**wanted), lambda _, sql: known[sql])
+    options = RecordExpressions(header=[f"{name}={sql}" for name, sql in (header or {}).items()], **wanted)
+    return record_columns(columns, options, header or {}, lambda _, sql: known[sql])
 
 
 def as_json(*names):
