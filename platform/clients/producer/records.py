@@ -75,7 +75,7 @@ class Rows:
         headers = {row: extra.headers for row, extra in self.extras.items() if extra.headers}
         if headers:
             names.append("headers")
-            columns.append(headers_column(headers, self.count))
+            columns.append(pa.array([headers.get(row) for row in range(self.count)], schema.HEADERS))
         return pa.Table.from_arrays(columns, names)
 
     def timestamps(self, now_ms: int, now_s: float) -> I64:
@@ -163,20 +163,6 @@ Chunk = Rows | Part
 def headers_size(headers: Headers) -> int:
     """The bytes of a record's headers."""
     return sum(len(key) + len(value or b"") for key, value in headers)
-
-
-def headers_column(headers: Mapping[int, Headers], count: int) -> pa.Array:
-    """The headers of `count` rows, null where a row has none."""
-    lengths = np.zeros(count, np.int32)
-    for row, pairs in headers.items():
-        lengths[row] = len(pairs)
-    flat = [pair for row in sorted(headers) for pair in headers[row]]
-    pairs = pa.StructArray.from_arrays(
-        [pa.array([key for key, _ in flat], pa.string()), pa.array([value for _, value in flat], pa.binary())],
-        fields=list(schema.HEADERS.value_type),
-    )
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-    return pa.ListArray.from_arrays(offsets, pairs, type=schema.HEADERS, mask=pa.array(lengths == 0))
 
 
 def sizes_by_partition(table: pa.Table, chosen: I32) -> dict[int, int]:
