@@ -2,7 +2,8 @@
 
 One class per kind. Each message says what happened, why as a rule, and what to do. `kafka_code` is the code
 of the same error in Kafka's protocol (`org.apache.kafka.common.protocol.Errors`), -1 where Kafka has none;
-`retriable` says whether the same call may succeed later without any other change.
+`retriable` says whether the same call may succeed later without any other change. A subclass has those of its base
+unless it gives its own.
 """
 
 from typing import ClassVar
@@ -14,250 +15,178 @@ class TidelogError(Exception):
     kafka_code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
 
+    def __init_subclass__(cls, *, kafka_code: int = 0, retriable: bool = False) -> None:
+        super().__init_subclass__()
+        cls.kafka_code = kafka_code or cls.kafka_code
+        cls.retriable = retriable or cls.retriable
+
 
 # --- topics, partitions, configuration ---------------------------------------------------------------------
 
 
-class InvalidTopicError(TidelogError):
+class InvalidTopicError(TidelogError, kafka_code=17):
     """A topic's name breaks Kafka's rule, or collides with another topic's."""
 
-    kafka_code = 17
 
-
-class TopicExistsError(TidelogError):
+class TopicExistsError(TidelogError, kafka_code=36):
     """A topic of that name is already there."""
 
-    kafka_code = 36
 
-
-class UnknownTopicError(TidelogError):
+class UnknownTopicError(TidelogError, kafka_code=3):
     """No topic of that name, and nothing may create it on the way."""
 
-    kafka_code = 3
 
-
-class UnknownPartitionError(TidelogError):
+class UnknownPartitionError(TidelogError, kafka_code=3):
     """The topic has no partition of that number."""
 
-    kafka_code = 3
 
-
-class TopicChangedError(TidelogError):
+class TopicChangedError(TidelogError, kafka_code=103):
     """The topic was deleted, or deleted and created again, since the caller opened it."""
 
-    kafka_code = 103
 
-
-class InvalidPartitionsError(TidelogError):
+class InvalidPartitionsError(TidelogError, kafka_code=37):
     """A number of partitions that can't be had: below 1, or fewer than there are."""
 
-    kafka_code = 37
 
-
-class InvalidConfigError(TidelogError):
+class InvalidConfigError(TidelogError, kafka_code=40):
     """An unknown configuration key, or a value that its key does not take."""
 
-    kafka_code = 40
 
-
-class InvalidOptionError(TidelogError):
+class InvalidOptionError(TidelogError, kafka_code=42):
     """An option, or a column, that the Spark source or sink can't take."""
 
-    kafka_code = 42
 
-
-class PolicyViolationError(TidelogError):
+class PolicyViolationError(TidelogError, kafka_code=44):
     """The topic's policy forbids the request (Kafka's POLICY_VIOLATION)."""
-
-    kafka_code = 44
 
 
 # --- records -----------------------------------------------------------------------------------------------
 
 
-class InvalidRecordError(TidelogError):
+class InvalidRecordError(TidelogError, kafka_code=87):
     """A record, or a table of them, that the topic can't take: a missing column, a wrong type."""
 
-    kafka_code = 87
 
-
-class InvalidTimestampError(TidelogError):
+class InvalidTimestampError(TidelogError, kafka_code=32):
     """A record's timestamp lies outside what the topic's configuration allows."""
 
-    kafka_code = 32
 
-
-class RecordTooLargeError(TidelogError):
+class RecordTooLargeError(TidelogError, kafka_code=10):
     """A record is larger than the topic's `max.message.bytes`."""
 
-    kafka_code = 10
 
-
-class OffsetOutOfRangeError(TidelogError):
+class OffsetOutOfRangeError(TidelogError, kafka_code=1):
     """An offset below the log start offset or above the log end offset."""
-
-    kafka_code = 1
 
 
 class DataLossError(OffsetOutOfRangeError):
     """Records that a Spark query was to read are gone (`failOnDataLoss`)."""
 
 
-class OutOfOrderSequenceError(TidelogError):
+class OutOfOrderSequenceError(TidelogError, kafka_code=45):
     """An idempotent producer's sequence leaves a gap."""
 
-    kafka_code = 45
 
-
-class ProducerFencedError(TidelogError):
+class ProducerFencedError(TidelogError, kafka_code=90):
     """A newer epoch of the same producer has taken over."""
 
-    kafka_code = 90
 
-
-class InvalidProducerEpochError(ProducerFencedError):
+class InvalidProducerEpochError(ProducerFencedError, kafka_code=47):
     """A record comes with an older epoch of its producer than the partition has seen."""
 
-    kafka_code = 47
 
-
-class StaleBatchError(TidelogError):
+class StaleBatchError(TidelogError, kafka_code=45):
     """A streaming query's batch id is below the one that the topic has already seen from that query."""
 
-    kafka_code = 45
 
-
-class DuplicateSegmentError(TidelogError):
+class DuplicateSegmentError(TidelogError, kafka_code=46):
     """A staged segment is in the topic already: it was committed before, with other segments than now."""
 
-    kafka_code = 46
 
-
-class RequestForgottenError(TidelogError):
+class RequestForgottenError(TidelogError, kafka_code=59):
     """A request may have been committed before, and the log does not go back so far any more."""
 
-    kafka_code = 59
 
-
-class SegmentTooOldError(TidelogError):
+class SegmentTooOldError(TidelogError, kafka_code=56, retriable=True):
     """A segment was written before the topic's purge floor and may already be gone: write it again."""
-
-    kafka_code = 56
-    retriable = True
 
 
 # --- transactions ------------------------------------------------------------------------------------------
 
 
-class InvalidTransactionStateError(TidelogError):
+class InvalidTransactionStateError(TidelogError, kafka_code=48):
     """A transaction is asked for what its state does not allow: to go on after its end, to commit out of turn."""
 
-    kafka_code = 48
 
-
-class UnknownTransactionalIdError(TidelogError):
+class UnknownTransactionalIdError(TidelogError, kafka_code=49):
     """The log of transactions does not know a producer's transactional id, or knows it no more."""
 
-    kafka_code = 49
 
-
-class InvalidTransactionTimeoutError(TidelogError):
+class InvalidTransactionTimeoutError(TidelogError, kafka_code=50):
     """A `transaction.timeout.ms` that the lake does not allow."""
 
-    kafka_code = 50
 
-
-class ConcurrentTransactionsError(TidelogError):
+class ConcurrentTransactionsError(TidelogError, kafka_code=51, retriable=True):
     """The transaction before is committed and not yet in all its topics: roll it forward, and try again."""
 
-    kafka_code = 51
-    retriable = True
 
-
-class UnstableOffsetError(TidelogError):
+class UnstableOffsetError(TidelogError, kafka_code=88, retriable=True):
     """An open transaction holds offsets of the group: what is committed is known when it ends."""
 
-    kafka_code = 88
-    retriable = True
 
-
-class TransactionalIdNotFoundError(TidelogError):
+class TransactionalIdNotFoundError(TidelogError, kafka_code=105):
     """No transactional id of that name."""
 
-    kafka_code = 105
 
-
-class TransactionAbortedError(TidelogError):
+class TransactionAbortedError(TidelogError, kafka_code=120):
     """The transaction was aborted, by its time-out or an operator, or can only be aborted: a part of it is missing."""
-
-    kafka_code = 120
 
 
 # --- consumer groups ---------------------------------------------------------------------------------------
 
 
-class OffsetMetadataTooLargeError(TidelogError):
+class OffsetMetadataTooLargeError(TidelogError, kafka_code=12):
     """The text beside a committed offset is longer than it may be."""
 
-    kafka_code = 12
 
-
-class IllegalGenerationError(TidelogError):
+class IllegalGenerationError(TidelogError, kafka_code=22):
     """The generation that a member names is not the group's: the group went on without it."""
 
-    kafka_code = 22
 
-
-class InconsistentProtocolError(TidelogError):
+class InconsistentProtocolError(TidelogError, kafka_code=23):
     """A member supports no assignor that all others of its group support, or is of another kind of group."""
 
-    kafka_code = 23
 
-
-class InvalidGroupError(TidelogError):
+class InvalidGroupError(TidelogError, kafka_code=24):
     """A group id that no group may have: empty, or longer than 249 characters."""
 
-    kafka_code = 24
 
-
-class UnknownMemberError(TidelogError):
+class UnknownMemberError(TidelogError, kafka_code=25):
     """The group has no member of that id: it left, was evicted, or never joined."""
 
-    kafka_code = 25
 
-
-class RebalanceInProgressError(TidelogError):
+class RebalanceInProgressError(TidelogError, kafka_code=27):
     """The group is rebalancing: the member must join again before it goes on."""
 
-    kafka_code = 27
 
-
-class GroupNotEmptyError(TidelogError):
+class GroupNotEmptyError(TidelogError, kafka_code=68):
     """The group has members, so that it can't be deleted or reset."""
 
-    kafka_code = 68
 
-
-class GroupNotFoundError(TidelogError):
+class GroupNotFoundError(TidelogError, kafka_code=69):
     """No group of that id."""
 
-    kafka_code = 69
 
-
-class FencedInstanceError(TidelogError):
+class FencedInstanceError(TidelogError, kafka_code=82):
     """Another consumer of the same `group.instance.id` has taken this member's place."""
-
-    kafka_code = 82
 
 
 class MaxPollExceededError(TidelogError):
     """A consumer did not poll for `max.poll.interval.ms`, so it left its group (a client's own error)."""
 
 
-class GroupSubscribedError(TidelogError):
+class GroupSubscribedError(TidelogError, kafka_code=86):
     """Offsets of a topic can't be deleted while members of the group subscribe to it."""
-
-    kafka_code = 86
 
 
 # --- lake and log ------------------------------------------------------------------------------------------
@@ -271,22 +200,16 @@ class LakeFileLostError(LakeNotFoundError):
     """A folder holds topics, and not the lake's own file: making it again would reset the lake's configuration."""
 
 
-class NotATopicError(TidelogError):
+class NotATopicError(TidelogError, kafka_code=17):
     """The folder holds a table that is not a tidelog topic."""
 
-    kafka_code = 17
 
-
-class UnsupportedFormatError(TidelogError):
+class UnsupportedFormatError(TidelogError, kafka_code=35):
     """A lake or table uses a format version, a protocol, a feature or a property that is not implemented."""
 
-    kafka_code = 35
 
-
-class CorruptLogError(TidelogError):
+class CorruptLogError(TidelogError, kafka_code=2):
     """A log entry or a checkpoint breaks the format; the message names it."""
-
-    kafka_code = 2
 
     def __init__(self, message: str, *, version: int | None = None) -> None:
         super().__init__(message)
@@ -301,46 +224,34 @@ class TornEntryError(CorruptLogError):
     """A log entry lost its end, as after a power failure on storage that lies about fsync."""
 
 
-class CorruptSegmentError(TidelogError):
+class CorruptSegmentError(TidelogError, kafka_code=2):
     """A segment is missing, truncated or not what its log entry says; the message names it."""
 
-    kafka_code = 2
 
-
-class LogTrimmedError(TidelogError):
+class LogTrimmedError(TidelogError, kafka_code=1):
     """A version of the log that is asked for was trimmed away (`log.min.age.ms`)."""
 
-    kafka_code = 1
 
-
-class ContendedLogError(TidelogError):
+class ContendedLogError(TidelogError, kafka_code=7, retriable=True):
     """Other writers won every race for the next entry; nothing was committed."""
 
-    kafka_code = 7
-    retriable = True
 
-
-class OutcomeUnknownError(TidelogError):
+class OutcomeUnknownError(TidelogError, kafka_code=7, retriable=True):
     """The store gave no answer: the request may have been committed.
 
     `request_id` is the request's id: a repeat under the same id is committed at most once.
     """
-
-    kafka_code = 7
-    retriable = True
 
     def __init__(self, message: str, *, request_id: str) -> None:
         super().__init__(message)
         self.request_id = request_id
 
 
-class DeliveryTimeoutError(TidelogError):
+class DeliveryTimeoutError(TidelogError, kafka_code=7):
     """Records could not be committed within their time.
 
     `maybe_persisted`: the store gave no answer about them, so that they may be there all the same.
     """
-
-    kafka_code = 7
 
     def __init__(self, message: str, *, maybe_persisted: bool) -> None:
         super().__init__(message)
@@ -350,10 +261,8 @@ class DeliveryTimeoutError(TidelogError):
 # --- storage -----------------------------------------------------------------------------------------------
 
 
-class StorageError(TidelogError):
+class StorageError(TidelogError, kafka_code=56):
     """The store refused or failed; nothing was changed unless the class says otherwise."""
-
-    kafka_code = 56
 
 
 class ObjectNotFoundError(StorageError):
@@ -368,10 +277,8 @@ class InvalidUriError(StorageError):
     """An address that names no store that tidelog knows, or that others would read as another place."""
 
 
-class MissingSegmentError(StorageError):
+class MissingSegmentError(StorageError, retriable=True):
     """A segment that a commit brings is not in storage: nothing was committed. Write the records again."""
-
-    retriable = True
 
 
 class StorageFullError(StorageError):
@@ -390,10 +297,8 @@ class UnsafeStoreError(StorageError):
     """The store does not honour put-if-absent, so that no lake can be kept there."""
 
 
-class StorageUnavailableError(StorageError):
+class StorageUnavailableError(StorageError, retriable=True):
     """The store gave no clear answer: a write may or may not have happened."""
-
-    retriable = True
 
 
 # --- the installation --------------------------------------------------------------------------------------
