@@ -44,14 +44,19 @@ class Values(Protocol):
 class Key(Generic[T]):
     """A configuration key. As a class attribute it reads as its value: `config.retention_ms` is an int.
 
-    `lake_name`: under what name a lake holds the default of a topic's key (Kafka's `ServerTopicConfigSynonyms`).
+    `lake_name`: under what name a lake holds the default of a topic's key (Kafka's `ServerTopicConfigSynonyms`); the
+    key's own unless given. `name`: the attribute's unless given, with dots: `retention.ms`.
     """
 
-    name: str
     default: T
     kind: TextKind[T]
     doc: str
     lake_name: str = ""
+    name: str = ""
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        object.__setattr__(self, "name", self.name or attribute.replace("_", "."))
+        object.__setattr__(self, "lake_name", self.lake_name or self.name)
 
     @overload
     def __get__(self, instance: None, owner: type) -> "Key[T]": ...

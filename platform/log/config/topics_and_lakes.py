@@ -53,7 +53,6 @@ class TopicConfig(Settings):
     REFUSED = REFUSED_FOR_TOPICS
 
     cleanup_policy = Key(
-        "cleanup.policy",
         ("delete",),
         NameList(("compact", "delete")),
         "What maintenance does with old records: delete segments by age and size, compact to the newest record of "
@@ -61,130 +60,84 @@ class TopicConfig(Settings):
         "log.cleanup.policy",
     )
     compression = Key(
-        "compression.type",
         "producer",
         names("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
         "Codec of the segments; producer: the one that the producer asks for, zstd when it asks for none.",
-        "compression.type",
+        name="compression.type",
     )
-    compression_gzip_level = Key(
-        "compression.gzip.level",
-        -1,
-        int_of(1, 9, besides=-1),
-        "Level of gzip; -1 is zlib's own.",
-        "compression.gzip.level",
-    )
-    compression_lz4_level = Key(
-        "compression.lz4.level",
-        9,
-        int_of(1, 17),
-        "Level of lz4; 9, the default, is the fast compressor, as in Kafka.",
-        "compression.lz4.level",
-    )
-    compression_zstd_level = Key(
-        "compression.zstd.level", 3, int_of(-131072, 22), "Level of zstd.", "compression.zstd.level"
-    )
+    compression_gzip_level = Key(-1, int_of(1, 9, besides=-1), "Level of gzip; -1 is zlib's own.")
+    compression_lz4_level = Key(9, int_of(1, 17), "Level of lz4; 9, the default, is the fast compressor, as in Kafka.")
+    compression_zstd_level = Key(3, int_of(-131072, 22), "Level of zstd.")
     delete_retention_ms = Key(
-        "delete.retention.ms",
         _DAY_MS,
         long_of(0),
         "How long compaction keeps tombstones, so that a reader from the start sees them.",
         "log.cleaner.delete.retention.ms",
     )
     file_delete_delay_ms = Key(
-        "file.delete.delay.ms",
         60_000,
         long_of(0),
         "How long a removed segment's file stays at least before it is deleted.",
         "log.segment.delete.delay.ms",
     )
     log_checkpoint_interval = Key(
-        "log.checkpoint.interval",
-        150,
-        int_of(10),
-        "tidelog's own: log entries between two checkpoints of the topic's table.",
-        "log.checkpoint.interval",
+        150, int_of(10), "tidelog's own: log entries between two checkpoints of the topic's table."
     )
     log_min_age_ms = Key(
-        "log.min.age.ms",
         300_000,
         long_of(10_000),
         "tidelog's own: how long log entries are kept at least; time travel and stream_topic reach back that far.",
-        "log.min.age.ms",
     )
     max_compaction_lag_ms = Key(
-        "max.compaction.lag.ms",
-        MAX_LONG,
-        long_of(1),
-        "How long a record may stay uncompacted at most.",
-        "log.cleaner.max.compaction.lag.ms",
+        MAX_LONG, long_of(1), "How long a record may stay uncompacted at most.", "log.cleaner.max.compaction.lag.ms"
     )
-    max_message_bytes = Key(
-        "max.message.bytes",
-        1_048_588,
-        int_of(0),
-        "The largest record that is taken, in bytes.",
-        "message.max.bytes",
-    )
+    max_message_bytes = Key(1_048_588, int_of(0), "The largest record that is taken, in bytes.", "message.max.bytes")
     merge_compression_level = Key(
-        "merge.compression.level",
         9,
         int_of(1, 22),
         "tidelog's own: the least level of zstd in segments that maintenance writes. Level 9 makes JSON 8 % smaller "
         "than level 3, at a fifth of its speed.",
-        "merge.compression.level",
     )
     message_timestamp_after_max_ms = Key(
-        "message.timestamp.after.max.ms",
         _HOUR_MS,
         long_of(0),
         "How far a record's CreateTime may be after the committer's clock.",
         "log.message.timestamp.after.max.ms",
     )
     message_timestamp_before_max_ms = Key(
-        "message.timestamp.before.max.ms",
         MAX_LONG,
         long_of(0),
         "How far a record's CreateTime may be before the committer's clock.",
         "log.message.timestamp.before.max.ms",
     )
     timestamp_type = Key(
-        "message.timestamp.type",
         0,
         Choice({"CreateTime": 0, "LogAppendTime": 1}),
         "Whose time records carry: the producer's (CreateTime) or the committer's (LogAppendTime).",
-        "message.timestamp.type",
+        name="message.timestamp.type",
     )
     min_cleanable_dirty_ratio = Key(
-        "min.cleanable.dirty.ratio",
         0.5,
         Number(0, 1),
         "The least share of uncompacted bytes in a partition that makes compaction start.",
         "log.cleaner.min.cleanable.ratio",
     )
     min_compaction_lag_ms = Key(
-        "min.compaction.lag.ms",
-        0,
-        long_of(0),
-        "How long a record stays uncompacted at least.",
-        "log.cleaner.min.compaction.lag.ms",
+        0, long_of(0), "How long a record stays uncompacted at least.", "log.cleaner.min.compaction.lag.ms"
     )
     retention_bytes = Key(
-        "retention.bytes",
         -1,
         long_of(),
         "How large a partition may grow before its oldest segments are deleted; negative: no limit.",
         "log.retention.bytes",
     )
     retention_ms = Key(
-        "retention.ms",
         7 * _DAY_MS,
         long_of(-1),
         "How old a segment's newest record may grow before the segment is deleted; -1: no limit.",
         "log.retention.ms",
     )
     segment_bytes = Key(
-        "segment.bytes",
         1 << 30,
         # Kafka 4 starts at 1 MiB to spare a broker's open files; here the older bound of 14 stays.
         int_of(14),
@@ -192,7 +145,6 @@ class TopicConfig(Settings):
         "log.segment.bytes",
     )
     segment_ms = Key(
-        "segment.ms",
         7 * _DAY_MS,
         long_of(1),
         "How long a partition's newest segment counts as active, which compaction leaves alone, and how much time a "
@@ -269,44 +221,26 @@ class LakeConfig(Settings):
     REFUSED = REFUSED_FOR_LAKES
     ALIASES: ClassVar[Mapping[str, str]] = {"log.message.timestamp.type": "message.timestamp.type"}
 
-    auto_create_topics_enable = Key(
-        "auto.create.topics.enable",
-        True,
-        Flag(),
-        "Whether producing to a topic that is not there creates it.",
-    )
-    num_partitions = Key(
-        "num.partitions", 1, int_of(1), "Partitions of a topic that is created without a number of them."
-    )
+    auto_create_topics_enable = Key(True, Flag(), "Whether producing to a topic that is not there creates it.")
+    num_partitions = Key(1, int_of(1), "Partitions of a topic that is created without a number of them.")
     offsets_topic_num_partitions = Key(
-        "offsets.topic.num.partitions",
-        1,
-        int_of(1),
-        "Tables that hold consumer groups' offsets; fixed once the first group commits.",
+        1, int_of(1), "Tables that hold consumer groups' offsets; fixed once the first group commits."
     )
     offsets_retention_minutes = Key(
-        "offsets.retention.minutes",
         7 * 24 * 60,
         int_of(1),
         "How long a group's offsets stay after its last member has left, or after their commit when it never had any.",
     )
     topic_max_partitions = Key(
-        "topic.max.partitions",
         10_000,
         int_of(1),
         "tidelog's own: partitions that a topic may be created with or grow to. A topic that has more keeps them.",
     )
-    transaction_max_timeout_ms = Key(
-        "transaction.max.timeout.ms", 900_000, int_of(1), "The longest transaction.timeout.ms that a producer may have."
-    )
+    transaction_max_timeout_ms = Key(900_000, int_of(1), "The longest transaction.timeout.ms that a producer may have.")
     transactional_id_expiration_ms = Key(
-        "transactional.id.expiration.ms",
-        7 * _DAY_MS,
-        int_of(1),
-        "How long a transactional id that does nothing is remembered.",
+        7 * _DAY_MS, int_of(1), "How long a transactional id that does nothing is remembered."
     )
     producer_id_expiration_ms = Key(
-        "producer.id.expiration.ms",
         _DAY_MS,
         int_of(1),
         "How long a topic remembers an idempotent producer that appends nothing there, by the times of those that do. A"
@@ -340,7 +274,8 @@ class LakeConfig(Settings):
 
 def _lake_keys() -> dict[str, Key[Any]]:
     defaults = [
-        Key(key.lake_name, key.default, key.kind, f"Default for topics. {key.doc}") for key in TopicConfig.KEYS.values()
+        Key(key.default, key.kind, f"Default for topics. {key.doc}", name=key.lake_name)
+        for key in TopicConfig.KEYS.values()
     ]
     return keys_of(LakeConfig) | {key.name: key for key in defaults}
 
