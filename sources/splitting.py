@@ -25,17 +25,14 @@ class Stored(Protocol):
     @property
     def base_offset(self) -> int:
         """First offset that the segment covers."""
-        ...
 
     @property
     def end(self) -> int:
         """End of the offsets that the segment covers."""
-        ...
 
     @property
     def size(self) -> int:
         """Bytes of the file."""
-        ...
 
 
 class _RangePart(NamedTuple):

@@ -19,14 +19,12 @@ class GroupDoor(Protocol):
 
     def group(self, group_id: str) -> Group | None:
         """The group as the log has it now; None where there is none."""
-        ...
 
     def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
         """Write what the rule decides about the group at the head of the log, atomically; its errors pass through.
 
         The rule may be called more than once.
         """
-        ...
 
 
 # The partitions that topics have now; topics that don't exist are left out.

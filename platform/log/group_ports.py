@@ -14,7 +14,6 @@ class GroupPositions(Protocol):
 
         Raises `tidelog.log.base.errors.UnknownMemberError` while the group has members: its offsets are theirs.
         """
-        ...
 
 
 class GroupUpkeep(Protocol):
@@ -25,8 +24,6 @@ class GroupUpkeep(Protocol):
 
         {group: (topic, partition) whose offset went}. `dry_run`: they stay, and it only says which would go.
         """
-        ...
 
     def tables(self) -> Sequence[RowLog[Any]]:
         """The tables that hold groups; none before the first group."""
-        ...

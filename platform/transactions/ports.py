@@ -37,11 +37,9 @@ class GroupOffsets(Protocol):
 
         The group fences them by member and generation, as a commit: raises what a commit of offsets raises.
         """
-        ...
 
     def settle(self, group_id: str, key: TransactionKey, *, committed: bool) -> None:
         """Make the offsets that wait for a transaction the group's, or drop them. A repeat changes nothing."""
-        ...
 
 
 class NoGroups:

@@ -58,11 +58,9 @@ class Compactor(Protocol):
 
     def unit_bytes(self, size: int) -> int:
         """How large units of work on segments of `size` bytes in all should be."""
-        ...
 
     def run(self, work: Sequence[PartitionWork]) -> Iterator[Compacted]:
         """What became of each unit, as it ends. What can't be read stops its partition alone, and is named."""
-        ...
 
 
 def even_share(size: int, workers: int) -> int:

@@ -42,7 +42,6 @@ class Keep(Protocol):
 
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask | None:
         """A mask of the batch's records that stay, None for all. Columns as `schema.SEGMENT`."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ class Executor(Protocol):
 
     def run(self, tasks: Iterable[Task]) -> Iterator[Rewritten]:
         """What became of each task, as it ends. A unit that failed says so; the others go on."""
-        ...
 
 
 class LocalExecutor:

@@ -13,15 +13,12 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Wall clock, ms since the epoch (UTC). May jump; never compare it across machines."""
-        ...
 
     def elapsed_s(self) -> float:
         """Seconds on a clock that never jumps and goes on while the process or the machine is frozen."""
-        ...
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
-        ...
 
 
 class Ids(Protocol):
@@ -29,11 +26,9 @@ class Ids(Protocol):
 
     def new(self) -> str:
         """A unique name: a UUID in its usual text form."""
-        ...
 
     def fraction(self) -> float:
         """A number in [0, 1), for jitter."""
-        ...
 
 
 class SystemClock:

@@ -14,15 +14,12 @@ class LogState(Protocol):
     @property
     def version(self) -> int:
         """The newest entry's version, -1 before the first."""
-        ...
 
     def apply(self, entry: Entry) -> None:
         """Apply one verified entry."""
-        ...
 
     def restore(self, version: int, actions: Iterable[Action]) -> None:
         """Take the content of the checkpoint of `version`."""
-        ...
 
 
 S = TypeVar("S", bound=LogState)

@@ -20,15 +20,12 @@ class Fold(Protocol):
 
     def take(self, rows: Sequence[Row]) -> None:
         """Apply rows, in log order."""
-        ...
 
     def fork(self) -> Self:
         """A copy that changes by itself; cheap, and this one must not change while the copy is in use."""
-        ...
 
     def __len__(self) -> int:
         """How many rows it would take to say all of it."""
-        ...
 
 
 F = TypeVar("F", bound=Fold)

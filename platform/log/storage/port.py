@@ -40,7 +40,6 @@ class Storage(Protocol):
     @property
     def uri(self) -> str:
         """The root's address as Spark, deltalake and a person would write it, without a trailing slash."""
-        ...
 
     @property
     def is_shared(self) -> bool:
@@ -48,15 +47,12 @@ class Storage(Protocol):
 
         Then they go on while this one is paused, and `modified_ms` is of another clock than this machine's.
         """
-        ...
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""
-        ...
 
     def head(self, path: str) -> ObjectInfo:
         """The object as a listing tells it, without its bytes. Raises `ObjectNotFoundError`."""
-        ...
 
     def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
         """Create the object unless one is there: True when this call stored it, False when one is there.
@@ -68,14 +64,12 @@ class Storage(Protocol):
         `before` is called once, by the caller's thread, before the object can be seen and whatever the answer is; a
         local disk makes the content durable meanwhile. What it raises is raised, and then nothing was stored.
         """
-        ...
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the object. On a local disk it survives a power loss only after `sync`.
 
         A memoryview is of bytes ("B"), and may change once the call is over.
         """
-        ...
 
     def create(self, path: str) -> AbstractContextManager[BinaryIO]:
         """A writable file that becomes the object when its `with` block ends without an error.
@@ -84,7 +78,6 @@ class Storage(Protocol):
         nothing behind, and what was there as it was. On a local disk it survives a power loss only after
         `sync`.
         """
-        ...
 
     def sync(self, paths: Iterable[str]) -> list[str]:
         """Return when these objects and the folders that name them survive a power loss.
@@ -93,7 +86,6 @@ class Storage(Protocol):
         Where every put is durable it looks at nothing and the answer is empty: what another process wrote, `head`
         tells. After an error the objects may be lost, even if a later `sync` succeeds: write them again.
         """
-        ...
 
     def open(self, path: str, size: int | None = None) -> Any:
         """A seekable file to read, as pyarrow takes it. Raises `ObjectNotFoundError`.
@@ -101,7 +93,6 @@ class Storage(Protocol):
         It goes on showing the object that was opened, or fails, when the object is replaced or deleted.
         `size`: the object's bytes, if the caller knows, which may save a request; a wrong one does no harm.
         """
-        ...
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects directly in `folder` ("" for the root) whose name (last part) sorts after `after`.
@@ -109,18 +100,15 @@ class Storage(Protocol):
         In lexical order. A folder that is not there lists as empty. On a local disk it is no snapshot:
         an object created during the call may be missing while a later one is there.
         """
-        ...
 
     def list_folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder` ("" for the root), sorted."""
-        ...
 
     def delete(self, path: str) -> None:
         """Delete the object; one that is not there is no error.
 
         On a local disk a power loss may bring it back.
         """
-        ...
 
 
 @runtime_checkable
@@ -135,14 +123,12 @@ class TakenOnTrust(Protocol):
     @property
     def place(self) -> str:
         """The server's address, as the store is configured with it."""
-        ...
 
     def by_address(self) -> Sequence[Storage]:
         """The store by each address that the server's name has, by requests that are not repeated.
 
         None where the name has one address, or where which one is taken can't be chosen.
         """
-        ...
 
 
 @runtime_checkable
@@ -151,11 +137,9 @@ class LeavesUnfinished(Protocol):
 
     def unfinished(self, folder: str) -> list[ObjectInfo]:
         """The unfinished files directly in `folder`, those of writers at work among them."""
-        ...
 
     def discard_unfinished(self, path: str) -> None:
         """Delete a file that `unfinished` listed; one that is not there is no error."""
-        ...
 
 
 @runtime_checkable
@@ -164,7 +148,6 @@ class HoldsStrangers(Protocol):
 
     def strangers(self, folder: str) -> list[str]:
         """The names of those directly in `folder`, sorted: folders, links that lead nowhere, pipes, sockets."""
-        ...
 
 
 @runtime_checkable
@@ -173,7 +156,6 @@ class OnThisMachine(Protocol):
 
     def local_path(self, folder: str) -> str:
         """The absolute path of `folder` ("" for the root) in the file system, there or not."""
-        ...
 
 
 @runtime_checkable
@@ -185,4 +167,3 @@ class Distant(Protocol):
 
     def helpers(self) -> Executor:
         """Threads to call the store from. What they run must not wait for any other of them."""
-        ...

@@ -25,7 +25,6 @@ class ReadsAhead(Protocol):
 
         What was brought so for an earlier call is let go.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,6 @@ class Ranges(Protocol):
 
     def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
         """The bytes [start, end) of the object, or up to its end; of the one with this tag, if one is given."""
-        ...
 
 
 def first_range(size: int | None) -> tuple[int, int]:

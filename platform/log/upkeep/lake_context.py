@@ -22,16 +22,12 @@ class LakeContext(Protocol):
 
     def config(self) -> LakeConfig:
         """The lake's configuration."""
-        ...
 
     def ensure_lake(self) -> None:
         """Create the lake unless it is there."""
-        ...
 
     def require_lake(self) -> None:
         """Refuse to look into a lake that is not there."""
-        ...
 
     def ensure_topic(self, name: str) -> str:
         """The id of the topic; creates it where the lake allows that."""
-        ...
