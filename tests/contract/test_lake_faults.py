@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.faults import FaultyStorage
 from support.logs import FakeClock, memory_lake, open_lake, quiet, read_offsets, values
+from support.memory_disk import MemoryDisk
 
 from tidelog.log.base.errors import (
     OutcomeUnknownError,
@@ -20,7 +21,7 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.lake import Lake
 from tidelog.log.segments import staging
-from tidelog.log.storage import LocalStorage, MemoryStorage, Storage
+from tidelog.log.storage import LocalStorage, Storage
 
 
 class Death(BaseException):
@@ -49,7 +50,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     def world() -> World:
         clock = FakeClock()
         inner: Storage = (
-            MemoryStorage("m", clock) if request.param == "memory" else LocalStorage(tmp_path / str(next(count)))
+            MemoryDisk("m", clock) if request.param == "memory" else LocalStorage(tmp_path / str(next(count)))
         )
         storage = FaultyStorage(inner, quiet)
         lake = open_lake(storage, clock)

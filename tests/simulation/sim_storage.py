@@ -12,9 +12,9 @@ from random import Random
 from typing import Any, BinaryIO, Protocol, TypeVar
 
 from sim_scheduler import Process, Scheduler
+from support.memory_disk import MemoryDisk
 
 from tidelog.log.base.errors import ObjectNotFoundError, StorageFullError, StorageUnavailableError
-from tidelog.log.storage.memory import MemoryStorage
 from tidelog.log.storage.port import ObjectInfo
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 LOG = "/_delta_log/"
 
 
-class Disk(MemoryStorage):
+class Disk(MemoryDisk):
     """The bytes, and what of them survives a power loss."""
 
     def lose_power_partly(self, rng: Random) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 from support.faults import FaultyStorage
+from support.memory_disk import MemoryDisk
 
 from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.delta.actions import Action, Add, CommitInfo, Entry, Metadata, Remove, Txn
@@ -16,7 +17,7 @@ from tidelog.log.door.door import Door
 from tidelog.log.lake import Lake
 from tidelog.log.segments.staging import stage_records
 from tidelog.log.segments.writer import Staged, stats_json
-from tidelog.log.storage import MemoryStorage, Storage
+from tidelog.log.storage import Storage
 from tidelog.log.topic import Topic
 
 START_MS = 1_700_000_000_000
@@ -126,7 +127,7 @@ def memory_lake(
 ) -> tuple[Lake, FaultyStorage, FakeClock]:
     """A lake in memory behind a store that fails on request, all on one fake clock."""
     clock = clock or FakeClock()
-    storage = FaultyStorage(MemoryStorage(f"lake-{next(_stores)}", clock), hook)
+    storage = FaultyStorage(MemoryDisk(f"lake-{next(_stores)}", clock), hook)
     return open_lake(storage, clock), storage, clock
 
 

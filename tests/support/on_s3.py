@@ -105,7 +105,7 @@ def places_are_removed() -> Iterator[None]:
 def lakes_on_s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What makes lakes makes them on the server, which the environment tells how to reach."""
     for module in (logs, producers):
-        monkeypatch.setattr(module, "MemoryStorage", DatedStorage)
+        monkeypatch.setattr(module, "MemoryDisk", DatedStorage)
         monkeypatch.setattr(module, "FaultyStorage", DistantFaultyStorage)
     with versitygw.in_environment(versitygw.server().place().environment):
         yield

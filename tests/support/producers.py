@@ -5,11 +5,11 @@ from typing import Any
 
 from support.faults import FaultyStorage
 from support.logs import CountingIds, quiet
+from support.memory_disk import MemoryDisk
 
 from tidelog.clients.producer.producer import Producer
 from tidelog.log.base.clock import SystemClock
 from tidelog.log.lake import Lake
-from tidelog.log.storage import MemoryStorage
 
 _stores = iter(range(1 << 30))
 
@@ -19,7 +19,7 @@ def live_lake(
 ) -> tuple[Lake, FaultyStorage]:
     """A lake in memory with real time."""
     clock = clock or SystemClock()
-    storage = FaultyStorage(MemoryStorage(f"producers-{next(_stores)}", clock), hook)
+    storage = FaultyStorage(MemoryDisk(f"producers-{next(_stores)}", clock), hook)
     return Lake(storage.uri, storage=storage, clock=clock, ids=CountingIds(1_000_000 * next(_stores))), storage
 
 

@@ -4,15 +4,12 @@ murmur2 eats a key four bytes at a time. So the keys of a block are ordered by t
 first, and step i folds word i into the hashes of all keys that still have one: a prefix of the block.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 import mmh3
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-
-from tidelog.log.base.errors import InvalidRecordError
 
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
@@ -22,7 +19,6 @@ _BLOCK: Final = 1 << 15
 # Fewer keys than this with more words left than this are finished one by one, so that one key of a megabyte
 # does not cost a numpy step per word.
 _STRAGGLERS: Final = 64
-
 
 _SEED: Final = np.uint32(0x9747B28C)
 _M: Final = np.uint32(0x5BD1E995)
@@ -38,53 +34,18 @@ def _mix(words: U32) -> None:
 def murmur2(keys: pa.Array | pa.ChunkedArray) -> U32:
     """Kafka's murmur2 of each key, before masking.
 
-    `keys`: binary or string of any width, view, fixed-size or dictionary type. The result has one number per key; a
-    null key's is 0. `murmur2(pa.array([b"abc"]))` is `[479470107]`. Raises InvalidRecordError for other types.
-    Source: `org.apache.kafka.common.utils.Utils.murmur2`.
+    `keys`: of type binary or null. The result has one number per key; a null key's is 0.
+    `murmur2(pa.array([b"abc"]))` is `[479470107]`. Source: `org.apache.kafka.common.utils.Utils.murmur2`.
     """
-    hashes = [_hash_array(array) for array in _plain_chunks(keys)]
+    chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+    hashes = [_hash_array(array) for array in chunks]
     return hashes[0] if len(hashes) == 1 else np.concatenate([np.zeros(0, np.uint32), *hashes])
 
 
 def murmur3(keys: pa.Array | pa.ChunkedArray) -> U32:
     """MurmurHash3 (x86, 32 bits, seed 0) of each key: `mmh3.hash(key, signed=False)`; a null key's is 0."""
-    hashes = [mmh3.hash(key, signed=False) if key is not None else 0 for key in _key_bytes(keys)]
+    hashes = [mmh3.hash(key, signed=False) if key is not None else 0 for key in keys.to_pylist()]
     return np.array(hashes, np.uint32)
-
-
-def null_mask(keys: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_] | None:
-    """Return which of `keys` are null, or None when none is."""
-    chunks = list(_plain_chunks(keys))
-    if not any(chunk.null_count for chunk in chunks):
-        return None
-    return np.concatenate([chunk.is_null().to_numpy(zero_copy_only=False) for chunk in chunks])
-
-
-def _key_bytes(keys: pa.Array | pa.ChunkedArray) -> Iterator[bytes | None]:
-    for chunk in _plain_chunks(keys):
-        yield from (chunk if pa.types.is_null(chunk.type) else chunk.cast(pa.large_binary())).to_pylist()
-
-
-def _plain_chunks(keys: pa.Array | pa.ChunkedArray) -> Iterator[pa.Array]:
-    """Yield `keys` as arrays of type null, or of bytes with 32- or 64-bit offsets."""
-    for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
-        array = chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
-        kind = array.type
-        if (
-            pa.types.is_null(kind)
-            or pa.types.is_binary(kind)
-            or pa.types.is_string(kind)
-            or pa.types.is_large_binary(kind)
-            or pa.types.is_large_string(kind)
-        ):
-            yield array
-        elif pa.types.is_binary_view(kind) or pa.types.is_string_view(kind) or pa.types.is_fixed_size_binary(kind):
-            yield array.cast(pa.large_binary())
-        else:
-            raise InvalidRecordError(
-                f"Keys of type {chunk.type} can't be hashed: a key is a string of bytes. Cast the key column to "
-                "binary or string."
-            )
 
 
 def _hash_array(array: pa.Array) -> U32:
@@ -92,9 +53,7 @@ def _hash_array(array: pa.Array) -> U32:
     if array.null_count == len(array):
         return hashes
     _, offset_buffer, data_buffer = array.buffers()
-    large = pa.types.is_large_binary(array.type) or pa.types.is_large_string(array.type)
-    wide = np.dtype(np.int64 if large else np.int32)
-    offsets = np.frombuffer(offset_buffer, wide, count=len(array) + 1, offset=array.offset * wide.itemsize)
+    offsets = np.frombuffer(offset_buffer, np.int32, len(array) + 1, array.offset * 4)
     data = np.frombuffer(data_buffer or b"", np.uint8)
     shift = 0
     if offsets[0] < 4 or len(data) < 4:

@@ -19,20 +19,7 @@ from tidelog.log.base.errors import (
     InvalidRecordError,
     UnknownPartitionError,
 )
-from tidelog.log.records.key_hashes import U32, murmur2, null_mask
-from tidelog.log.records.key_hashes import murmur3 as murmur3_hash
-
-__all__ = [
-    "PARTITIONERS",
-    "Partitioner",
-    "assign",
-    "murmur2",
-    "murmur3",
-    "partition",
-    "random",
-    "round_robin",
-    "sticky",
-]
+from tidelog.log.records import key_hashes
 
 I32 = npt.NDArray[np.int32]
 
@@ -52,12 +39,12 @@ def partition(keys: pa.Array | pa.ChunkedArray, n: int) -> I32:
     so `partition(pa.array([b"foobar"]), 8)` is `[(-790332482 & 0x7fffffff) % 8]` = `[6]`.
     Raises InvalidPartitionsError when `n` is below 1. Source: `BuiltInPartitioner.partitionForKey`.
     """
-    return _by_hash(murmur2, keys, n)
+    return _by_hash(key_hashes.murmur2, keys, n)
 
 
 def murmur3(keys: pa.Array | pa.ChunkedArray, n: int) -> I32:
     """Partition of each key among `n` by `(mmh3.hash(key) & 0x7fffffff) % n`; -1 where the key is null."""
-    return _by_hash(murmur3_hash, keys, n)
+    return _by_hash(key_hashes.murmur3, keys, n)
 
 
 def sticky(turn: int, n: int) -> int:
@@ -124,15 +111,14 @@ def assign(
     return chosen
 
 
-def _by_hash(function: Callable[[Any], U32], keys: pa.Array | pa.ChunkedArray, n: int) -> I32:
+def _by_hash(function: Callable[[Any], key_hashes.U32], keys: pa.Array | pa.ChunkedArray, n: int) -> I32:
     _check_count(n)
     if keys.null_count == len(keys) and keys.type == pa.binary():  # a producer without keys
         return np.full(len(keys), -1, np.int32)
     # Kafka's toPositive: the sign bit is dropped, not the sign
     partitions = ((function(keys) & np.uint32(0x7FFFFFFF)) % np.uint32(n)).astype(np.int32)
-    nulls = null_mask(keys)
-    if nulls is not None:
-        partitions[nulls] = -1
+    if keys.null_count:
+        partitions[np.asarray(keys.is_null())] = -1
     return partitions
 
 

@@ -21,17 +21,13 @@ class _Object(NamedTuple):
 
 
 class MemoryStorage:
-    """Objects in memory, gone with the process; it can lose power like a machine with a local disk.
+    """Objects in memory, gone with the process: `sync` does nothing for them.
 
     Deterministic: equal calls in equal order give equal answers, `modified_ms` comes from `clock`.
 
     >>> storage = MemoryStorage("example")
-    >>> storage.put("a", b"1")
-    >>> storage.put_if_absent("b", b"2")
-    True
-    >>> storage.lose_power()
-    >>> [found.path for found in storage.list_after("")]
-    ['b']
+    >>> storage.put_if_absent("a", b"1"), storage.put_if_absent("a", b"2")
+    (True, False)
     """
 
     def __init__(self, name: str, clock: Clock | None = None) -> None:
@@ -40,8 +36,6 @@ class MemoryStorage:
         self._lock = Lock()
         self._objects: dict[str, _Object] = {}
         self._paths: list[str] = []  # the keys of _objects, sorted
-        self._durable: dict[str, _Object] = {}
-        self._deleted: set[str] = set()  # the keys of _durable that are not in _objects
 
     def __repr__(self) -> str:
         return f"MemoryStorage({self._name!r})"
@@ -70,7 +64,7 @@ class MemoryStorage:
         return pa.BufferReader(self.get(path))
 
     def put_if_absent(self, path: str, data: bytes, before: Callable[[], None] | None = None) -> bool:
-        """Create the object unless one is there; durable at once, and so are earlier deletes in its folder."""
+        """Create the object unless one is there."""
         check_path(path)
         if before:
             before()
@@ -78,18 +72,17 @@ class MemoryStorage:
             if path in self._objects:
                 return False
             self._store(path, data)
-            self._make_durable(path)
         return True
 
     def put(self, path: str, data: bytes | memoryview) -> None:
-        """Create or replace the object; a power loss undoes that until `sync`."""
+        """Create or replace the object."""
         check_path(path)
         with self._lock:
             self._store(path, data)
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
-        """A file in memory, stored at the end of the `with` block; a power loss undoes that until `sync`."""
+        """A file in memory, stored at the end of the `with` block."""
         check_path(path)
         file = _NewFile()
         yield file
@@ -97,16 +90,11 @@ class MemoryStorage:
         self.put(path, file.data)
 
     def sync(self, paths: Iterable[str]) -> list[str]:
-        """Let these objects survive a power loss, and earlier deletes in their folders; the paths without an object."""
-        missing = []
-        for path in paths:
+        """The paths without an object."""
+        wanted = list(paths)
+        for path in wanted:
             check_path(path)
-            with self._lock:
-                if path in self._objects:
-                    self._make_durable(path)
-                else:
-                    missing.append(path)
-        return missing
+        return [path for path in wanted if path not in self._objects]
 
     def list_after(self, folder: str, after: str = "") -> Iterator[ObjectInfo]:
         """The objects directly in `folder` whose name sorts after `after`: a snapshot, in lexical order."""
@@ -129,25 +117,11 @@ class MemoryStorage:
         return sorted({name.split("/", 1)[0] for name in below if "/" in name})
 
     def delete(self, path: str) -> None:
-        """Delete the object; one that is not there is no error. A power loss may bring it back."""
+        """Delete the object; one that is not there is no error."""
         check_path(path)
         with self._lock:
             if self._objects.pop(path, None) is not None:
                 del self._paths[bisect_left(self._paths, path)]
-                if path in self._durable:
-                    self._deleted.add(path)
-
-    def lose_power(self) -> None:
-        """Forget what a power loss takes from a local disk at worst.
-
-        Objects that were `put` or `create`d and not synced are gone, or have the durable content that they
-        replaced. Deleted objects are back, unless their folder was synced since (by `sync` of, or by
-        `put_if_absent` of, another object directly in it).
-        """
-        with self._lock:
-            self._objects = dict(self._durable)
-            self._paths = sorted(self._objects)
-            self._deleted.clear()
 
     def _object(self, path: str) -> _Object:
         check_path(path)
@@ -161,16 +135,7 @@ class MemoryStorage:
     def _store(self, path: str, data: bytes | memoryview) -> None:
         if path not in self._objects:
             insort(self._paths, path)
-            self._deleted.discard(path)
         self._objects[path] = _Object(bytes(data), self._clock.now_ms())
-
-    def _make_durable(self, path: str) -> None:
-        self._durable[path] = self._objects[path]
-        folder = path.rpartition("/")[0]
-        settled = {p for p in self._deleted if p.rpartition("/")[0] == folder}
-        self._deleted -= settled
-        for gone in settled:
-            del self._durable[gone]
 
     def _below(self, prefix: str, after: str = "") -> Iterator[str]:
         """The paths that start with `prefix`, from the one that follows it and `after`, sorted."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from os import PathLike
-from threading import Lock
 from typing import Any
 
 from tidelog.log.base.errors import InvalidConfigError
@@ -14,7 +13,6 @@ from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
 
 _memory_stores: dict[str, MemoryStorage] = {}
-_memory_lock = Lock()
 
 
 def open_storage(uri: str | PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
@@ -41,7 +39,4 @@ def open_storage(uri: str | PathLike[str], options: Mapping[str, Any] | None = N
 
 def memory_storage(name: str) -> MemoryStorage:
     """The one store of this name in this process, as `memory://name` opens it."""
-    with _memory_lock:
-        if name not in _memory_stores:
-            _memory_stores[name] = MemoryStorage(name)
-        return _memory_stores[name]
+    return _memory_stores.setdefault(name, MemoryStorage(name))  # one step, of many threads too

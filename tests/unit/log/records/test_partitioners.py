@@ -15,8 +15,9 @@ from tidelog.log.base.errors import (
     InvalidRecordError,
     UnknownPartitionError,
 )
+from tidelog.log.records.key_hashes import murmur2
 from tidelog.log.records.key_hashes import murmur3 as murmur3_hash
-from tidelog.log.records.partitioners import assign, murmur2, murmur3, partition, random, round_robin, sticky
+from tidelog.log.records.partitioners import assign, murmur3, partition, random, round_robin, sticky
 
 
 def scalar_murmur2(key: bytes) -> int:
@@ -44,23 +45,11 @@ KAFKA_VECTORS = {
     b"abc": 479470107,
 }
 
-BYTE_TYPES = [
-    pa.binary(),
-    pa.large_binary(),
-    pa.binary_view(),
-    pa.string(),
-    pa.large_string(),
-    pa.string_view(),
-    pa.dictionary(pa.int32(), pa.binary()),
-]
-
 keys_of_any_length = st.lists(st.none() | st.binary(max_size=40) | st.binary(min_size=1000, max_size=1100), max_size=40)
 
 
-@pytest.mark.parametrize("kind", BYTE_TYPES, ids=str)
-def test_kafka_murmur2_vectors(kind: pa.DataType) -> None:
-    keys = pa.array(list(KAFKA_VECTORS), pa.binary()).cast(kind)
-    hashes = murmur2(keys)
+def test_kafka_murmur2_vectors() -> None:
+    hashes = murmur2(pa.array(list(KAFKA_VECTORS), pa.binary()))
     assert hashes.dtype == np.uint32
     assert hashes.view(np.int32).tolist() == list(KAFKA_VECTORS.values())
 
@@ -77,10 +66,10 @@ def test_murmur3_equals_mmh3(keys: list[bytes | None]) -> None:
     assert murmur3_hash(pa.array(keys, pa.binary())).tolist() == expected
 
 
-@given(keys_of_any_length, st.integers(0, 40), st.integers(0, 40), st.sampled_from([pa.binary(), pa.large_binary()]))
-def test_a_slice_hashes_as_its_own_keys(keys: list[bytes | None], start: int, count: int, kind: pa.DataType) -> None:
-    sliced = pa.array(keys, kind).slice(min(start, len(keys)), count)
-    assert murmur2(sliced).tolist() == murmur2(pa.array(sliced.to_pylist(), kind)).tolist()
+@given(keys_of_any_length, st.integers(0, 40), st.integers(0, 40))
+def test_a_slice_hashes_as_its_own_keys(keys: list[bytes | None], start: int, count: int) -> None:
+    sliced = pa.array(keys, pa.binary()).slice(min(start, len(keys)), count)
+    assert murmur2(sliced).tolist() == murmur2(pa.array(sliced.to_pylist(), pa.binary())).tolist()
 
 
 @given(st.lists(st.lists(st.none() | st.binary(max_size=9), max_size=5), max_size=4))
@@ -105,24 +94,11 @@ def test_a_few_keys_much_longer_than_the_rest(longest: int) -> None:
     assert murmur3_hash(pa.array(keys)).tolist() == [mmh3.hash(key, signed=False) for key in keys]
 
 
-def test_strings_are_hashed_as_utf8() -> None:
-    assert murmur2(pa.array(["grün", "波"])).tolist() == [scalar_murmur2(s.encode()) for s in ("grün", "波")]
-
-
-def test_fixed_size_keys() -> None:
-    assert murmur2(pa.array([b"abcd", None], pa.binary(4))).tolist() == [scalar_murmur2(b"abcd"), 0]
-
-
 def test_the_bytes_under_a_null_do_not_count() -> None:
     offsets, data = pa.py_buffer(np.array([0, 3, 6], np.int32)), pa.py_buffer(b"abcxyz")
     valid = pa.py_buffer(bytes([0b01]))
     keys = pa.Array.from_buffers(pa.binary(), 2, [valid, offsets, data])
     assert murmur2(keys).view(np.int32).tolist() == [479470107, 0]
-
-
-def test_keys_of_other_types_are_refused() -> None:
-    with pytest.raises(InvalidRecordError, match=r"Keys of type int64 can't be hashed.*Cast the key column"):
-        murmur2(pa.array([1]))
 
 
 def test_partition_drops_the_sign_bit_as_kafka_does() -> None:
@@ -138,11 +114,6 @@ def test_murmur3_partitions_as_mmh3_says() -> None:
     keys = [b"a", b"", b"order-17", b"x" * 33]
     expected = [(mmh3.hash(key) & 0x7FFFFFFF) % 12 for key in keys]
     assert murmur3(pa.array([*keys, None]), 12).tolist() == [*expected, -1]
-
-
-def test_a_null_in_a_dictionary_is_a_null_key() -> None:
-    keys = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array([b"abc", None]))
-    assert partition(keys, 7).tolist() == [479470107 % 7, -1, -1]
 
 
 def test_round_robin_goes_on_where_it_was_left() -> None:

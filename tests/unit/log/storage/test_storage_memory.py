@@ -1,9 +1,11 @@
-"""The store in memory: what a power loss takes, and time from a clock."""
+"""The store in memory, and the one that loses power: what that takes, and time from a clock."""
 
 import doctest
 from collections.abc import Callable
 
 import pytest
+from support import memory_disk
+from support.memory_disk import MemoryDisk
 from support.storage_adapters import names, write
 
 from tidelog.log.storage import MemoryStorage, memory
@@ -84,7 +86,7 @@ POWER_LOSS: list[tuple[str, Callable[[Store], object], dict[str, bytes]]] = [
 
 @pytest.mark.parametrize(("did", "left"), [case[1:] for case in POWER_LOSS], ids=[case[0] for case in POWER_LOSS])
 def test_power_loss(did: Callable[[Store], object], left: dict[str, bytes]):
-    storage = MemoryStorage("m")
+    storage = MemoryDisk("m")
     did(storage)
     storage.lose_power()
     found = [path for folder in ("f", "f/g", "g") for path in names(storage, folder)]
@@ -94,7 +96,7 @@ def test_power_loss(did: Callable[[Store], object], left: dict[str, bytes]):
 
 
 def test_the_store_goes_on_after_a_power_loss():
-    storage = MemoryStorage("m")
+    storage = MemoryDisk("m")
     storage.put("f/a", b"1")
     storage.lose_power()
     assert storage.put_if_absent("f/a", b"2")
@@ -103,7 +105,7 @@ def test_the_store_goes_on_after_a_power_loss():
 
 
 def test_times_come_from_the_clock_and_return_with_the_content():
-    storage = MemoryStorage("m", Ticks())
+    storage = MemoryDisk("m", Ticks())
     storage.put_if_absent("a", b"")  # 1 ms
     storage.put("b", b"")  # 2 ms
     storage.put("a", b"")  # 3 ms
@@ -128,4 +130,5 @@ def test_what_was_stored_can_not_be_changed_from_outside():
 
 
 def test_the_example_in_the_docstring():
-    assert doctest.testmod(memory).failed == 0
+    for module in (memory, memory_disk):
+        assert doctest.testmod(module).failed == 0
