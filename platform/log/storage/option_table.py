@@ -4,7 +4,7 @@ The entrances (`tidelog.Lake`, clients, Spark's source and sink, the command lin
 """
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from tidelog.log.base.typed_values import Flag, Text, TextKind, Whole
 
@@ -18,8 +18,6 @@ SCHEMES: Final = {
 }
 ANY: Final = "store"
 
-Part = Literal["store", "client", "retry"]
-
 _TEXT: Final = Text()
 _FLAG: Final = Flag()
 _MS: Final = Whole(1, 999_999_999, of="milliseconds")
@@ -30,8 +28,7 @@ class Option:
     """One option.
 
     `key`: obstore's name, "" where tidelog itself does what is needed. `variables`: environment variables that count
-    where the option isn't given, the first one set wins. `part`: of obstore's, that takes it. `secret`: its value
-    is never shown.
+    where the option isn't given, the first one set wins. `secret`: its value is never shown.
     """
 
     name: str
@@ -39,7 +36,6 @@ class Option:
     doc: str
     variables: tuple[str, ...] = ()
     kind: TextKind[Any] = _TEXT
-    part: Part = "store"
     secret: bool = False
 
     @property
@@ -83,7 +79,6 @@ OPTIONS: Final = (
         "Whether to speak without TLS; unless given, as the endpoint begins.",
         ("AWS_ALLOW_HTTP",),
         kind=_FLAG,
-        part="client",
     ),
     Option(
         S3_PATH_STYLE,
@@ -119,7 +114,7 @@ OPTIONS: Final = (
         ("GOOGLE_APPLICATION_CREDENTIALS",),
     ),
     Option("lake.gcs.endpoint", "base_url", "Address of the service, Google's own unless given."),
-    Option("lake.gcs.allow.http", "allow_http", "Whether to speak without TLS.", kind=_FLAG, part="client"),
+    Option("lake.gcs.allow.http", "allow_http", "Whether to speak without TLS.", kind=_FLAG),
     Option("lake.azure.account.name", "account_name", "The storage account.", ("AZURE_STORAGE_ACCOUNT_NAME",)),
     Option(
         "lake.azure.account.access.key",
@@ -139,39 +134,28 @@ OPTIONS: Final = (
     Option("lake.azure.client.id", "client_id", "An application's id.", ("AZURE_CLIENT_ID",)),
     Option("lake.azure.client.secret", "client_secret", "Its secret.", ("AZURE_CLIENT_SECRET",), secret=True),
     Option("lake.azure.endpoint", "endpoint", "Address of the service.", ("AZURE_STORAGE_ENDPOINT",)),
-    Option("lake.azure.allow.http", "allow_http", "Whether to speak without TLS.", kind=_FLAG, part="client"),
-    Option(
-        "lake.store.connect.timeout.ms", "connect_timeout", "How long connecting may take.", kind=_MS, part="client"
-    ),
-    Option("lake.store.request.timeout.ms", "timeout", "How long one request may take.", kind=_MS, part="client"),
+    Option("lake.azure.allow.http", "allow_http", "Whether to speak without TLS.", kind=_FLAG),
+    Option("lake.store.connect.timeout.ms", "connect_timeout", "How long connecting may take.", kind=_MS),
+    Option("lake.store.request.timeout.ms", "timeout", "How long one request may take.", kind=_MS),
     Option(
         "lake.store.retries",
         "max_retries",
         "How often a request that fails is repeated: 10 times unless given.",
         kind=Whole(0, 999_999_999),
-        part="retry",
     ),
     Option(
         "lake.store.retry.timeout.ms",
         "retry_timeout",
         "How long after a request first went out it may still be repeated: 40 s unless given.",
         kind=_MS,
-        part="retry",
     ),
     Option(
         "lake.store.retry.backoff.ms",
         "init_backoff",
         "Pause before the first repeat, the later ones grow up to threefold, by chance: 100 ms unless given.",
         kind=_MS,
-        part="retry",
     ),
-    Option(
-        "lake.store.retry.backoff.max.ms",
-        "max_backoff",
-        "The longest such pause: 3 s unless given.",
-        kind=_MS,
-        part="retry",
-    ),
-    Option("lake.store.proxy.url", "proxy_url", "Proxy for all requests.", part="client", secret=True),
+    Option("lake.store.retry.backoff.max.ms", "max_backoff", "The longest such pause: 3 s unless given.", kind=_MS),
+    Option("lake.store.proxy.url", "proxy_url", "Proxy for all requests.", secret=True),
 )
 BY_NAME: Final = {option.name: option for option in OPTIONS}

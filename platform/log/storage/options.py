@@ -45,6 +45,8 @@ _CLIENT_KEYS: Final = frozenset(
         "user_agent",
     }
 )
+# obstore's keys of how requests are repeated.
+_RETRY_KEYS: Final = ("max_retries", "retry_timeout", "init_backoff", "max_backoff")
 # obstore's keys whose values may be shown.
 _SHOWN_KEYS: Final = re.compile(r"region|endpoint|bucket|container|account_name|project|timeout|allow_http")
 # A shorter value would only garble the text that it is taken out of.
@@ -157,20 +159,18 @@ def connection(
     given, keys = _settled(store, own, environment, profiles)
     config = {name: value for name, value in options.items() if not is_store_option(name)}
     client = {_plain(name): config.pop(name) for name in list(config) if _plain(name) in _CLIENT_KEYS}
-    taken = {_plain(name) for name in config}
+    taken = {*client, *map(_plain, config)}
     retry: dict[str, int] = {}
     for name, value in given.items():
         option = BY_NAME[name]
         if not option.key or (keys is not None and name in _KEYS):
             continue
-        if option.part == "retry":
+        if option.key in _RETRY_KEYS:
             retry[option.key] = int(value)
-            continue
-        there = option.key in client if option.part == "client" else option.key in taken
-        if there and name in own:
+        elif option.key not in taken:
+            (client if option.key in _CLIENT_KEYS else config)[option.key] = _parsed(option, value)
+        elif name in own:
             raise InvalidConfigError(f"Option {name!r} is given twice, the other time as {option.key!r}. Give it once.")
-        if not there:
-            (client if option.part == "client" else config)[option.key] = _parsed(option, value)
     endpoint = next((config[name] for name in endpoint_keys(config)), "")
     _allow_http(endpoint, client)
     secrets = [value for name, value in {**options, **given}.items() if is_secret(name)]
