@@ -4,7 +4,7 @@ Every entrance takes addresses by this module, so that a slip of the pen is refu
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
 from os.path import expanduser
@@ -93,106 +93,98 @@ def why_wrong(address: str) -> str | None:
 
     It holds no password of the address's.
     """
-    return next((why for check in _CHECKS if (why := check(address))), None)
+    return next((why for check in _CHECKS for why in check(address)), None)
 
 
-def _blank(address: str) -> str | None:
+def _blank(address: str) -> Iterator[str]:
     if not address.strip():
-        return f"The lake's address is empty. Give a folder's path or an address, {_EXAMPLES}."
-    return None
+        yield f"The lake's address is empty. Give a folder's path or an address, {_EXAMPLES}."
 
 
-def _password(address: str) -> str | None:
+def _password(address: str) -> Iterator[str]:
     """Refuse what other programs read as parts of an address; a local folder's path is looked at by its store."""
     if "://" not in address or address.lower().startswith("file:"):
-        return None
+        return
     if _PASSWORD.search(address) or any(c in address for c in "%?#"):
-        return (
+        yield (
             f"The address {_shown(address)!r} holds a password, or a '%', '?' or '#', which Spark and deltalake read"
             " differently. Write the plain address, and credentials as options."
         )
-    return None
 
 
-def _characters(address: str) -> str | None:
+def _characters(address: str) -> Iterator[str]:
     if not address.isprintable():
-        return f"The lake's address {address!r} holds a character that can't be seen. Write it without."
+        yield f"The lake's address {address!r} holds a character that can't be seen. Write it without."
     bare = address.strip()
     if bare[:1] in "'\"" or bare[-1:] in "'\"":
-        return f"The lake's address {address!r} has quotation marks of its own. Write {bare.strip(chr(39) + chr(34))}"
+        yield f"The lake's address {address!r} has quotation marks of its own. Write {bare.strip(chr(39) + chr(34))}"
     if bare != address:
-        return f"The lake's address {address!r} has blanks around it. Write {bare!r}."
-    return None
+        yield f"The lake's address {address!r} has blanks around it. Write {bare!r}."
 
 
-def _for_a_shell(address: str) -> str | None:
+def _for_a_shell(address: str) -> Iterator[str]:
     variable = _VARIABLE.search(address)
     if variable:
-        return (
+        yield (
             f"The lake's address {address!r} holds {variable[0]}, which only a shell replaces by a value. Write the"
             " value in its place."
         )
     path = re.sub(r"^file:/*", "", address, flags=re.IGNORECASE)
-    if not path.startswith("~"):
-        return None
-    whole = expanduser(path)
-    instead = f"{whole!r}" if whole != path else "the folder's whole path"
-    return (
-        f"The lake's address {address!r} begins with '~', which only a shell replaces by a home folder (and not within"
-        f" --lake=…, nor in quotation marks). Write {instead}; a folder of that name is './{path}'."
-    )
-
-
-def _windows(address: str) -> str | None:
-    drive = _DRIVE.fullmatch(address)
-    if drive:
-        rest = drive[2].replace("\\", "/")
-        return (
-            f"The lake's address {address!r} is a path of Windows, and tidelog needs a POSIX system. Under WSL write"
-            f" '/mnt/{drive[1].lower()}/{rest}'."
+    if path.startswith("~"):
+        whole = expanduser(path)
+        instead = f"{whole!r}" if whole != path else "the folder's whole path"
+        yield (
+            f"The lake's address {address!r} begins with '~', which only a shell replaces by a home folder (and not"
+            f" within --lake=…, nor in quotation marks). Write {instead}; a folder of that name is './{path}'."
         )
-    if "\\" not in address:
-        return None
+
+
+def _windows(address: str) -> Iterator[str]:
     slashes = address.replace("\\", "/")
-    return f"The lake's address {address!r} holds '\\', which stores read differently. Write {_mended(slashes)!r}."
+    drive = _DRIVE.fullmatch(slashes)
+    if drive:
+        yield (
+            f"The lake's address {address!r} is a path of Windows, and tidelog needs a POSIX system. Under WSL write"
+            f" '/mnt/{drive[1].lower()}/{drive[2]}'."
+        )
+    if slashes != address:
+        yield f"The lake's address {address!r} holds '\\', which stores read differently. Write {_mended(slashes)!r}."
 
 
-def _brokers(address: str) -> str | None:
-    if not all(_BROKER.fullmatch(part.strip()) for part in address.split(",")):
-        return None
-    return (
-        f"{address!r} is the address of Kafka brokers, and there are none: programs read and write a lake in its"
-        f" storage. Give the lake's address, a folder or a URI, {_EXAMPLES}; a folder of that name is './{address}'."
-    )
+def _brokers(address: str) -> Iterator[str]:
+    if all(_BROKER.fullmatch(part.strip()) for part in address.split(",")):
+        yield (
+            f"{address!r} is the address of Kafka brokers, and there are none: programs read and write a lake in its"
+            f" storage. Give the lake's address, a folder or a URI, {_EXAMPLES}; a folder of that name is"
+            f" './{address}'."
+        )
 
 
-def _joined(address: str) -> str | None:
+def _joined(address: str) -> Iterator[str]:
     inside = _INSIDE.search(address)
-    if inside is None or address.lower().startswith(tuple(f"{scheme}://" for scheme in OBJECT_SCHEMES)):
-        return None
-    return (
-        f"The lake's address {address!r} holds one of a store as a folder, as when it was joined to a path. Write"
-        f" {_mended(address[inside.start() + 1 :])!r}."
-    )
+    if inside and not address.lower().startswith(tuple(f"{scheme}://" for scheme in OBJECT_SCHEMES)):
+        yield (
+            f"The lake's address {address!r} holds one of a store as a folder, as when it was joined to a path. Write"
+            f" {_mended(address[inside.start() + 1 :])!r}."
+        )
 
 
-def _scheme(address: str) -> str | None:
+def _scheme(address: str) -> Iterator[str]:
     found = _SCHEME.match(address)
     scheme, rest = (found[1].lower(), address[found.end() :]) if found else ("", address)
     if scheme in _KNOWN and rest.startswith("/" if scheme == "file" else "//"):
-        return None
+        return
     if scheme == "file":
-        return f"The address {address!r} names no folder. Write {rest or '/data/lake'!r}, or file:///data/lake in full."
+        yield f"The address {address!r} names no folder. Write {rest or '/data/lake'!r}, or file:///data/lake in full."
     if _NEARLY.match(address):
-        return f"The lake's address {address!r} is nearly {_mended(address)!r}. Write that."
+        yield f"The lake's address {address!r} is nearly {_mended(address)!r}. Write that."
     if rest.startswith("/") and scheme:
-        return _foreign(scheme, address)
+        yield _foreign(scheme, address)
     if ":" in address.partition("/")[0]:
-        return (
+        yield (
             f"The lake's address {address!r} has a ':' before the first '/', as one with a scheme has. Write"
             f" './{address}' for a folder of that name. {_PLACES}."
         )
-    return None
 
 
 def _foreign(scheme: str, address: str) -> str:
@@ -203,51 +195,48 @@ def _foreign(scheme: str, address: str) -> str:
     return f"The address scheme {scheme + '://'!r} is unknown. {_PLACES}. {instead}."
 
 
-def _file(address: str) -> str | None:
+def _file(address: str) -> Iterator[str]:
     found = re.match(r"file://([^/]+)", address, re.IGNORECASE)
-    if not found:
-        return None
-    return (
-        f"{address!r} names the host {found[1]!r}, and a local folder has none. Write three slashes before an absolute"
-        " path: file:///data/lake."
-    )
+    if found:
+        yield (
+            f"{address!r} names the host {found[1]!r}, and a local folder has none. Write three slashes before an"
+            " absolute path: file:///data/lake."
+        )
 
 
-def _memory(address: str) -> str | None:
+def _memory(address: str) -> Iterator[str]:
     found = re.fullmatch(r"memory://(.*?)/*", address, re.IGNORECASE)
-    if not found or (found[1] and "/" not in found[1]):
-        return None
-    return f"{found[1]!r} can't name a store in memory: write memory://name, without a path."
+    if found and (not found[1] or "/" in found[1]):
+        yield f"{found[1]!r} can't name a store in memory: write memory://name, without a path."
 
 
-def _bucket(address: str) -> str | None:
+def _bucket(address: str) -> Iterator[str]:
     scheme, _, rest = address.partition("://")
     if scheme.lower() not in OBJECT_SCHEMES:
-        return None
+        return
     thing = "container" if scheme.lower() in SCHEMES["azure"] else "bucket"
     bucket, _, path = rest.rstrip("/").partition("/")
     if not bucket:
-        return f"The lake's address {address!r} names no {thing}. Write {scheme}://{thing}/{path.strip('/') or 'lake'}."
+        yield f"The lake's address {address!r} names no {thing}. Write {scheme}://{thing}/{path.strip('/') or 'lake'}."
     host, colon, port = bucket.partition(":")
     if colon and port.isdigit():
         option = f"lake.{next(s for s, schemes in SCHEMES.items() if scheme.lower() in schemes)}.endpoint"
-        return (
+        yield (
             f"The lake's address {address!r} names the server {bucket!r} where the {thing} has to stand. Write"
             f" {scheme}://{path or f'{thing}/lake'}, and the server as the option {option}=http://{host}:{port}."
         )
     if not _BUCKET.fullmatch(bucket):
-        return f"{bucket!r} in the lake's address {address!r} can't be the name of a {thing}. Correct it."
+        yield f"{bucket!r} in the lake's address {address!r} can't be the name of a {thing}. Correct it."
     if thing == "container" and re.search(r"^[^@]*\.core\.windows\.net$", bucket):
-        return (
+        yield (
             f"The lake's address {address!r} names no container. Write {scheme}://container@{bucket}/{path or 'lake'}."
         )
     if any(part in ("", ".", "..") for part in path.split("/")) and path:
         plain = "/".join(part for part in path.split("/") if part not in ("", "."))
-        return (
+        yield (
             f"The lake's address {address!r} has an empty part, '.' or '..' in its path, which stores read differently."
             f" Write {scheme}://{bucket}/{plain} without."
         )
-    return None
 
 
 def _mended(address: str) -> str:
@@ -263,7 +252,8 @@ def _shown(address: str) -> str:
     return re.sub(r"[?#].*|//[^/]*@", "...", address)
 
 
-_CHECKS: Final[tuple[Callable[[str], str | None], ...]] = (
+# Each yields what it finds wrong with an address; the first thing counts, and no check after it is tried.
+_CHECKS: Final[tuple[Callable[[str], Iterator[str]], ...]] = (
     _blank,
     _password,
     _characters,
