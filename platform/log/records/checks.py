@@ -168,11 +168,7 @@ def _header_sizes(headers: pa.ChunkedArray) -> pa.Array:
         pc.binary_length(pc.struct_field(flat, "key")),
         pc.fill_null(pc.binary_length(pc.struct_field(flat, "value")), 0),
     )
-    sums = pa.table({"row": parents, "size": lengths}).group_by("row").aggregate([("size", "sum")])
-    sizes = [0] * len(array)
-    for row, size in zip(sums.column("row").to_pylist(), sums.column("size_sum").to_pylist(), strict=True):
-        sizes[row] = size
-    return pa.array(sizes, pa.int64())
+    return pa.array(np.bincount(parents, lengths, len(array)).astype(np.int64))
 
 
 def _timestamps(

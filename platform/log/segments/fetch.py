@@ -75,22 +75,10 @@ def fetch(
     output = _Output(topic, plan.partition, include_headers=include_headers)
     columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
     for segment in plan.segments:
-        for batch in _read(storage, folder, segment, plan, columns, batch_records, batch_bytes):
+        for batch in read_segment(
+            storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, offsets=True
+        ):
             yield output.of(batch)
-
-
-def _read(
-    storage: Storage,
-    folder: str,
-    segment: Segment,
-    plan: FetchPlan,
-    columns: list[str],
-    batch_records: int,
-    batch_bytes: int | None = None,
-) -> Iterator[pa.RecordBatch]:
-    """Batches of `position`, which is the offset here, and `columns`."""
-    base = segment.base_offset
-    return read_segment(storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, base=base)
 
 
 class _Output:
@@ -134,7 +122,7 @@ def find_in(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -
         latest_ms = segment.stats.max_timestamp_ms
         if latest_ms is not None and latest_ms < timestamp_ms:
             continue
-        for batch in _read(storage, folder, segment, plan, ["timestamp"], ROW_GROUP_RECORDS):
+        for batch in read_segment(storage, folder, segment, plan.start, plan.end, ["timestamp"], offsets=True):
             at = pc.index(pc.greater_equal(batch.column("timestamp").cast(pa.int64()), wanted), True).as_py()
             if at >= 0:
                 return int(batch.column("position")[at].as_py())

@@ -47,16 +47,17 @@ def read_segment(
     batch_records: int = ROW_GROUP_RECORDS,
     batch_bytes: int | None = None,
     *,
-    base: int = 0,
+    offsets: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
 
-    `base` is added to each position: the segment's own makes offsets of them.
+    `offsets`: the column `position` holds offsets instead.
     Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
     large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
     Raises `CorruptSegmentError` naming the segment when it is missing, or is not, byte for byte, what was written.
     """
     path = f"{folder}/{unquote(segment.path)}"
+    base = segment.base_offset if offsets else 0
     low, high = start - segment.base_offset, end - segment.base_offset
     wanted = ("position", *(c for c in columns if c != "position"))
     most_bytes = batch_bytes or BATCH_BYTES

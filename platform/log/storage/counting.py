@@ -5,18 +5,9 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from tidelog.log.base.errors import ObjectNotFoundError
-from tidelog.log.storage.objects import ObjectStorage
 from tidelog.log.storage.port import ObjectInfo, Storage
 from tidelog.log.storage.ranged import Piece, RangedFile, first_range
 from tidelog.log.storage.requests import PART_BYTES, PUT_AT_MOST_BYTES, PUT_PART_BYTES, RequestKind, Requests
-
-
-def counted(storage: Storage) -> tuple[Storage, Requests]:
-    """The store, and the count of what it is asked: an object store counts by itself."""
-    if isinstance(storage, ObjectStorage):
-        return storage, storage.requests
-    counting = CountingStorage(storage)
-    return counting, counting.requests
 
 
 class CountingStorage:

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
@@ -100,10 +100,8 @@ class ObjectStorage:
         """The object's bytes. Raises `ObjectNotFoundError`."""
         check_path(path)
         self.requests.note(RequestKind.GET, path)
-        try:
+        with self.failing("read", path):
             data = obstore.get(self._store, path).bytes().to_bytes()
-        except RAISED as error:
-            raise failed_to_read(self._location(path), error, self._secrets) from None
         self.requests.note_received(len(data))
         return data
 
@@ -114,10 +112,8 @@ class ObjectStorage:
 
     def _head(self, path: str) -> Any:
         self.requests.note(RequestKind.HEAD, path)
-        try:
+        with self.failing("read", path):
             return obstore.head(self._store, path)
-        except RAISED as error:
-            raise failed_to_read(self._location(path), error, self._secrets) from None
 
     @staticmethod
     def _info(path: str, meta: Any) -> ObjectInfo:
@@ -141,10 +137,8 @@ class ObjectStorage:
 
     def read_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
         """The bytes [start, end) of the object that has this tag, if one is given."""
-        try:
+        with self.failing("read", path):
             return self._get_range(path, start, end, e_tag)
-        except RAISED as error:
-            raise failed_to_read(self._location(path), error, self._secrets) from None
 
     def _get_range(self, path: str, start: int, end: int, e_tag: str | None) -> Piece:
         self.requests.note(RequestKind.RANGED_GET, path)
@@ -162,19 +156,7 @@ class ObjectStorage:
         """
         check_folder(folder)
         prefix = f"{folder}/" if folder else ""
-        try:
-            if after:
-                stream = obstore.list(self._store, folder or None, offset=prefix + after, chunk_size=1000)
-                found = [meta for chunk in stream for meta in chunk]
-                listed = len(found)
-            else:
-                answer = obstore.list_with_delimiter(self._store, folder or None)
-                found = list(answer["objects"])
-                listed = len(found) + len(answer["common_prefixes"])
-        except RAISED as error:
-            self.requests.note_listed(folder, 0)
-            raise failed_to_read(self._location(folder), error, self._secrets) from None
-        self.requests.note_listed(folder, listed)
+        found, _ = self._listed(folder, prefix + after if after else None)
         infos = [
             self._info(meta["path"], meta)
             for meta in found
@@ -185,14 +167,24 @@ class ObjectStorage:
     def list_folders(self, folder: str) -> list[str]:
         """The names of the folders directly in `folder`, sorted."""
         check_folder(folder)
+        _, folders = self._listed(folder, None)
+        return sorted(path.rstrip("/").rpartition("/")[2] for path in folders)
+
+    def _listed(self, folder: str, offset: str | None) -> tuple[Sequence[Any], Sequence[str]]:
+        """The objects and the folders directly in `folder`; or all objects below it that follow `offset`."""
+        found: Sequence[Any] = ()
+        folders: Sequence[str] = ()
         try:
-            answer = obstore.list_with_delimiter(self._store, folder or None)
-        except RAISED as error:
-            self.requests.note_listed(folder, 0)
-            raise failed_to_read(self._location(folder), error, self._secrets) from None
-        found = answer["common_prefixes"]
-        self.requests.note_listed(folder, len(found) + len(answer["objects"]))
-        return sorted(path.rstrip("/").rpartition("/")[2] for path in found)
+            with self.failing("read", folder):
+                if offset:
+                    stream = obstore.list(self._store, folder or None, offset=offset, chunk_size=1000)
+                    found = [meta for chunk in stream for meta in chunk]
+                else:
+                    answer = obstore.list_with_delimiter(self._store, folder or None)
+                    found, folders = answer["objects"], answer["common_prefixes"]
+        finally:
+            self.requests.note_listed(folder, len(found) + len(folders))
+        return found, folders
 
     # --- writing -------------------------------------------------------------------------------------------
 
@@ -225,10 +217,8 @@ class ObjectStorage:
         check_path(path)
         size = len(data)
         self.requests.note_written(path, size, PUT_AT_MOST_BYTES, PUT_PART_BYTES)
-        try:
+        with self.failing("put", path):
             obstore.put(self._store, path, data, use_multipart=size > PUT_AT_MOST_BYTES, chunk_size=PUT_PART_BYTES)
-        except RAISED as error:
-            raise failed_or_done("put", self._location(path), error, self._secrets) from None
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
@@ -245,14 +235,8 @@ class ObjectStorage:
                 upload.__exit__(type(error), error, error.__traceback__)
             raise
         self.requests.note_written(path, file.size, PART_BYTES - 1, PART_BYTES)
-        try:
+        with self.failing("put", path):
             upload.close()
-        except RAISED as error:
-            raise self.write_failed(path, error) from None
-
-    def write_failed(self, path: str, error: Exception) -> Exception:
-        """The port's error for one of an upload."""
-        return failed_or_done("put", self._location(path), error, self._secrets)
 
     def sync(self, paths: Iterable[str]) -> list[str]:  # noqa: ARG002 - nothing is looked at
         """Nothing: what an object store acknowledges is durable."""
@@ -273,6 +257,17 @@ class ObjectStorage:
         """Threads to call the store from, shared by all callers of this one."""
         return self._helpers
 
+    @contextmanager
+    def failing(self, action: str, path: str) -> Iterator[None]:
+        """A block whose errors of obstore become the port's: those of a "read", or of an action that writes."""
+        try:
+            yield
+        except RAISED as error:
+            location = self._location(path)
+            if action == "read":
+                raise failed_to_read(location, error, self._secrets) from None
+            raise failed_or_done(action, location, error, self._secrets) from None
+
     def _location(self, path: str) -> str:
         return f"{self._uri}/{path}" if path else self._uri
 
@@ -290,10 +285,8 @@ class _UploadFile(io.RawIOBase):
         return True
 
     def write(self, data: Any, /) -> int:
-        try:
+        with self._storage.failing("put", self._path):
             self._upload.write(data)
-        except RAISED as error:
-            raise self._storage.write_failed(self._path, error) from None
         nbytes = memoryview(data).nbytes
         self.size += nbytes
         return nbytes

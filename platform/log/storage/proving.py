@@ -7,7 +7,6 @@ what is remembered.
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from hashlib import sha256
 from threading import Barrier
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from tidelog.log.base.clock import Ids
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, StorageUnavailableError, UnsafeStoreError
 from tidelog.log.delta import layout
+from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage, TakenOnTrust
 
 RACERS: Final = 8
@@ -30,7 +30,7 @@ def create_first(storage: Storage, path: str, data: bytes, ids: Ids) -> bool:
         return storage.put_if_absent(path, data)
     raced = _races(f"{layout.PROOF_PREFIX}{ids.new()}")
     _race(storage, raced)
-    _clear(storage, raced)
+    discard(storage, raced)
     return _create_twice(storage, path, data)
 
 
@@ -88,7 +88,7 @@ def _race(storage: Storage, paths: Sequence[str]) -> None:
     for i, path in enumerate(paths):
         answers = winners(ways, i * RACERS, path, [b""] * RACERS)
         if answers.count(True) > 1:
-            _clear(storage, paths)
+            discard(storage, paths)
             raise _unsafe(
                 storage,
                 f"{answers.count(True)} of {RACERS} writers at once created {path} (of puts with"
@@ -107,7 +107,7 @@ def _create_twice(storage: Storage, path: str, data: bytes) -> bool:
     created = storage.put_if_absent(path, data)
     # A third time: another program may have deleted the object after the first.
     if created and storage.put_if_absent(path, data) and storage.put_if_absent(path, data):
-        _clear(storage, [path])
+        discard(storage, [path])
         raise _unsafe(
             storage,
             f"it created {path} again although it was there (a put with 'If-None-Match: *' has to answer 412)",
@@ -123,13 +123,6 @@ def _is_there(storage: Storage, path: str) -> bool:
     except ObjectNotFoundError:
         return False
     return True
-
-
-def _clear(storage: Storage, paths: Sequence[str]) -> None:
-    """Delete these objects as far as that is possible: they are empty, and do no harm."""
-    for path in paths:
-        with suppress(StorageError):
-            storage.delete(path)
 
 
 def _unsafe(storage: Storage, seen: str) -> UnsafeStoreError:

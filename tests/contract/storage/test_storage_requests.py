@@ -15,7 +15,7 @@ from support.versitygw import S3Place
 from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage, ObjectStorage, Storage, open_storage
-from tidelog.log.storage.counting import CountingStorage, counted
+from tidelog.log.storage.counting import CountingStorage
 from tidelog.log.storage.requests import RequestCounts, RequestKind, Requests
 
 MB = 1_000_000
@@ -133,9 +133,9 @@ def test_what_is_counted_is_what_the_server_sees(
 def test_another_store_counts_what_an_object_store_would_be_asked(
     act: Callable[[Storage], Any], expected: dict[str, int]
 ):
-    storage, requests = counted(filled(MemoryStorage("counted")))
+    storage = CountingStorage(filled(MemoryStorage("counted")))
     act(storage)
-    assert as_words(requests.counts()) == expected
+    assert as_words(storage.requests.counts()) == expected
 
 
 def test_an_upload_that_is_given_up_was_begun_and_is_taken_back(server: SmallS3):

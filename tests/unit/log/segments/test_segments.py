@@ -321,7 +321,7 @@ def test_an_error_of_the_store_is_not_taken_for_damage(error: Exception, size: i
 
 def test_positions_become_offsets_by_a_base() -> None:
     storage = stored(records(*(b"%d" % i for i in range(6))), group=3)
-    batches = list(read_segment(storage, "t", sized(storage, segment(6)), 101, 105, ["value"], base=100))
+    batches = list(read_segment(storage, "t", sized(storage, segment(6)), 101, 105, ["value"], offsets=True))
     assert [p for b in batches for p in b.column("position").to_pylist()] == [101, 102, 103, 104]
     assert [v for b in batches for v in b.column("value").to_pylist()] == [b"1", b"2", b"3", b"4"]
 

@@ -144,7 +144,9 @@ def test_credentials_are_in_no_message(words: str):
     options = {"account_name": "acct", "token": "hunter2hunter2"}
     store = None if "Bearer" in words else MemoryStore()
     storage = ObjectStorage("az://container/lake", options, store=store)
-    assert "hunter2" not in str(storage.write_failed("a", GenericError(words)))
+    with pytest.raises(StorageError) as refused, storage.failing("put", "a"):
+        raise GenericError(words)
+    assert "hunter2" not in str(refused.value)
 
 
 # --- the other methods -------------------------------------------------------------------------------------
