@@ -274,18 +274,8 @@ class Stager:
         self._note(partition, opened.path, opened.writer, opened.writer.size)
 
     def _note(self, partition: int, path: str, written: SegmentWriter | SmallSegment, size: int) -> None:
-        self._staged.append(
-            Staged(
-                partition,
-                path,
-                written.records,
-                size,
-                written.min_timestamp_ms,
-                written.max_timestamp_ms,
-                self._target.version,
-                self._target.topic_id,
-            )
-        )
+        low, high, to = written.min_timestamp_ms, written.max_timestamp_ms, self._target
+        self._staged.append(Staged(partition, path, written.records, size, low, high, to.version, to.topic_id))
 
 
 class _Aborted(Exception):  # noqa: N818 - not an error: it tells an open file to vanish

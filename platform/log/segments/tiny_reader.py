@@ -7,7 +7,7 @@ numbers of a page's header are compared with the footer's, and a page's bytes wi
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -59,6 +59,10 @@ _DELTAS_PAGE: Final = pattern(pages.data_page_header(encoding=pages.DELTA_BINARY
 _DELTAS: Final = pattern(pages.BLOCKS + ANY_INTEGER * 3)
 
 
+class _NotTinyError(Exception):
+    """The file, or what is wanted of it, is not what is decoded here."""
+
+
 def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> list[pa.Array] | None:
     """Columns of a file of `count` records, at most `MOST_RECORDS`; not `position`, which counts them from 0.
 
@@ -73,13 +77,10 @@ def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> list[pa.Array] 
     file = _TinyFile(data, found.groups())
     if file.count != count:
         return None
-    columns = []
-    for name in wanted:
-        column = _READERS[name](file)
-        if column is None:
-            return None
-        columns.append(column)
-    return columns
+    try:
+        return [_READERS[name](file) for name in wanted]
+    except _NotTinyError:
+        return None
 
 
 class _TinyFile:
@@ -90,31 +91,26 @@ class _TinyFile:
         self.numbers = numbers
         self.count = integer_of(numbers[0])
 
-    def page(self, column: int, header: re.Pattern[bytes]) -> bytes | None:
+    def page(self, column: int, header: re.Pattern[bytes]) -> bytes:
         """A column's one page, decompressed, once all that its header says is found to be right."""
         codec, size, stored, at = (integer_of(self.numbers[column + i]) for i in (0, 2, 3, 4))
         found = header.match(self.data, at)
         if found is None:
-            return None
+            raise _NotTinyError
         unpacked, packed, checksum, count = map(integer_of, found.groups())
         begin = found.end()
         content = self.data[begin : at + stored]
-        if (count, packed, unpacked) != (self.count, len(content), size - (begin - at)):
-            return None
-        if zlib.crc32(content) != checksum & 0xFFFFFFFF:
-            return None
+        right = (count, packed, unpacked) == (self.count, len(content), size - (begin - at))
+        if not right or zlib.crc32(content) != checksum & 0xFFFFFFFF:
+            raise _NotTinyError
         return pa.Codec(_CODEC_NAMES[codec]).decompress(content, unpacked, asbytes=True) if codec else content
 
 
 # --- columns ------------------------------------------------------------------------------------------------
 
 
-def _binaries(column: int) -> Callable[[_TinyFile], pa.Array | None]:
-    def read(file: _TinyFile) -> pa.Array | None:
-        content = file.page(column, _PLAIN_PAGE)
-        return None if content is None else pa.array(_values(content, file.count), pa.binary())
-
-    return read
+def _binaries(column: int, file: _TinyFile) -> pa.Array:
+    return pa.array(_values(file.page(column, _PLAIN_PAGE), file.count), pa.binary())
 
 
 def _values(content: bytes, count: int) -> list[bytes | None]:
@@ -142,10 +138,10 @@ def _levels(content: bytes, count: int) -> tuple[Sequence[int], int]:
     return np.unpackbits(bits, count=count, bitorder="little").tolist(), end
 
 
-def _no_headers(file: _TinyFile) -> pa.Array | None:
+def _no_headers(file: _TinyFile) -> pa.Array:
     nulls = pages.same_level(0, file.count) * 2
     if any(file.page(column, _PLAIN_PAGE) != nulls for column in (_HEADER_KEY, _HEADER_VALUE)):
-        return None
+        raise _NotTinyError
     return _null_headers(file.count)
 
 
@@ -154,10 +150,8 @@ def _null_headers(count: int) -> pa.Array:
     return pa.nulls(count, schema.HEADERS)
 
 
-def _timestamps(file: _TinyFile) -> pa.Array | None:
+def _timestamps(file: _TinyFile) -> pa.Array:
     content = file.page(_TIMESTAMP, _DELTAS_PAGE)
-    if content is None:
-        return None
     micros = _numbers(content[len(pages.same_level(1, file.count)) :], file.count)
     return pa.array(micros, pa.int64()).view(schema.TIMESTAMP)
 
@@ -179,13 +173,13 @@ def _numbers(packed: bytes, count: int) -> list[int]:
     return numbers
 
 
-def _one_timestamp_type(file: _TinyFile) -> pa.Array | None:
+def _one_timestamp_type(file: _TinyFile) -> pa.Array:
     """One type for all: as many bytes can be nothing else."""
     stored, at = (integer_of(file.numbers[_TIMESTAMP_TYPE + i]) for i in (3, 5))
     for kind in _TIMESTAMP_TYPES:
         if file.data[at : at + stored] == one_timestamp_type(file.count, kind).pages:
             return _repeated(kind, file.count)
-    return None
+    raise _NotTinyError
 
 
 @cache
@@ -193,9 +187,9 @@ def _repeated(kind: int, count: int) -> pa.Array:
     return pa.array([kind] * count, pa.int32())
 
 
-_READERS: Final[dict[str, Callable[[_TinyFile], pa.Array | None]]] = {
-    "key": _binaries(_KEY),
-    "value": _binaries(_VALUE),
+_READERS: Final[dict[str, Callable[[_TinyFile], pa.Array]]] = {
+    "key": partial(_binaries, _KEY),
+    "value": partial(_binaries, _VALUE),
     "headers": _no_headers,
     "timestamp": _timestamps,
     "timestamp_type": _one_timestamp_type,
