@@ -30,8 +30,8 @@ _REFUSALS = (InvalidRecordError, InvalidTimestampError, RecordTooLargeError)
 class ProduceRequests:
     """Records for one topic, of one request or of many.
 
-    `table`: columns as `Topic.append` takes them, without `partition`; at least one row. `partitions`: one for each
-    row, `NO_PARTITION` where `partitioner` chooses it by `turn`; None where it chooses all.
+    `table`: columns as `Topic.append` takes them, keys of type binary, without `partition`; at least one row.
+    `partitions`: one for each row, `NO_PARTITION` where `partitioner` chooses it by `turn`; None where it chooses all.
     `deadlines_s`: until when each unit may be tried, seconds on the elapsed clock. A unit is what is taken or refused
     as a whole: a row, some rows, or the whole table. `units`: the unit of each row, from 0 on and
     never falling; None where there is one.

@@ -137,7 +137,8 @@ class Stager:
     """Stages one writer's records for one topic. Not for several threads.
 
     `add` any number of times, then `finish`, or `abort`, which deletes what was written. Small segments of several
-    partitions are written at once where there are `helpers`, and to a distant store always.
+    partitions are written at once where there are `helpers`, and to a distant store always. `waiting_bytes`: how much
+    the rows hold that wait for a row group.
     """
 
     def __init__(self, storage: Storage, target: Target, ids: Ids, helpers: Executor | None = None) -> None:
@@ -148,7 +149,7 @@ class Stager:
             (storage.helpers(), 0) if isinstance(storage, Distant) else (helpers, _WORTH_HELP_BYTES)
         )
         self._waiting: dict[int, _Waiting] = {}
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0
         self._open: dict[int, _Open] = {}
         self._staged: list[Staged] = []
 
@@ -158,14 +159,9 @@ class Stager:
         return self._target.partitions
 
     @property
-    def waiting_bytes(self) -> int:
-        """How much the rows hold that wait for a row group."""
-        return self._waiting_bytes
-
-    @property
     def is_small(self) -> bool:
         """Whether what waits is put sooner than helpers wake up: then `finish` needs none."""
-        return self._waiting_bytes < self._worth_help_bytes
+        return self.waiting_bytes < self._worth_help_bytes
 
     def write_largest(self) -> None:
         """Write the rows of the partition that waits with the most."""
@@ -182,10 +178,10 @@ class Stager:
             waiting.records += part.count
             size = part.size
             waiting.size += size
-            self._waiting_bytes += size
+            self.waiting_bytes += size
             if waiting.records >= ROW_GROUP_RECORDS or waiting.size >= ROW_GROUP_BYTES:
                 self._write(partition)
-        while self._waiting_bytes > WAITING_BYTES:
+        while self.waiting_bytes > WAITING_BYTES:
             self.write_largest()
 
     def finish(self) -> list[Staged]:
@@ -213,7 +209,7 @@ class Stager:
 
     def _take(self, partition: int) -> _Waiting:
         waiting = self._waiting.pop(partition)
-        self._waiting_bytes -= waiting.size
+        self.waiting_bytes -= waiting.size
         return waiting
 
     def _new_path(self, partition: int) -> str:

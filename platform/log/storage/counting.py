@@ -16,19 +16,12 @@ class CountingStorage:
     Files are read as an object store's are, by ranges. Whatever `inner` can do beyond the port is not offered.
     """
 
-    def __init__(self, inner: Storage, requests: Requests | None = None) -> None:
+    is_shared = True  # as what it stands for
+
+    def __init__(self, inner: Storage) -> None:
         self._inner = inner
-        self.requests = requests or Requests()
-
-    @property
-    def uri(self) -> str:
-        """The address of the store inside."""
-        return self._inner.uri
-
-    @property
-    def is_shared(self) -> bool:
-        """True: so is what it stands for."""
-        return True
+        self.uri = inner.uri
+        self.requests = Requests()
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""

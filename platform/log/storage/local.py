@@ -57,6 +57,7 @@ class LocalStorage:
                 f"The folder {self._root} can't hold a lake: in an address '%', '?' and '#' have meanings on which "
                 "Spark and deltalake don't agree. Use a folder without them in its path."
             )
+        self.uri = f"file://{self._root}"  # the path as it is: no percent-encoding
         self._unnamed = unnamed
         self._drafts = Drafts(ids or SystemIds(), unnamed=unnamed)
         self._durability = Durability(self._root)
@@ -68,11 +69,6 @@ class LocalStorage:
 
     def __repr__(self) -> str:
         return f"LocalStorage({self._root!r})"
-
-    @property
-    def uri(self) -> str:
-        """`file://` and the absolute path, as it is: no percent-encoding."""
-        return f"file://{self._root}"
 
     @cached_property
     def is_shared(self) -> bool:

@@ -30,8 +30,11 @@ class MemoryStorage:
     (True, False)
     """
 
+    is_shared = False
+
     def __init__(self, name: str, clock: Clock | None = None) -> None:
         self._name = name
+        self.uri = f"memory://{name}"
         self._clock = clock or SystemClock()
         self._lock = Lock()
         self._objects: dict[str, _Object] = {}
@@ -39,16 +42,6 @@ class MemoryStorage:
 
     def __repr__(self) -> str:
         return f"MemoryStorage({self._name!r})"
-
-    @property
-    def uri(self) -> str:
-        """`memory://` and the name."""
-        return f"memory://{self._name}"
-
-    @property
-    def is_shared(self) -> bool:
-        """False: it is this process's."""
-        return False
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises `ObjectNotFoundError`."""

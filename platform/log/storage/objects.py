@@ -43,10 +43,12 @@ class ObjectStorage:
     `options` are those of `tidelog.log.storage.option_table` (`lake.s3.region` ...), or obstore's own configuration
     keys of the store and of its HTTP client (`region`, `timeout`, `proxy_url` ...); `environment`, the process's own
     unless given, says what they don't. `store` is a ready obstore store to use instead. Its every put is durable, so
-    `sync` does nothing. `requests` counts what the store is asked. `proven`: see `TakenOnTrust`.
+    `sync` does nothing. `requests` counts what the store is asked. `proven` and `place`: see `TakenOnTrust`.
 
     `uri` is a `parse_address`ed one. Raises `InvalidConfigError`. No message holds a credential.
     """
+
+    is_shared = True
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class ObjectStorage:
         store: ObjectStore | None = None,
         requests: Requests | None = None,
     ) -> None:
-        self._uri = uri.rstrip("/")
+        self.uri = uri.rstrip("/")
         self.requests = requests or Requests()
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-store")
         if store is None:
@@ -65,33 +67,18 @@ class ObjectStorage:
         else:
             connected = Connected(store, Secrets(), type(store).__name__)
         self._store, self._secrets = connected.store, connected.secrets
-        self._place = connected.place
+        self.place = connected.place
         self._by_address = connected.by_address
         self.proven = False
 
     def __repr__(self) -> str:
-        return f"ObjectStorage({self._uri!r})"
-
-    @property
-    def uri(self) -> str:
-        """The address it was opened with."""
-        return self._uri
-
-    @property
-    def is_shared(self) -> bool:
-        """True: a service behind a network."""
-        return True
-
-    @property
-    def place(self) -> str:
-        """The server's address, or whose service it is."""
-        return self._place
+        return f"ObjectStorage({self.uri!r})"
 
     def by_address(self) -> list["ObjectStorage"]:
         """The store by each address of its server's name, where this has several (`objects_connecting`)."""
-        found = [ObjectStorage(self._uri, store=store, requests=self.requests) for store in self._by_address()]
+        found = [ObjectStorage(self.uri, store=store, requests=self.requests) for store in self._by_address()]
         for way in found:
-            way._secrets, way._place = self._secrets, self._place
+            way._secrets, way.place = self._secrets, self.place
         return found
 
     # --- reading -------------------------------------------------------------------------------------------
@@ -269,7 +256,7 @@ class ObjectStorage:
             raise failed_or_done(action, location, error, self._secrets) from None
 
     def _location(self, path: str) -> str:
-        return f"{self._uri}/{path}" if path else self._uri
+        return f"{self.uri}/{path}" if path else self.uri
 
 
 class _UploadFile(io.RawIOBase):
