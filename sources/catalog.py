@@ -7,7 +7,7 @@ from typing import TypeVar
 from tidelog.log.base.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
-from tidelog.log.segments.fetch import find_by_time
+from tidelog.log.segments.fetch import find_by_time, plan_fetch
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.sources.limits import Limit, Position, among, bind, check_resolved_order, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
@@ -122,8 +122,8 @@ class Catalog:
         if of is not None:
             assigned &= of
             limit = among(limit, assigned)
-        found = {
-            tp: find_by_time(self.lake.storage, tp.topic, self._states[tp.topic], tp.partition, ms)
-            for tp, ms in times_wanted(limit, assigned).items()
-        }
+        found = {}
+        for tp, ms in times_wanted(limit, assigned).items():
+            plan = plan_fetch(self._states[tp.topic], tp.topic, tp.partition, None, None)
+            found[tp] = find_by_time(self.lake.storage, tp.topic, plan, ms)
         return bind(resolve(limit, assigned, found, position, streaming=streaming), self.bounds())

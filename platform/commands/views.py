@@ -12,7 +12,7 @@ from tidelog.commands.terminal import in_words, number, size, table
 
 if TYPE_CHECKING:
     from tidelog.log.base.errors import TidelogError
-    from tidelog.log.config.topics_and_lakes import Row
+    from tidelog.log.config.overrides import Row
     from tidelog.log.state.descriptions import TopicDescription, TopicSummary
 
 

@@ -391,4 +391,4 @@ class Topic(TopicTables):
             for partition in times:
                 require_partition(state, self._name, partition)
             plans = {p: fetch.plan_fetch(state, self._name, p, None, None) for p in sorted(times)}
-        return {p: fetch.find_in(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}
+        return {p: fetch.find_by_time(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}

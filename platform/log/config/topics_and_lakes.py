@@ -14,10 +14,8 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, names
 from tidelog.log.config.key_type import Key, int_of, long_of
-from tidelog.log.config.overrides import Row, Settings, keys_of
+from tidelog.log.config.overrides import Settings, keys_of
 from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
-
-__all__ = ["Codec", "LakeConfig", "Row", "TopicConfig"]
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS

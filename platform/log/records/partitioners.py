@@ -167,27 +167,22 @@ def _rule(partitioner: str | Partitioner) -> _Rule:
 def _custom(partitioner: Partitioner) -> _Rule:
     name = getattr(partitioner, "__qualname__", type(partitioner).__qualname__)
 
+    def refused(what: str) -> InvalidConfigError:
+        return InvalidConfigError(f"Partitioner {name} answered {what}: it must return one integer per key.")
+
     def rule(keys: pa.Array | pa.ChunkedArray, n: int, turn: int) -> I32:
         whole = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         answer = partitioner(whole, n)
         try:
             column = answer if isinstance(answer, pa.Array | pa.ChunkedArray) else pa.array(answer)
         except (pa.ArrowException, TypeError) as error:
-            raise InvalidConfigError(
-                f"Partitioner {name} answered with {type(answer).__name__}, which is no array: it must return one "
-                "integer per key."
-            ) from error
+            raise refused(f"with {type(answer).__name__}, which is no array") from error
         if len(column) != len(whole):
-            raise InvalidConfigError(
-                f"Partitioner {name} answered {len(column)} partitions for {len(whole)} keys: it must return one "
-                "integer per key."
-            )
+            raise refused(f"{len(column)} partitions for {len(whole)} keys")
         if column.null_count == len(column):
             return np.full(len(column), sticky(turn, n), np.int32)
         if not pa.types.is_integer(column.type):
-            raise InvalidConfigError(
-                f"Partitioner {name} answered with {column.type}: it must return one integer per key."
-            )
+            raise refused(f"with {column.type}")
         try:
             partitions = _checked(column, n)
         except UnknownPartitionError as error:

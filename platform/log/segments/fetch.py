@@ -106,15 +106,11 @@ class _Output:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
 
-def find_by_time(storage: Storage, folder: str, state: TopicState, partition: int, timestamp_ms: int) -> int | None:
-    """The first offset whose record's timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets)."""
-    start, end = state.start(partition), state.end(partition)
-    live = overlapping(state.live(partition), start, end)
-    return find_in(storage, folder, FetchPlan(partition, start, end, tuple(live)), timestamp_ms)
+def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:
+    """The first offset of a plan whose record's timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets).
 
-
-def find_in(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:
-    """The same among the records of a plan. Segments whose statistics rule it out are not opened."""
+    Segments whose statistics rule it out are not opened.
+    """
     if timestamp_ms > _LAST_MS:
         return None
     wanted = pa.scalar(max(timestamp_ms, -_LAST_MS) * 1000, pa.int64())
