@@ -77,6 +77,7 @@ HEADER_KEY: Final = _column(_BYTE_ARRAY, _PLAINLY, b"headers", b"list", b"elemen
 HEADER_VALUE: Final = _column(_BYTE_ARRAY, _PLAINLY, b"headers", b"list", b"element", b"value")
 TIMESTAMP: Final = _column(_INT64, _DELTAS, b"timestamp")
 TIMESTAMP_TYPE: Final = _column(_INT32, (pages.PLAIN, pages.RLE, pages.RLE_DICTIONARY), b"timestamp_type")
+COLUMNS: Final = (POSITION, KEY, VALUE, HEADER_KEY, HEADER_VALUE, TIMESTAMP, TIMESTAMP_TYPE)
 
 
 # --- what is said of a file's columns -----------------------------------------------------------------------
@@ -84,7 +85,7 @@ TIMESTAMP_TYPE: Final = _column(_INT32, (pages.PLAIN, pages.RLE, pages.RLE_DICTI
 _CHUNK: Final = fields((2, I64, integer(0)), (3, STRUCT, b""))
 # Of FileMetaData: the version and the schema; the writer's name and the columns' orders, which are by their types.
 _HEAD: Final = fields((1, I32, integer(2)), (2, LIST, _SCHEMA))
-_ORDERS: Final = list_of(STRUCT, [structure((1, STRUCT, _NOTHING))] * 7)
+_ORDERS: Final = list_of(STRUCT, [structure((1, STRUCT, _NOTHING))] * len(COLUMNS))
 _TAIL: Final = fields((6, BINARY, binary(_CREATED_BY)), (7, LIST, _ORDERS), before=4) + STOP
 
 

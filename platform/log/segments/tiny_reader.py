@@ -26,28 +26,14 @@ _TIMESTAMP_TYPES: Final = (0, 1)
 MOST_RECORDS: Final = 50
 
 
-def _chunk(column: bytes, *, bounds: bool = False, dictionary: bool = False) -> bytes:
+def _chunk(column: bytes) -> bytes:
     """A ColumnChunk of any numbers: the codec, how many values, their size, that as stored, where the pages are."""
-    statistics = footer.bounds(ANY_8_BYTES, ANY_8_BYTES) if bounds else b""
-    places = ANY_INTEGER, ANY_INTEGER if dictionary else b""
+    statistics = footer.bounds(ANY_8_BYTES, ANY_8_BYTES) if column in (footer.POSITION, footer.TIMESTAMP) else b""
+    places = ANY_INTEGER, ANY_INTEGER if column == footer.TIMESTAMP_TYPE else b""
     return footer.column_chunk(footer.about(column, *[ANY_INTEGER] * 4), *places, statistics)
 
 
-_METADATA: Final = pattern(
-    footer.metadata(
-        ANY_INTEGER,
-        ANY_INTEGER,
-        [
-            _chunk(footer.POSITION, bounds=True),
-            _chunk(footer.KEY),
-            _chunk(footer.VALUE),
-            _chunk(footer.HEADER_KEY),
-            _chunk(footer.HEADER_VALUE),
-            _chunk(footer.TIMESTAMP, bounds=True),
-            _chunk(footer.TIMESTAMP_TYPE, dictionary=True),
-        ],
-    )
-)
+_METADATA: Final = pattern(footer.metadata(ANY_INTEGER, ANY_INTEGER, [_chunk(column) for column in footer.COLUMNS]))
 # Where a column's numbers begin: the first is how many records the file has.
 _KEY, _VALUE, _HEADER_KEY, _HEADER_VALUE, _TIMESTAMP, _TIMESTAMP_TYPE = range(6, 36, 5)
 # Behind the metadata: their length, and the magic.
