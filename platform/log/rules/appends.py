@@ -48,20 +48,16 @@ class Marker:
     strict: bool
 
 
-class LogAppendTimeError(InvalidTimestampError):
+class LogAppendTimeError(InvalidTimestampError, retriable=True):
     """Another writer's LogAppendTime is later than the staged records': stage them again from `at_least_ms`."""
-
-    retriable = True
 
     def __init__(self, message: str, *, at_least_ms: int) -> None:
         super().__init__(message)
         self.at_least_ms = at_least_ms
 
 
-class PartlyRepeatedError(OutOfOrderSequenceError):
+class PartlyRepeatedError(OutOfOrderSequenceError, retriable=True):
     """Some of the staged records are there already and some are not: stage again only what is new."""
-
-    retriable = True
 
 
 class UnsettledRequestError(Exception):
