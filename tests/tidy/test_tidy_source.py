@@ -91,7 +91,7 @@ BAD = [
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import os\nos.urandom(8)"),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "import numpy as np\nnp.random.default_rng()"),
     (rules.clocks_and_chance_in_one_module, "tidelog.log.x", "from numpy import random"),
-    (rules.clocks_and_chance_in_one_module, "tidelog.log.clocks", "import uuid"),
+    (rules.clocks_and_chance_in_one_module, "tidelog.log.clocks", "import uuid\nuuid.uuid4()"),
     (rules.parquet_is_opened_in_one_module, "tidelog.log.x", "import pyarrow.parquet as pq\npq.read_table(f)"),
     (rules.parquet_is_opened_in_one_module, "tidelog.log.x", "import pyarrow.parquet as pq\nf = pq.ParquetFile(s)"),
     (rules.parquet_is_opened_in_one_module, "tidelog.log.x", "from pyarrow.parquet import write_table"),

@@ -11,7 +11,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"transactions"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
     frozenset({"clients", "admin", "aio", "spark", "check"}),
-    frozenset({"commands"}),
+    frozenset({"commands", "broker"}),
     frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
 )
 STRANGERS = LAYERS[2]

@@ -53,7 +53,16 @@ PARQUET_FILES = (
     "pyarrow.dataset",
     *(f"pyarrow.parquet.{name}" for name in ("ParquetDataset", "read_metadata", "read_table", "write_table")),
 )
-CHANCE = ("numpy.random", "os.getrandom", "os.urandom", "pyarrow.compute.random", "random", "secrets", "uuid")
+CHANCE = (
+    "numpy.random",
+    "os.getrandom",
+    "os.urandom",
+    "pyarrow.compute.random",
+    "random",
+    "secrets",
+    "uuid.uuid1",
+    "uuid.uuid4",
+)
 
 Complaints = Iterator[tuple[int, str]]
 

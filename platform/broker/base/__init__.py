@@ -1,0 +1,1 @@
+"""tidelog.broker.base: what all parts of a broker share."""

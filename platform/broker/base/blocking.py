@@ -1,0 +1,25 @@
+"""Calls that wait for a store or a processor, beside the loop that answers clients."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from typing import ParamSpec, Protocol, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Blocking(Protocol):
+    """Runs a call elsewhere, and has its result awaited: threads, or at once in a simulation."""
+
+    def __call__(self, call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        """Begin the call; it goes on even when its caller waits no more."""
+
+
+def in_threads(executor: Executor) -> Blocking:
+    """Calls go to these threads."""
+
+    def run(call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
+        return asyncio.wrap_future(executor.submit(call, *args, **kwargs))
+
+    return run

@@ -1,0 +1,42 @@
+"""A request on its way through a broker: what its handler is given, and what it answers."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.codec import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """The other end of a connection. `listener`: the name of the one it came by."""
+
+    listener: str = "PLAINTEXT"
+    host: str = ""
+    principal: str = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request. `body` is kio's entity of this version; `received_s`: when it had come, on the elapsed clock."""
+
+    key: ApiKey
+    version: int
+    client_id: str | None
+    body: Any
+    peer: Peer
+    received_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """An answer that is encoded already, in pieces: what a cache keeps is written as it is."""
+
+    pieces: Sequence[bytes | memoryview]
+
+
+# None: the client asked for no answer.
+Reply = Answer | Encoded | None
+Handler = Callable[[Call], Awaitable[Reply]]
+Handlers = Mapping[ApiKey, Handler]

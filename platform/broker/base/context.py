@@ -1,0 +1,32 @@
+"""What the parts of a broker share: the lake, the topics, the cluster, and how to wait beside the loop."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tidelog.broker.base.blocking import Blocking
+from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.base.topics import BrokerTopics
+from tidelog.log.base.clock import Clock
+from tidelog.log.lake import Lake
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One broker's surroundings, as its parts see them. `cluster()`: the brokers that run, as of now."""
+
+    lake: Lake
+    settings: BrokerSettings
+    blocking: Blocking
+    topics: BrokerTopics
+    cluster: Callable[[], ClusterView]
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+        return self.settings.id
+
+    @property
+    def clock(self) -> Clock:
+        """The lake's clock."""
+        return self.lake.clock

@@ -1,0 +1,29 @@
+"""What a broker is started with. Names and defaults are those of Kafka's brokers, where Kafka has the setting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one client may take of a broker, so that the others notice nothing; Kafka's setting in the comment."""
+
+    request_max_bytes: int = 100 * 1024 * 1024  # socket.request.max.bytes
+    max_connections: int = 2**31 - 1  # max.connections
+    max_connections_per_ip: int = 2**31 - 1  # max.connections.per.ip
+    idle_s: float = 600.0  # connections.max.idle.ms
+    queued_max_bytes: int = 128 * 1024 * 1024  # queued.max.request.bytes: produced records that wait for their entry
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """Settings of one broker.
+
+    `listeners`: {name: (host, port)} to bind, port 0 takes a free one; `advertised`: what clients get to see instead.
+    """
+
+    listeners: Mapping[str, tuple[str, int]]
+    id: int = 0
+    rack: str | None = None
+    advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    bounds: Bounds = field(default_factory=Bounds)

@@ -1,0 +1,141 @@
+"""The lake's topics as a broker sees them: by name and by id, followed as they grow; requests wait for them here."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from uuid import UUID
+
+from tidelog.broker.base.blocking import Blocking
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.follow.cursor import FollowedLog
+from tidelog.log.follow.tailing import Tailing
+from tidelog.log.lake import Lake
+from tidelog.log.state.topic_state import TopicState
+from tidelog.log.topic import Topic
+
+
+class BrokerTopic:
+    """A topic that is followed. All but `log.refresh` is for the loop's thread."""
+
+    def __init__(self, log: FollowedLog) -> None:
+        self.log = log
+        self._waiting: set[Callable[[], None]] = set()
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.log.name
+
+    @property
+    def topic(self) -> Topic:
+        """The handle to append to and read from, of the topic that has the name now."""
+        if self.log.topic is None:
+            raise ValueError(f"topic '{self.name}' was not looked at yet")
+        return self.log.topic
+
+    @property
+    def id(self) -> UUID:
+        """Its id, as clients see it."""
+        return UUID(self.topic.id)
+
+    @property
+    def state(self) -> TopicState:
+        """What is known of it. Not to be changed. Raises why it can't be had."""
+        if self.log.error is not None:
+            raise self.log.error
+        if self.log.state is None:
+            raise ValueError(f"topic '{self.name}' was not looked at yet")
+        return self.log.state
+
+    def on_change(self, wake: Callable[[], None]) -> None:
+        """Call `wake` at each change, until `forget`."""
+        self._waiting.add(wake)
+
+    def forget(self, wake: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._waiting.discard(wake)
+
+    def ring(self) -> None:
+        """It has changed: wake the requests that wait for it."""
+        for wake in list(self._waiting):
+            wake()
+
+
+class BrokerTopics:
+    """The topics of a lake. A topic is followed from its first use on, by one thread for all of them.
+
+    Its methods are for the loop's thread. What is asked by name or id is looked up in the store where it is not known.
+    """
+
+    def __init__(self, lake: Lake, blocking: Blocking) -> None:
+        self._lake = lake
+        self._blocking = blocking
+        self._loop = asyncio.get_running_loop()
+        self._tailing = Tailing(lake.storage, lake.clock)
+        self._followed: dict[str, BrokerTopic] = {}
+        self._names: dict[UUID, str] = {}
+        self._closing = False
+        self._thread = threading.Thread(target=self._follow, name="tidelog-follow", daemon=True)
+        self._thread.start()
+
+    async def get(self, name: str) -> BrokerTopic | None:
+        """The topic of that name; None where there is none. Raises `InvalidTopicError`, and why it can't be opened."""
+        found = self._followed.get(name)
+        if found is None:
+            found = BrokerTopic(FollowedLog(self._lake, name))
+        if found.log.state is None:
+            await self._blocking(found.log.refresh)
+            if found.log.error is not None:
+                if found.log.error.kafka_code in (3, 103):  # there is no such topic, or no longer
+                    return None
+                raise found.log.error
+            if self._followed.setdefault(name, found) is found:
+                self._names[found.id] = name
+                self._tailing.add(name)
+            found = self._followed[name]
+        return found
+
+    async def by_id(self, topic_id: UUID) -> BrokerTopic | None:
+        """The topic of that id; None where there is none any more."""
+        name = self._names.get(topic_id)
+        if name is None:
+            for other in await self.names(internal=True):
+                await self.get(other)
+            name = self._names.get(topic_id)
+        found = None if name is None else await self.get(name)
+        return found if found is not None and found.id == topic_id else None
+
+    async def names(self, *, internal: bool = False) -> list[str]:
+        """The names of all topics, sorted."""
+        return await self._blocking(self._lake.topics, internal=internal)
+
+    def committed(self, name: str) -> None:
+        """This process has committed to the topic: wake the requests that wait, before the store reports it."""
+        found = self._followed.get(name)
+        if found is not None:
+            found.ring()
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        self._closing = True
+        self._tailing.wake()
+        self._thread.join()
+        self._tailing.close()
+
+    def _follow(self) -> None:
+        while not self._closing:
+            for name in self._tailing.wait(None):
+                began_s = self._lake.clock.elapsed_s()
+                try:
+                    grew = self._followed[name].log.refresh()
+                except TidelogError:  # the log keeps why, for the next request
+                    grew = True
+                self._tailing.looked(name, found=grew, took_s=self._lake.clock.elapsed_s() - began_s)
+                if grew:
+                    self._loop.call_soon_threadsafe(self._changed, name)
+
+    def _changed(self, name: str) -> None:
+        found = self._followed[name]
+        if found.log.error is None:
+            self._names[found.id] = name
+        found.ring()

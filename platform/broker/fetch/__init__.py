@@ -1,0 +1,1 @@
+"""tidelog.broker.fetch: fetches answered from caches and segments; offsets looked up."""

@@ -1,0 +1,1 @@
+"""tidelog.broker.groups: the coordinator of consumer groups."""

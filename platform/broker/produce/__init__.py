@@ -1,0 +1,1 @@
+"""tidelog.broker.produce: produced batches become entries."""

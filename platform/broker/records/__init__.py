@@ -1,0 +1,1 @@
+"""tidelog.broker.records: record batches: checked, and turned into columns and back."""

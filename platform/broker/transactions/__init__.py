@@ -1,0 +1,1 @@
+"""tidelog.broker.transactions: the coordinator of transactions."""

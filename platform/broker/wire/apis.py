@@ -1,0 +1,117 @@
+"""The APIs that a broker offers, and in which versions: those of Kafka 4.2's brokers.
+
+Source: `ApiKeys` and the message definitions of Kafka 4.2.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+
+class ApiKey(IntEnum):
+    """The number of an API in a request's header."""
+
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
+    METADATA = 3
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
+    FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
+    DELETE_RECORDS = 21
+    INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
+    ADD_OFFSETS_TO_TXN = 25
+    END_TXN = 26
+    TXN_OFFSET_COMMIT = 28
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
+    CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
+    DESCRIBE_QUORUM = 55
+    UPDATE_FEATURES = 57
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_PRODUCERS = 61
+    UNREGISTER_BROKER = 64
+    DESCRIBE_TRANSACTIONS = 65
+    LIST_TRANSACTIONS = 66
+    DESCRIBE_TOPIC_PARTITIONS = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The versions of an API, first and last. `shown`: the first one that clients get to see."""
+
+    first: int
+    last: int
+    shown: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+
+def _versions(first: int, last: int, shown: int | None = None) -> Versions:
+    return Versions(first, last, first if shown is None else shown)
+
+
+OFFERED: Final[Mapping[ApiKey, Versions]] = {
+    # librdkafka compresses only where Produce is offered from 0 on (KAFKA-18659); 0 to 2 are refused all the same.
+    ApiKey.PRODUCE: _versions(3, 13, shown=0),
+    ApiKey.FETCH: _versions(4, 18),
+    ApiKey.LIST_OFFSETS: _versions(1, 11),
+    ApiKey.METADATA: _versions(0, 13),
+    ApiKey.OFFSET_COMMIT: _versions(2, 10),
+    ApiKey.OFFSET_FETCH: _versions(1, 10),
+    ApiKey.FIND_COORDINATOR: _versions(0, 6),
+    ApiKey.JOIN_GROUP: _versions(0, 9),
+    ApiKey.HEARTBEAT: _versions(0, 4),
+    ApiKey.LEAVE_GROUP: _versions(0, 5),
+    ApiKey.SYNC_GROUP: _versions(0, 5),
+    ApiKey.DESCRIBE_GROUPS: _versions(0, 6),
+    ApiKey.LIST_GROUPS: _versions(0, 5),
+    ApiKey.API_VERSIONS: _versions(0, 4),
+    ApiKey.CREATE_TOPICS: _versions(2, 7),
+    ApiKey.DELETE_TOPICS: _versions(1, 6),
+    ApiKey.DELETE_RECORDS: _versions(0, 2),
+    ApiKey.INIT_PRODUCER_ID: _versions(0, 6),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _versions(2, 4),
+    ApiKey.ADD_PARTITIONS_TO_TXN: _versions(0, 5),
+    ApiKey.ADD_OFFSETS_TO_TXN: _versions(0, 4),
+    ApiKey.END_TXN: _versions(0, 5),
+    ApiKey.TXN_OFFSET_COMMIT: _versions(0, 5),
+    ApiKey.DESCRIBE_CONFIGS: _versions(1, 4),
+    ApiKey.ALTER_CONFIGS: _versions(0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: _versions(1, 4),
+    ApiKey.CREATE_PARTITIONS: _versions(0, 3),
+    ApiKey.DELETE_GROUPS: _versions(0, 2),
+    ApiKey.ELECT_LEADERS: _versions(0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _versions(0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _versions(0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _versions(0, 0),
+    ApiKey.OFFSET_DELETE: _versions(0, 0),
+    ApiKey.DESCRIBE_QUORUM: _versions(0, 2),
+    ApiKey.UPDATE_FEATURES: _versions(0, 2),
+    ApiKey.DESCRIBE_CLUSTER: _versions(0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: _versions(0, 0),
+    ApiKey.UNREGISTER_BROKER: _versions(0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: _versions(0, 0),
+    ApiKey.LIST_TRANSACTIONS: _versions(0, 2),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _versions(0, 0),
+}

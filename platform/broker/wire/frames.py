@@ -1,0 +1,93 @@
+"""Frames and headers: requests and answers as a connection has them.
+
+A frame is its length (int32, big-endian) and its bytes. A request's begin with its header: API key and version
+(int16), correlation id (int32), client id (nullable string), and tagged fields where the version is flexible.
+Source: Kafka's protocol guide, `RequestHeader.json`, `ResponseHeader.json`, KIP-482, KIP-511.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.broker.wire.codec import is_flexible
+from tidelog.broker.wire.errors import MalformedRequestError, UnsupportedVersionError
+
+LENGTH: Final = struct.Struct(">i")
+_HEADER: Final = struct.Struct(">hhih")
+_ANSWER: Final = struct.Struct(">ii")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A request's header. `end`: where its body begins in the frame."""
+
+    key: ApiKey
+    version: int
+    correlation_id: int
+    client_id: str | None
+    end: int
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether the broker offers this version."""
+        return self.version in OFFERED[self.key]
+
+
+def header_of(frame: memoryview) -> Header:
+    """The header of a request's frame.
+
+    Its `end` counts only where the version `is_offered`. Raises `MalformedRequestError`, and `UnsupportedVersionError`
+    for an API that is not offered.
+    """
+    try:
+        number, version, correlation_id, length = _HEADER.unpack_from(frame)
+    except struct.error as e:
+        raise MalformedRequestError(f"A request of {len(frame)} bytes has no header.") from e
+    end = _HEADER.size + max(length, 0)
+    if end > len(frame):
+        raise MalformedRequestError(f"A request's client id has {length} bytes, its frame {len(frame)}.")
+    try:
+        key = ApiKey(number)
+        client_id = None if length < 0 else str(frame[_HEADER.size : end], "utf-8")
+    except UnicodeDecodeError as e:
+        raise MalformedRequestError("A request's client id is not UTF-8.") from e
+    except ValueError as e:
+        raise UnsupportedVersionError(f"The API {number} is not offered.") from e
+    if version in OFFERED[key] and is_flexible(key, version):
+        end = _after_tags(frame, end)
+    return Header(key, version, correlation_id, client_id, end)
+
+
+def framed(header: Header, body: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
+    """An answer's frame, in pieces: its length and header, and the pieces of its body."""
+    # ApiVersions is answered in the oldest header: a client reads it before it knows what the broker speaks (KIP-511).
+    flexible = header.is_offered and header.key is not ApiKey.API_VERSIONS and is_flexible(header.key, header.version)
+    length = 4 + flexible + sum(map(len, body))
+    start = _ANSWER.pack(length, header.correlation_id)
+    return [start + b"\0" if flexible else start, *body]
+
+
+def _after_tags(frame: memoryview, at: int) -> int:
+    """Where the tagged fields that begin here end. No request header has one that is known: they are passed over."""
+    count, at = _uvarint(frame, at)
+    for _ in range(count):
+        _, at = _uvarint(frame, at)
+        size, at = _uvarint(frame, at)
+        at += size
+        if at > len(frame):
+            raise MalformedRequestError("A request's header ends within a tagged field.")
+    return at
+
+
+def _uvarint(frame: memoryview, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(frame) and shift < 35:
+        byte = frame[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise MalformedRequestError("A request's header ends within a number.")

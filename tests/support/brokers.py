@@ -1,0 +1,37 @@
+"""A broker in a thread of the test's process, with a loop of its own, on a free loopback port."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.broker import Broker
+from tidelog.log.lake import Lake
+
+LISTENER = "PLAINTEXT"
+_SETTINGS = BrokerSettings({LISTENER: ("127.0.0.1", 0)})
+
+
+@contextmanager
+def running_broker(lake: Lake, **settings) -> Iterator[str]:
+    """A broker over the lake until the end of the block; its address, as clients take it for bootstrap.servers."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="broker", daemon=True)
+    thread.start()
+
+    async def begin() -> Broker:
+        broker = Broker(lake, replace(_SETTINGS, **settings))
+        await broker.start()
+        return broker
+
+    broker = asyncio.run_coroutine_threadsafe(begin(), loop).result(30)
+    try:
+        host, port = broker.addresses[LISTENER]
+        yield f"{host}:{port}"
+    finally:
+        asyncio.run_coroutine_threadsafe(broker.close(), loop).result(30)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
