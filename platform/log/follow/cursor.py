@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tidelog.log.base.errors import CorruptSegmentError, OffsetOutOfRangeError, TidelogError, TopicChangedError
+from tidelog.log.delta.schema import RECORDS
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 from tidelog.log.segments import fetch
@@ -20,6 +21,7 @@ LAST_RETRY_S = 10.0
 DECODED_BYTES = 4 * 1024 * 1024
 # Less than this, as stored, is decoded sooner than a helper wakes up.
 _WORTH_HELP_BYTES = 16 * 1024
+_OFFSET = RECORDS.get_field_index("offset")
 
 
 class FollowedLog:
@@ -139,10 +141,11 @@ class Cursor:
         if nbytes > most_bytes and rows > 1:
             rows = max(1, rows * most_bytes // nbytes)
             nbytes = nbytes * rows // batch.num_rows
-        self._rest = batch.slice(rows) if rows < batch.num_rows else None
+        self._rest = None
+        if rows < batch.num_rows:
+            self._rest, batch = batch.slice(rows), batch.slice(0, rows)
         self._rest_bytes -= nbytes
-        batch = batch.slice(0, rows)
-        self.position = batch.column("offset")[-1].as_py() + 1
+        self.position = batch.column(_OFFSET)[-1].as_py() + 1
         self.given_bytes += nbytes
         return batch, nbytes
 

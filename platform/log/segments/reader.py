@@ -66,8 +66,10 @@ def read_segment(
         if segment.size <= _SMALL_BYTES:
             data = storage.get(path)
             tiny = _tiny(data, segment, wanted, batch_records, base) if most_bytes >= MOST_BYTES else None
-            if tiny is not None:
-                yield from _cut(tiny, low + base, high + base)
+            if tiny is not None:  # its positions are known: as many as offsets
+                first, last = max(0, low), min(tiny.num_rows, high)
+                if first < last:
+                    yield tiny if last - first == tiny.num_rows else tiny.slice(first, last - first)
                 return
             source = pa.BufferReader(data)
         else:
@@ -96,7 +98,8 @@ def _tiny(data: bytes, segment: Segment, wanted: tuple[str, ...], most: int, bas
     columns = read_tiny(data, count, wanted[1:])
     if columns is None:
         return None
-    return pa.RecordBatch.from_arrays([pa.array(np.arange(base, base + count)), *columns], schema=_kept(wanted))
+    positions = pa.array(range(base, base + count), pa.int64())
+    return pa.RecordBatch.from_arrays([positions, *columns], schema=_kept(wanted))
 
 
 def _check(file: pq.ParquetFile, segment: Segment) -> None:

@@ -96,7 +96,8 @@ class _TinyFile:
 
 
 def _binaries(column: int, file: _TinyFile) -> pa.Array:
-    return pa.array(_values(file.page(column, _PLAIN_PAGE), file.count), pa.binary())
+    values = _values(file.page(column, _PLAIN_PAGE), file.count)
+    return _nulls(file.count, pa.binary()) if values.count(None) == file.count else pa.array(values, pa.binary())
 
 
 def _values(content: bytes, count: int) -> list[bytes | None]:
@@ -128,18 +129,18 @@ def _no_headers(file: _TinyFile) -> pa.Array:
     nulls = pages.same_level(0, file.count) * 2
     if any(file.page(column, _PLAIN_PAGE) != nulls for column in (_HEADER_KEY, _HEADER_VALUE)):
         raise _NotTinyError
-    return _null_headers(file.count)
+    return _nulls(file.count, schema.HEADERS)
 
 
 @cache
-def _null_headers(count: int) -> pa.Array:
-    return pa.nulls(count, schema.HEADERS)
+def _nulls(count: int, kind: pa.DataType) -> pa.Array:
+    return pa.nulls(count, kind)
 
 
 def _timestamps(file: _TinyFile) -> pa.Array:
     content = file.page(_TIMESTAMP, _DELTAS_PAGE)
     micros = _numbers(content[len(pages.same_level(1, file.count)) :], file.count)
-    return pa.array(micros, pa.int64()).view(schema.TIMESTAMP)
+    return pa.array(micros, schema.TIMESTAMP)
 
 
 def _numbers(packed: bytes, count: int) -> list[int]:
