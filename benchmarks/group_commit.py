@@ -1,4 +1,4 @@
-"""Group commit: what records that are taken or refused one by one cost beside the same records as one request."""
+"""Group commit: what many small requests cost beside the same records as one request."""
 
 import time
 
@@ -9,7 +9,7 @@ from plan import Plan
 
 import tidelog
 from tidelog.log.group_commit.engine import GroupCommit
-from tidelog.log.group_commit.requests import F64, I32, I64, ProduceRequests
+from tidelog.log.group_commit.requests import I32, ProduceRequests
 
 _REQUESTS = 1_000
 _VALUE_BYTES = 100
@@ -17,7 +17,7 @@ _ROUNDS = 40
 
 
 def run(plan: Plan) -> list[Row]:
-    """Processor time of one entry: 1,000 one-record requests, and one request of 1,000 records."""
+    """Processor time of one entry: 1,000 one-record requests, each a table, and one request of 1,000 records."""
     with tidelog.Lake(str(plan.work / "group-commit")) as lake:
         spread, one = _cost_us(lake, "spread", 8), _cost_us(lake, "one", 1)
     ratio = percentile(spread["many"], 50) / percentile(spread["whole"], 50)
@@ -42,23 +42,24 @@ def _cost_us(lake: tidelog.Lake, topic: str, partitions: int) -> dict[str, list[
     values = [data[at : at + _VALUE_BYTES] for at in range(0, len(data), _VALUE_BYTES)]
     table = pa.table({"key": pa.array(values), "value": pa.array(values)})
     chosen = np.arange(_REQUESTS, dtype=np.int32) % partitions
+    single = [pa.table({"key": pa.array([value]), "value": pa.array([value])}) for value in values]
     return interleaved(
         {
-            "many": lambda: _entry_us(engine, _requests(table, np.full(_REQUESTS, 1e12), chosen, np.arange(_REQUESTS))),
-            "whole": lambda: _entry_us(engine, _requests(table, np.array([1e12]), chosen)),
+            "many": lambda: _entry_us(engine, [_request(one, chosen[i : i + 1]) for i, one in enumerate(single)]),
+            "whole": lambda: _entry_us(engine, [_request(table, chosen)]),
         },
         _ROUNDS,
         warmups=5,
     )
 
 
-def _requests(table: pa.Table, deadlines_s: F64, partitions: I32, units: I64 | None = None) -> ProduceRequests:
-    return ProduceRequests(table, deadlines_s, partitions, units, acks=1, compression="none")
+def _request(table: pa.Table, partitions: I32) -> ProduceRequests:
+    return ProduceRequests(table, np.array([1e12]), partitions, acks=1, compression="none")
 
 
-def _entry_us(engine: GroupCommit, requests: ProduceRequests) -> float:
+def _entry_us(engine: GroupCommit, requests: list[ProduceRequests]) -> float:
     began = time.process_time()
-    entry = engine.begin(requests)
+    entry = engine.begin(*requests)
     entry.advance()
     offsets = entry.outcomes.offsets(_REQUESTS)
     took = time.process_time() - began

@@ -204,7 +204,7 @@ def gives_an_unknown_outcome_up_for_lost() -> Iterator[None]:
         if self.in_doubt:
             self._staged = None
             self._request_id = self._engine.ids.new()
-            self._requests = replace(self._requests, numbering=None)
+            self._requests = replace(self._requests, batches={})
 
     with patch.object(PendingEntry, "advance", again):
         yield

@@ -1,6 +1,6 @@
 """Idempotent senders: programs that outlive the process that appends for them, and send a batch until it is there.
 
-A process owns a group-commit engine. What a sender has in hand stays in the world when the process
+A process owns a group-commit engine, as a broker does. What a sender has in hand stays in the world when the process
 dies; the next one sends the same records with the same sequences.
 """
 
@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from sim_history import TOPIC, Attempt
 from sim_world import TROUBLED, App
-from support.group_commits import InHand
 
 from tidelog.log.base.errors import (
     ContendedLogError,
@@ -55,10 +54,11 @@ def sender(app: App) -> None:
     engine = GroupCommit(open_topic, app.clock, app.ids)
     while not (world.ending and own.batch is None):
         app.pause_about(world.plan.pause_s)
-        batch = own.batch or choose(app, own)
+        if own.batch is None:
+            choose(app, own)
         attempt = Attempt(app.name, own.values, "all" if own.acks == -1 else "1", "", world.scheduler.now)
         world.history.attempts.append(attempt)
-        entry = engine.begin(request(app, own, batch, world.rng.choice([20.0, 90.0])))
+        entry = engine.begin(request(app, own, world.rng.choice([20.0, 90.0])))
         while not entry.is_done:
             app.pause(max(entry.due_s(), 0.001))
             entry.advance()
@@ -69,24 +69,22 @@ def sender(app: App) -> None:
             refused(app, own, attempt, error)
 
 
-def choose(app: App, own: Sender) -> ProducerBatch:
+def choose(app: App, own: Sender) -> None:
     """The next batch: records for one or two partitions."""
     rng, count = app.world.rng, app.until_it_answers(lambda: app.lake.topic(TOPIC)).known.partitions or 1
     partitions = sorted(rng.sample(range(count), k=2 if count > 1 and rng.random() < 0.3 else 1))
     own.values = {p: [app.world.value(app.name) for _ in range(rng.choice([1, 1, 3]))] for p in partitions}
-    own.batch = batch = own.numbering.batch({p: len(values) for p, values in own.values.items()})
+    own.batch = own.numbering.batch({p: len(values) for p, values in own.values.items()})
     own.acks = rng.choice([-1, -1, 1])
-    return batch
 
 
-def request(app: App, own: Sender, batch: ProducerBatch, timeout_s: float) -> ProduceRequests:
+def request(app: App, own: Sender, timeout_s: float) -> ProduceRequests:
     """The batch in hand."""
     rows = [(p, value) for p, values in own.values.items() for value in values]
     table = pa.table({"value": [value for _, value in rows]})
     chosen = np.array([p for p, _ in rows], np.int32)
-    numbering = InHand(batch.producer_id, batch.epoch, {p: first for p, (first, _) in batch.sequences.items()})
-    deadline_s = app.clock.elapsed_s() + timeout_s
-    return ProduceRequests(table, np.array([deadline_s]), chosen, numbering=numbering, acks=own.acks)
+    batches = {} if own.batch is None else {0: own.batch}
+    return ProduceRequests(table, np.array([app.clock.elapsed_s() + timeout_s]), chosen, batches=batches, acks=own.acks)
 
 
 def landed(app: App, own: Sender, attempt: Attempt, entry: PendingEntry, topic_id: str) -> None:

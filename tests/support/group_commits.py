@@ -1,19 +1,17 @@
 """Group commit in tests: an engine on a lake in memory, what its entries are begun with, and how they are driven."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from support.logs import CountingIds, FakeClock, memory_lake, quiet, values
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry, Retries
-from tidelog.log.group_commit.numbering import Numbering
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
+from tidelog.log.rules.sequences import ProducerBatch
 
 # Where each engine's ids begin, beyond those of lakes.
 _engines = count(10**11, 10**6)
@@ -47,43 +45,15 @@ def records(
     return ProduceRequests(values(*texts), np.array([now_s + timeout_s]), np.array(chosen, np.int32), **more)
 
 
-class InHand(Numbering):
-    """A producer outside that numbers its records itself, each partition's from `firsts` on: no entry moves it on."""
-
-    def __init__(self, producer_id: int, epoch: int, firsts: Mapping[int, int]) -> None:
-        super().__init__(CountingIds())
-        self._producer_id, self._epoch, self._next = producer_id, epoch, dict(firsts)
-
-    def landed(self, counts: Mapping[int, int]) -> None:
-        pass
-
-    def bump_epoch(self) -> None:
-        pass
-
-    def reset_producer_id(self) -> None:
-        pass
-
-
 def sent(
     producer: int, first: int, *texts: str, epoch: int = 0, partition: int | Sequence[int] = 0, **more: Any
 ) -> ProduceRequests:
     """A request of a producer, each partition's records from sequence `first`."""
-    firsts = dict.fromkeys([partition] if isinstance(partition, int) else partition, first)
-    return records(*texts, partition=partition, numbering=InHand(producer, epoch, firsts), **more)
-
-
-def together(requests: Sequence[ProduceRequests]) -> ProduceRequests:
-    """Requests of one producer, or of none, as one table: each is a unit. The first one's settings count for all."""
-    if len(requests) == 1:
-        return requests[0]
-    given = [one.partitions for one in requests if one.partitions is not None]
-    return replace(
-        requests[0],
-        table=pa.concat_tables([one.table for one in requests]),
-        deadlines_s=np.concatenate([one.deadlines_s for one in requests]),
-        partitions=np.concatenate(given),
-        units=np.repeat(np.arange(len(requests)), [one.table.num_rows for one in requests]),
-    )
+    one = records(*texts, partition=partition)
+    assert one.partitions is not None
+    counts = {int(p): int((one.partitions == p).sum()) for p in np.unique(one.partitions)}
+    batch = ProducerBatch(producer, epoch, {p: (first, n) for p, n in counts.items()})
+    return records(*texts, partition=partition, batches={0: batch}, **more)
 
 
 def entries(lake: Lake) -> int:
@@ -115,7 +85,7 @@ def drive(entry: PendingEntry, clock: FakeClock, until_unit: int | None = None, 
 
 def committed(group: GroupCommit, *requests: ProduceRequests) -> PendingEntry:
     """An entry after one step that answers all its units."""
-    entry = group.begin(together(requests))
+    entry = group.begin(*requests)
     entry.advance()
     assert entry.is_done
     return entry

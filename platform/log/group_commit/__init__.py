@@ -1,1 +1,1 @@
-"""tidelog.log.group_commit: what a producer has waiting becomes one entry."""
+"""tidelog.log.group_commit: what many producers have waiting becomes one entry."""

@@ -1,12 +1,12 @@
-"""Group commit: the records that wait for one topic become one log entry, with an outcome for each.
+"""Group commit: many producers' records for one topic become one log entry, with an outcome for each request.
 
 The engine has no thread and no queue. The owner gathers what waits, begins an entry with it, and calls `advance` when
-that is due, until every record has its outcome; a producer drives one engine for each topic. One entry at a time.
+that is due, until every record has its outcome; a broker drives one engine for each topic. One entry at a time.
 """
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,7 @@ from tidelog.log.group_commit.requests import (
     ProduceRequests,
     refused_units,
     rows_by_partition,
+    together,
 )
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
@@ -77,9 +78,12 @@ class GroupCommit:
         self.retried = 0
         self._open_topic = open_topic
 
-    def begin(self, requests: ProduceRequests) -> "PendingEntry":
-        """Begin an entry. Raises `InvalidRecordError` when rows, partitions and units don't fit together."""
-        return PendingEntry(self, requests)
+    def begin(self, *requests: ProduceRequests) -> "PendingEntry":
+        """Begin an entry of these requests, whose units are numbered on from one to the next.
+
+        Raises `InvalidRecordError` when rows, partitions, units and sequences don't fit together.
+        """
+        return PendingEntry(self, together(requests))
 
     def topic(self) -> Topic:
         """The topic as it is, opened again when it was deleted since. Raises what `open_topic` raises."""
@@ -108,6 +112,7 @@ class PendingEntry:
         self._request_id = engine.ids.new()
         self._staged: StagedAppend | None = None
         self._batches: list[ProducerBatch] = []
+        self._is_numbered = False
         self._numbered: dict[int, int] = {}
         self._given_up_in_doubt = False
         self._cancelled: Exception | None = None
@@ -172,7 +177,7 @@ class PendingEntry:
         if not records.num_rows:
             return staged
         chosen = requests.choose(topic.known.partitions, rows)
-        records, rows, chosen = self._number(topic, records, rows, chosen)
+        records, rows, chosen = self._judge_sequences(topic, records, rows, chosen)
         self.outcomes.rows, self.outcomes.chosen = rows, chosen
         self.outcomes.append_ms = now_ms if config.timestamp_type == LOG_APPEND_TIME else None
         if engine.stage_in is not None:
@@ -214,7 +219,7 @@ class PendingEntry:
                 raise ConfigurationChangedError from e
             except OutcomeUnknownError:
                 self._unknown += 1
-                if self._unknown > 1 and self._requests.numbering is not None:
+                if self._unknown > 1 and self._is_numbered:
                     # The sequences tell what landed: whichever entry comes first, the other adds nothing.
                     self._request_id = engine.ids.new()
                     self._unknown = 0
@@ -230,9 +235,8 @@ class PendingEntry:
         unknown = self._unknown_partitions(given, topic)
         if unknown is None:
             return
-        refused, units = np.flatnonzero(unknown), self._requests.units
-        own = np.zeros(len(refused), np.int64) if units is None else units[refused]
-        for unit, row in dict(zip(own.tolist(), refused, strict=True)).items():
+        refused = np.flatnonzero(unknown)
+        for unit, row in {int(u): r for u, r in zip(self._units_of(refused), refused, strict=True)}.items():
             try:
                 require_partition(topic.known, topic.name, int(given[row]))
             except UnknownPartitionError as e:
@@ -260,21 +264,39 @@ class PendingEntry:
                 self._fail_unit(unit, error)
         return self._requests.table.slice(0, 0), None
 
-    def _number(
+    def _judge_sequences(
         self, topic: Topic, records: pa.Table, rows: I64 | None, chosen: I32
     ) -> tuple[pa.Table, I64 | None, I32]:
-        """Give an idempotent producer's records their sequences, and leave out those that are there already."""
-        numbering, self._batches = self._requests.numbering, []
-        if numbering is None:
+        """Leave out what the producers' sequences refuse, and what is there already."""
+        requests, self._batches = self._requests, []
+        if requests.numbering is None and not requests.batches:
             return records, rows, chosen
-        self._numbered = rows_by_partition(chosen)
-        batch = numbering.batch(self._numbered)
-        repeated = Sequences(topic.known, topic.name).take(batch)
-        new = {p: s for p, s in batch.sequences.items() if p not in repeated}
-        self._batches = [replace(batch, sequences=new)] if new else []
-        if not repeated:
+        counts = rows_by_partition(chosen)
+        sequences = Sequences(topic.known, topic.name)
+        if requests.numbering is not None:
+            self._is_numbered, self._numbered = True, counts
+            given = {0: requests.numbering.batch(counts)}
+        else:
+            given = {unit: batch for unit, batch in requests.batches.items() if self._open[unit]}
+            self._is_numbered = len(given) == self._open.sum()
+        left_out = np.zeros(len(chosen), np.bool_)
+        for unit, batch in given.items():
+            own = slice(None) if requests.numbering is not None else self._rows_of(unit, rows)
+            try:
+                repeated = sequences.take(batch)
+            except TidelogError as e:
+                if requests.numbering is not None:
+                    raise
+                self._fail_unit(unit, e)
+                left_out[own] = True
+                continue
+            if repeated:
+                left_out[own] |= np.isin(chosen[own], list(repeated))
+            new = {p: s for p, s in batch.sequences.items() if p not in repeated}
+            self._batches += [ProducerBatch(batch.producer_id, batch.epoch, new)] if new else []
+        if not left_out.any():
             return records, rows, chosen
-        kept = np.flatnonzero(~np.isin(chosen, list(repeated)))
+        kept = np.flatnonzero(~left_out)
         return records.take(pa.array(kept)), kept if rows is None else rows[kept], chosen[kept]
 
     # --- outcomes ------------------------------------------------------------------------------------------
@@ -283,6 +305,18 @@ class PendingEntry:
         """The rows of the units that have no outcome; None for all."""
         units = self._requests.units
         return None if units is None or self._open.all() else np.flatnonzero(self._open[units])
+
+    def _rows_of(self, unit: int, rows: I64 | None) -> slice:
+        """Where the unit's rows are among `rows`."""
+        units = self._requests.units
+        if units is None:
+            return slice(None)
+        own = units if rows is None else units[rows]
+        return slice(int(np.searchsorted(own, unit)), int(np.searchsorted(own, unit, side="right")))
+
+    def _units_of(self, rows: I64) -> list[int]:
+        units = self._requests.units
+        return [0] * len(rows) if units is None else units[rows].tolist()
 
     def _first_deadline_s(self) -> float:
         return float(self._requests.deadlines_s[self._open].min())

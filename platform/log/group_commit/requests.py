@@ -1,6 +1,7 @@
-"""What group commit is given and what it answers: records as one table, and an outcome for each."""
+"""What group commit is given and what it answers: records of many producers as one table, and an outcome for each."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Final
@@ -13,6 +14,7 @@ from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, R
 from tidelog.log.group_commit.numbering import Numbering
 from tidelog.log.records.partitioners import Partitioner, assign
 from tidelog.log.rules.appends import Ranges
+from tidelog.log.rules.sequences import ProducerBatch
 
 Bools = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]
@@ -33,17 +35,18 @@ class ProduceRequests:
     `table`: columns as `Topic.append` takes them, keys of type binary, without `partition`; at least one row.
     `partitions`: one for each row, `NO_PARTITION` where `partitioner` chooses it by `turn`; None where it chooses all.
     `deadlines_s`: until when each unit may be tried, seconds on the elapsed clock. A unit is what is taken or refused
-    as a whole: a row, some rows, or the whole table. `units`: the unit of each row, from 0 on and
+    as a whole: a request's rows of one partition, a row, or a whole table. `units`: the unit of each row, from 0 on and
     never falling; None where there is one.
-    `numbering`: the rows are an idempotent producer's, and what is taken of them is numbered when it is staged.
-    `acks`: 1, or -1 for all. `compression` and `compression_level` are the producers' wish. `chosen_ahead`: partitions
-    of all rows, for a topic of this many partitions.
+    `batches`: {unit: what its idempotent producer says of its rows}. `numbering` instead, for the rows of one producer:
+    what is taken of them is numbered when it is staged. `acks`: 1, or -1 for all. `compression` and `compression_level`
+    are the producers' wish. `chosen_ahead`: partitions of all rows, for a topic of this many partitions.
     """
 
     table: pa.Table
     deadlines_s: F64
     partitions: I32 | None = None
     units: I64 | None = None
+    batches: Mapping[int, ProducerBatch] = field(default_factory=dict)
     numbering: Numbering | None = None
     partitioner: str | Partitioner = "murmur2"
     turn: int = 0
@@ -69,7 +72,7 @@ class ProduceRequests:
         return assign(keys, explicit, partitions, partitioner=self.partitioner, sticky=self.turn)
 
     def require_consistent(self) -> None:
-        """Refuse requests whose rows, partitions and units don't fit together: `InvalidRecordError`."""
+        """Refuse requests whose rows, partitions, units and sequences don't fit together: `InvalidRecordError`."""
         rows, units = self.table.num_rows, self.units
         fit = rows and (self.partitions is None or len(self.partitions) == rows)
         if units is None:
@@ -81,6 +84,49 @@ class ProduceRequests:
                 f"{rows} records were given with {'no' if self.partitions is None else len(self.partitions)}"
                 f" partitions and {len(self.deadlines_s)} units: each record has one, and there is at least one record."
             )
+        for unit, batch in self.batches.items():
+            own = self.partitions
+            if own is not None and units is not None:
+                own = own[np.searchsorted(units, unit) : np.searchsorted(units, unit, side="right")]
+            counts = {} if own is None else dict(Counter(own.tolist()))
+            if {p: n for p, (_, n) in batch.sequences.items()} != counts:
+                raise InvalidRecordError(
+                    f"Producer {batch.producer_id} gives sequences {dict(batch.sequences)} for {counts} records of unit"
+                    f" {unit}: every partition's records have theirs."
+                )
+
+
+def together(requests: Sequence[ProduceRequests]) -> ProduceRequests:
+    """Requests of many producers as one table, whose units are numbered on from one to the next.
+
+    Every row has its partition, and all ask for the same compression. The strongest `acks` counts for all.
+    """
+    if len(requests) == 1:
+        return requests[0]
+    first = requests[0]
+    codec = (first.compression, first.compression_level)
+    if any((one.compression, one.compression_level) != codec for one in requests):
+        raise ValueError("requests of one entry share their compression: begin an entry for each")
+    starts = np.cumsum([0, *(len(one.deadlines_s) for one in requests)]).tolist()
+    if any(one.units is not None for one in requests):
+        units = np.concatenate(
+            [
+                np.full(one.table.num_rows, start) if one.units is None else one.units + start
+                for one, start in zip(requests, starts, strict=False)
+            ]
+        )
+    else:
+        units = np.repeat(np.arange(len(requests)), [one.table.num_rows for one in requests])
+    return ProduceRequests(
+        pa.concat_tables([one.table for one in requests], promote_options="default").combine_chunks(),
+        np.concatenate([one.deadlines_s for one in requests]),
+        np.concatenate([one.partitions for one in requests]),
+        units,
+        {unit + start: b for one, start in zip(requests, starts, strict=False) for unit, b in one.batches.items()},
+        acks=min(one.acks for one in requests),
+        compression=codec[0],
+        compression_level=codec[1],
+    )
 
 
 @dataclass(slots=True)

@@ -18,7 +18,8 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.group_commit.numbering import Numbering
-from tidelog.log.group_commit.requests import NO_PARTITION, ProduceRequests
+from tidelog.log.group_commit.requests import NO_PARTITION, ProduceRequests, together
+from tidelog.log.rules.sequences import ProducerBatch
 
 # --- one entry ---------------------------------------------------------------------------------------------
 
@@ -39,13 +40,17 @@ def test_requests_become_one_entry_and_each_learns_its_offsets() -> None:
     assert [len(lake.topic("t").state().live(p)) for p in (0, 1)] == [1, 1]
 
 
-def test_requests_of_several_rows_each() -> None:
+def test_a_table_of_many_requests_is_the_same() -> None:
+    """As a broker has them: decoded at once, with the request of each row."""
     lake, _, clock = lake_with()
     table = ProduceRequests(
         values(*"abcdef"), np.full(3, 1e9), np.array([0, 1, 0, 1, 1, 0], np.int32), np.array([0, 0, 0, 1, 2, 2])
     )
     entry = committed(engine(lake, clock), table)
     assert entry.outcomes.offsets(6).tolist() == [0, 0, 1, 1, 2, 2]
+    assert together([table, records("g", partition=1)]).units is not None
+    more = committed(engine(lake, clock), table, records("g", partition=1))
+    assert more.outcomes.offsets(7).tolist() == [3, 3, 4, 4, 5, 5, 6]
 
 
 def test_partitions_that_are_not_given_are_chosen() -> None:
@@ -81,12 +86,14 @@ def test_helpers_write_the_segments() -> None:
     assert [read(lake, "t", p) for p in range(4)] == [["a", "e"], ["b", "f"], ["c", "g"], ["d", "h"]]
 
 
-@pytest.mark.parametrize(("acks", "durable"), [(1, False), (-1, True)], ids=["1", "all"])
-def test_an_entry_is_as_durable_as_acks_say(acks: int, durable: bool) -> None:
+@pytest.mark.parametrize(
+    ("acks", "durable"), [((1, 1), False), ((1, -1), True), ((-1, 1), True)], ids=["1, 1", "1, all", "all, 1"]
+)
+def test_an_entry_is_as_durable_as_the_strongest_acks(acks: tuple[int, int], durable: bool) -> None:
     calls = Calls()
     lake, storage, clock = lake_with()
     storage.hook = calls
-    committed(engine(lake, clock), records("a", acks=acks))
+    committed(engine(lake, clock), *(records("a", acks=level) for level in acks))
     assert ("sync" in calls.take()) == durable
 
 
@@ -106,6 +113,8 @@ def test_a_producers_codec() -> None:
     plain, packed = written
     assert len(plain) > 20_000
     assert len(packed) < 3_000
+    with pytest.raises(ValueError, match="compression"):
+        group.begin(records(text, compression="none"), records(text, compression="gzip"))
 
 
 WRONG = {
@@ -114,6 +123,8 @@ WRONG = {
     "units without rows": ProduceRequests(values("a"), np.zeros(2), units=np.array([0])),
     "units that begin late": ProduceRequests(values("a"), np.zeros(2), units=np.array([1])),
     "more units than deadlines": ProduceRequests(values("a", "b"), np.zeros(1), units=np.array([0, 1])),
+    "sequences for another partition": records("a", batches={0: ProducerBatch(1, 0, {1: (0, 1)})}),
+    "too many sequences": records("a", batches={0: ProducerBatch(1, 0, {0: (0, 2)})}),
 }
 
 
@@ -134,28 +145,19 @@ def test_a_request_is_refused_alone() -> None:
         (records("a"), [1]),
         (records("b" * 51), RecordTooLargeError),
         (records("c", partition=2), UnknownPartitionError),
-        (records("d", "x" * 51), RecordTooLargeError),  # as a whole
-        (records("e"), [2]),
+        (sent(7, 0, "d"), [2]),
+        (sent(7, 5, "e"), OutOfOrderSequenceError),
+        (sent(7, 1, "f", "g", partition=[0, 0]), [3, 4]),
+        (sent(7, 0, "d"), [-1]),
+        (sent(8, 0, "h", epoch=3), [5]),
+        (sent(8, 1, "i", epoch=2), InvalidProducerEpochError),
+        (records("j", "x" * 51), RecordTooLargeError),  # as a whole
+        (records("k"), [6]),
     ]
     requests = [one for one, _ in cases]
     entry = committed(engine(lake, clock), *requests)
     assert answers(entry, *requests) == [wanted for _, wanted in cases]
-    assert read(lake, "t") == ["before", "a", "e"]
-
-
-def test_what_a_producers_sequences_refuse() -> None:
-    lake, _, clock = lake_with()
-    group = engine(lake, clock)
-    cases: list[tuple[ProduceRequests, Any]] = [
-        (sent(7, 0, "d"), [0]),
-        (sent(7, 5, "e"), OutOfOrderSequenceError),
-        (sent(7, 1, "f", "g", partition=[0, 0]), [1, 2]),
-        (sent(7, 0, "d"), [-1]),
-        (sent(8, 0, "h", epoch=3), [3]),
-        (sent(8, 1, "i", epoch=2), InvalidProducerEpochError),
-    ]
-    assert [answers(committed(group, one), one) for one, _ in cases] == [[wanted] for _, wanted in cases]
-    assert read(lake, "t") == ["d", "f", "g", "h"]
+    assert read(lake, "t") == ["before", "a", "d", "f", "g", "h", "k"]
 
 
 def test_many_that_are_refused_among_many() -> None:

@@ -6,12 +6,13 @@ from collections import defaultdict
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.group_commits import InHand, answers
+from support.group_commits import answers
 from support.logs import CountingIds, memory_lake, open_lake, quiet, read, values
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.log.group_commit.engine import GroupCommit
 from tidelog.log.group_commit.requests import ProduceRequests
+from tidelog.log.rules.sequences import ProducerBatch
 
 PRODUCERS, PARTITIONS = 3, 2
 
@@ -40,11 +41,15 @@ def test_acknowledged_records_are_there_once_and_in_order(seed: int, rate: float
         first = following[producer, partition]
         following[producer, partition] += count
         texts = [f"{producer}-{partition}-{first + i}" for i in range(count)]
-        chosen, own = np.full(count, partition, np.int32), InHand(producer, 0, {partition: first})
-        request = ProduceRequests(values(*texts), np.array([1e9]), chosen, numbering=own, acks=rng.choice([1, -1]))
+        chosen, batch = np.full(count, partition, np.int32), ProducerBatch(producer, 0, {partition: (first, count)})
+        request = ProduceRequests(values(*texts), np.array([1e9]), chosen, batches={0: batch}, acks=rng.choice([1, -1]))
         waiting.append((request, partition, texts))
-    for request, partition, texts in waiting:
-        entry = group.begin(request)
+    at = 0
+    while at < len(waiting):
+        taken = waiting[at : at + rng.randint(1, 4)]
+        at += len(taken)
+        requests = [request for request, _, _ in taken]
+        entry = group.begin(*requests)
         storage.hook = hook
         for turn in range(400):
             if entry.is_done:
@@ -53,10 +58,10 @@ def test_acknowledged_records_are_there_once_and_in_order(seed: int, rate: float
                 storage.hook = quiet
             clock.pass_s(entry.due_s())
             entry.advance()
-        results.append((answers(entry, request)[0], partition, texts))
+        results += zip(answers(entry, *requests), [(p, texts) for _, p, texts in taken], strict=True)
     storage.hook = quiet
     found = {p: read(lake, "t", p) for p in range(PARTITIONS)}
-    for offsets, partition, texts in results:
+    for offsets, (partition, texts) in results:
         assert isinstance(offsets, list)
         if -1 not in offsets:
             assert [found[partition][at] for at in offsets] == texts

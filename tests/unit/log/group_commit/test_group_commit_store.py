@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from support.group_commits import answers, drive, engine, failing, lake_with, records, sent, together
+from support.group_commits import answers, drive, engine, failing, lake_with, records, sent
 from support.logs import Calls, CountingIds, quiet, read
 
 from tidelog.log.base.errors import DeliveryTimeoutError, StorageFullError, StorageUnavailableError
@@ -19,7 +19,7 @@ def test_a_store_that_fails_and_recovers(times: int, method: str, phase: str, pr
     """60 times is more than one commit's retries."""
     lake, storage, clock = lake_with()
     requests = (sent(7, 0, "a"), sent(7, 1, "b")) if producer else (records("a"), records("b"))
-    entry = engine(lake, clock).begin(together(requests))
+    entry = engine(lake, clock).begin(*requests)
     storage.hook = failing(times, method, phase)
     drive(entry, clock)
     assert read(lake, "t") == ["a", "b"]
@@ -37,7 +37,7 @@ def late(entry: object) -> DeliveryTimeoutError:
 
 def test_a_unit_that_takes_too_long_is_given_up_and_the_others_go_on() -> None:
     lake, storage, clock = lake_with()
-    entry = engine(lake, clock).begin(together([records("a", timeout_s=5), records("b", timeout_s=60)]))
+    entry = engine(lake, clock).begin(records("a", timeout_s=5), records("b", timeout_s=60))
     storage.hook = failing(10**9, "put", "before")
     drive(entry, clock, until_unit=0)
     assert not late(entry).maybe_persisted
@@ -50,14 +50,14 @@ def test_a_unit_that_takes_too_long_is_given_up_and_the_others_go_on() -> None:
 def test_a_late_unit_that_may_be_there_is_said_to_be() -> None:
     lake, storage, clock = lake_with()
     group = engine(lake, clock)
-    entry = group.begin(together([sent(7, 0, "a", timeout_s=5), sent(7, 0, "b", partition=1, timeout_s=500)]))
+    entry = group.begin(sent(7, 0, "a", timeout_s=5), sent(8, 0, "b", timeout_s=500))
     storage.hook = failing(10**9, "put_if_absent", "after")
     drive(entry, clock, until_unit=0)
     assert late(entry).maybe_persisted
     storage.hook = quiet
     drive(entry, clock)
     assert list(entry.outcomes.errors) == [0]
-    assert (read(lake, "t", 0), read(lake, "t", 1)) == (["a"], ["b"])
+    assert read(lake, "t") == ["a", "b"]
     again = sent(7, 0, "a")
     entry = group.begin(again)
     drive(entry, clock)
@@ -149,7 +149,7 @@ def test_before_its_time_nothing_is_tried() -> None:
 
 def test_a_fault_in_the_program_is_the_outcome_of_all() -> None:
     lake, storage, clock = lake_with()
-    entry = engine(lake, clock).begin(together([records("a"), records("b")]))
+    entry = engine(lake, clock).begin(records("a"), records("b"))
     storage.hook = failing(1, "put", "before", ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
         entry.advance()
