@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from tidelog.broker.admin.api_versions import api_versions
+from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
@@ -35,7 +36,7 @@ class Broker:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
         blocking = blocking or in_threads(self._threads)
         self._topics = BrokerTopics(lake, blocking)
-        self._context = Context(lake, settings, blocking, self._topics, self._view)
+        self._context = Context(lake, settings, blocking, self._topics, self._view, BatchCache(settings.cache_bytes))
         self._connections: set[ClientConnection] = set()
         self._servers: list[asyncio.Server] = []
         parts: dict[ApiKey, Handler] = {}

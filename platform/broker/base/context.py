@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.settings import BrokerSettings
@@ -13,13 +14,17 @@ from tidelog.log.lake import Lake
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One broker's surroundings, as its parts see them. `cluster()`: the brokers that run, as of now."""
+    """One broker's surroundings, as its parts see them.
+
+    `cluster()`: the brokers that run, as of now. `cache`: committed batches, which Produce brings and Fetch serves.
+    """
 
     lake: Lake
     settings: BrokerSettings
     blocking: Blocking
     topics: BrokerTopics
     cluster: Callable[[], ClusterView]
+    cache: BatchCache
 
     @property
     def node_id(self) -> int:

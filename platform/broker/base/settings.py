@@ -20,6 +20,7 @@ class BrokerSettings:
     """Settings of one broker.
 
     `listeners`: {name: (host, port)} to bind, port 0 takes a free one; `advertised`: what clients get to see instead.
+    `cache_bytes`: record batches that are kept in memory for consumers.
     """
 
     listeners: Mapping[str, tuple[str, int]]
@@ -27,3 +28,4 @@ class BrokerSettings:
     rack: str | None = None
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
+    cache_bytes: int = 128 * 1024 * 1024
