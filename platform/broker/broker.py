@@ -46,7 +46,9 @@ class Broker:
 
     def _view(self) -> ClusterView:
         settings = self._context.settings
-        return ClusterView("tidelog", 0, [BrokerNode(settings.id, self.addresses, settings.rack)])
+        return ClusterView(
+            "tidelog", 0, [BrokerNode(settings.id or 0, self.addresses, settings.rack)], settings.id or 0
+        )
 
     async def start(self) -> None:
         """Listen. Raises `OSError` for an address that can't be had."""

@@ -18,15 +18,29 @@ class BrokerNode:
     addresses: Mapping[str, tuple[str, int]]
     rack: str | None = None
 
+    def address(self, listener: str) -> tuple[str, int]:
+        """Where clients of a listener reach it; ("", -1), as Kafka says of a broker without that listener."""
+        return self.addresses.get(listener, ("", -1))
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The brokers that run: `nodes`, at least one, sorted by id. `epoch` rises whenever they change."""
+    """The brokers that run: `nodes`, at least one, sorted by id. `epoch` rises whenever they change.
+
+    It is the leader epoch of every partition: clients ignore another leader under an epoch that they know.
+    `node_id`: the broker that sees it so.
+    """
 
     cluster_id: str
     epoch: int
     nodes: Sequence[BrokerNode]
+    node_id: int = 0
     _ranked: dict[bytes, list[BrokerNode]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def serves(self) -> bool:
+        """Whether this broker is one of them: not while it drains, nor when it was taken for dead."""
+        return self.node(self.node_id) is not None
 
     @property
     def controller(self) -> BrokerNode:
@@ -37,12 +51,31 @@ class ClusterView:
         """The broker that takes and serves a topic's records; one in the client's rack where there is one."""
         return self._best(topic.bytes, rack)
 
-    def replicas(self, topic: UUID, factor: int) -> Sequence[BrokerNode]:
-        """The brokers that would serve the topic, the leader first: as many as its replication factor."""
-        return self._ranking(topic.bytes)[:factor]
+    def replicas(self, topic: UUID, factor: int, rack: str | None = None) -> Sequence[BrokerNode]:
+        """The brokers that would serve the topic, the leader (of that rack) first: as many as its replication factor.
+
+        All of them run, so they are the in-sync replicas too.
+        """
+        leader = self.leader(topic, rack)
+        return [leader, *(node for node in self._ranking(topic.bytes) if node is not leader)][:factor]
+
+    def preferred_read_replica(self, topic: UUID, rack: str | None, asked: int) -> int:
+        """The broker in a consumer's rack, when the broker that it `asked` is in another one; else -1 (KIP-392)."""
+        if not rack or any(node.id == asked and node.rack == rack for node in self.nodes):
+            return -1
+        nearest = self.leader(topic, rack)
+        return nearest.id if nearest.rack == rack else -1
+
+    def in_sync(self, min_insync_replicas: int, replication_factor: int) -> bool:
+        """Whether as many brokers run as `min.insync.replicas` asks; of more than the factor only that many."""
+        return len(self.nodes) >= min(min_insync_replicas, replication_factor)
+
+    def node(self, node_id: int) -> BrokerNode | None:
+        """The broker of that id, if it runs."""
+        return next((node for node in self.nodes if node.id == node_id), None)
 
     def coordinator(self, kind: str, key: str) -> BrokerNode:
-        """The broker that coordinates a group or a transactional id (`kind`: "group" or "transaction")."""
+        """The broker that coordinates a group or a transactional id (`kind`: "group", "transaction" or "share")."""
         return self._best(f"{kind}:{key}".encode(), None)
 
     def _best(self, key: bytes, rack: str | None) -> BrokerNode:
@@ -57,3 +90,15 @@ class ClusterView:
             found = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
             self._ranked[key] = found
         return found
+
+
+def rack_of(client_id: str | None) -> str | None:
+    """The rack that a client's id names, for clients that have no other way to say it: `...,zone=<rack>`.
+
+    As WarpStream and Inkless read it; keys and values are separated by commas.
+    """
+    for part in (client_id or "").split(","):
+        key, _, value = part.strip().partition("=")
+        if key == "zone" and value:
+            return value
+    return None

@@ -28,8 +28,8 @@ class Context:
 
     @property
     def node_id(self) -> int:
-        """This broker's id."""
-        return self.settings.id
+        """This broker's id: the one that it was given, or got when it registered."""
+        return self.cluster().node_id
 
     @property
     def clock(self) -> Clock:

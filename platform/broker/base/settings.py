@@ -20,11 +20,11 @@ class BrokerSettings:
     """Settings of one broker.
 
     `listeners`: {name: (host, port)} to bind, port 0 takes a free one; `advertised`: what clients get to see instead.
-    `cache_bytes`: record batches that are kept in memory for consumers.
+    `id`: the broker's, None for the lowest one that is free. `cache_bytes`: of record batches kept for consumers.
     """
 
     listeners: Mapping[str, tuple[str, int]]
-    id: int = 0
+    id: int | None = None
     rack: str | None = None
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)

@@ -1,0 +1,110 @@
+"""The view of a cluster: leaders and coordinators by rendezvous, racks, replicas, what a client's id says."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView, rack_of
+
+TOPICS = [UUID(int=n) for n in range(200)]
+ids = st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=6)
+
+
+def view(*nodes: int | tuple[int, str], me: int = 0) -> ClusterView:
+    made = [BrokerNode(n, {}) if isinstance(n, int) else BrokerNode(n[0], {}, n[1]) for n in nodes]
+    return ClusterView("c", 1, sorted(made, key=lambda node: node.id), me)
+
+
+@given(ids, st.data())
+def test_when_a_broker_goes_only_its_own_topics_get_another_leader(brokers, data):
+    gone = data.draw(st.sampled_from(sorted(brokers)))
+    before, after = view(*brokers), view(*(brokers - {gone} or {gone}))
+    for topic in TOPICS:
+        if (leader := before.leader(topic).id) != gone:
+            assert after.leader(topic).id == leader
+
+
+def test_topics_are_spread_over_the_brokers():
+    leads = [view(1, 2, 3).leader(topic).id for topic in TOPICS]
+    assert all(40 < leads.count(broker) < 100 for broker in (1, 2, 3))
+
+
+@given(ids, st.integers(1, 8))
+def test_the_leader_is_the_first_replica_and_none_is_there_twice(brokers, factor):
+    for topic in TOPICS[:20]:
+        replicas = [node.id for node in view(*brokers).replicas(topic, factor)]
+        assert replicas[0] == view(*brokers).leader(topic).id
+        assert len(set(replicas)) == len(replicas) == min(factor, len(brokers))
+
+
+def test_the_next_leader_is_the_next_replica():
+    for topic in TOPICS:
+        replicas = [node.id for node in view(1, 2, 3).replicas(topic, 3)]
+        assert view(*replicas[1:]).leader(topic).id == replicas[1]
+
+
+def test_a_client_gets_a_leader_in_its_rack_where_there_is_one():
+    racks = view((1, "a"), (2, "b"), (3, "b"))
+    assert {racks.leader(topic, "a").id for topic in TOPICS} == {1}
+    assert {racks.leader(topic, "b").id for topic in TOPICS} == {2, 3}
+    assert {racks.leader(topic, "elsewhere").id for topic in TOPICS} == {1, 2, 3}
+    for topic in TOPICS:
+        assert racks.replicas(topic, 2, "b")[0] is racks.leader(topic, "b")
+
+
+@pytest.mark.parametrize(
+    ("rack", "asked", "preferred"),
+    [("a", 2, 1), ("a", 3, 1), ("a", 1, -1), ("", 2, -1), (None, 2, -1), ("elsewhere", 2, -1)],
+)
+def test_a_consumer_is_sent_to_its_rack_once(rack, asked, preferred):
+    assert view((1, "a"), (2, "b"), (3, "b")).preferred_read_replica(TOPICS[0], rack, asked) == preferred
+
+
+@pytest.mark.parametrize(
+    ("running", "least", "factor", "enough"),
+    [(3, 2, 3, True), (2, 2, 3, True), (1, 2, 3, False), (1, 1, 3, True), (1, 2, 1, True)],
+)
+def test_in_sync_replicas_are_the_brokers_that_run(running, least, factor, enough):
+    assert view(*range(running)).in_sync(least, factor) is enough
+
+
+def test_a_broker_that_is_not_among_those_that_run_serves_no_more():
+    assert view(1, 2, me=2).serves
+    assert not view(1, 3, me=2).serves
+
+
+def test_the_controller_is_the_lowest_id():
+    assert view(3, 1, 2).controller.id == 1
+
+
+def test_groups_and_transactions_are_spread_too():
+    three = view(1, 2, 3)
+    for kind in ("group", "transaction"):
+        found = [three.coordinator(kind, f"g{n}").id for n in range(300)]
+        assert all(60 < found.count(broker) < 150 for broker in (1, 2, 3))
+    names = [f"x{n}" for n in range(50)]
+    assert [three.coordinator("group", n).id for n in names] != [three.coordinator("transaction", n).id for n in names]
+
+
+@pytest.mark.parametrize(
+    ("client_id", "rack"),
+    [
+        ("zone=eu-1a", "eu-1a"),
+        ("orders,zone=eu-1a", "eu-1a"),
+        ("orders, zone=eu-1a,x=y", "eu-1a"),
+        ("zone=", None),
+        ("timezone=utc", None),
+        ("orders", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_a_client_id_may_name_its_rack(client_id, rack):
+    assert rack_of(client_id) == rack
+
+
+def test_an_address_is_that_of_the_listener():
+    node = BrokerNode(1, {"A": ("a", 1), "B": ("b", 2)})
+    assert [node.address(name) for name in "ABC"] == [("a", 1), ("b", 2), ("", -1)]
