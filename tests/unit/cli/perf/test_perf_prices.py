@@ -128,5 +128,6 @@ def test_opening_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_without_records_there_is_nothing_per_record() -> None:
     requests = Requests()
+    meter = Meter(requests, S3_STANDARD, real=False)
     requests.note(RequestKind.GET, "a")
-    assert Meter(requests, S3_STANDARD, real=False).calls(0).as_json()["per_1000_records"] == {"get": None}
+    assert meter.calls(0).as_json()["per_1000_records"] == {"get": None}
