@@ -27,7 +27,7 @@ def api_versions(offered: Iterable[ApiKey]) -> Handler:
         }
 
     async def handle(call: Call) -> Reply:
-        if call.body is None:
+        if call.version not in OFFERED[ApiKey.API_VERSIONS]:
             return Encoded([encode(ApiKey.API_VERSIONS, _OLDEST, answer(UnsupportedVersionError.kafka_code))])
         return answer(0)
 

@@ -19,7 +19,10 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. `body` is kio's entity of this version; `received_s`: when it had come, on the elapsed clock."""
+    """A request. `body` is kio's entity of this version, or the bytes of a version that is not offered.
+
+    `received_s`: when it had come, on the elapsed clock.
+    """
 
     key: ApiKey
     version: int

@@ -16,11 +16,28 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
+class Linger:
+    """How long produced records wait for others to share an entry with. Kafka has none of these settings.
+
+    Files are what small appends cost: an entry writes one for each partition that it touches. A topic has a budget of
+    `file_rate` small files a second, up to `file_burst`; only files below `small_file_bytes` count.
+    """
+
+    linger_s: float = 0.005
+    linger_max_s: float = 0.5
+    file_rate: float = 200.0
+    file_burst: float = 2_000.0
+    small_file_bytes: int = 256 * 1024
+    enough_bytes: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """Settings of one broker.
 
     `listeners`: {name: (host, port)} to bind, port 0 takes a free one; `advertised`: what clients get to see instead.
     `id`: the broker's, None for the lowest one that is free. `cache_bytes`: of record batches kept for consumers.
+    `linger`: None takes what suits the store.
     """
 
     listeners: Mapping[str, tuple[str, int]]
@@ -29,3 +46,4 @@ class BrokerSettings:
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
     cache_bytes: int = 128 * 1024 * 1024
+    linger: Linger | None = None

@@ -14,7 +14,7 @@ from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer, Reply
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode, encode
-from tidelog.broker.wire.errors import MalformedRequestError, UnsupportedVersionError
+from tidelog.broker.wire.errors import ClosedConnectionError, MalformedRequestError, UnsupportedVersionError
 from tidelog.broker.wire.frames import LENGTH, Header, framed, header_of
 from tidelog.log.base.clock import Clock
 
@@ -188,8 +188,9 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     async def _answer(self, header: Header, frame: memoryview) -> Reply:
         handler = self._server.handlers[header.key]
-        body = decode(header.key, header.version, frame[header.end :]) if header.is_offered else None
-        del frame  # its memory is free as soon as the handler needs it no more
+        payload = frame[header.end :]
+        body = decode(header.key, header.version, payload) if header.is_offered else payload
+        del frame, payload  # its memory is free as soon as the handler needs it no more
         now_s = self._server.clock.elapsed_s()
         return await handler(Call(header.key, header.version, header.client_id, body, self.peer, now_s))
 
@@ -199,7 +200,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self.close("The request was given up.")
             return False
         error = task.exception()
-        if isinstance(error, MalformedRequestError):
+        if isinstance(error, ClosedConnectionError):
             self.close(str(error))
             return False
         if error is not None:

@@ -3,10 +3,16 @@
 from tidelog.log.base.errors import TidelogError
 
 
-class MalformedRequestError(TidelogError):
-    """Bytes that are no request of Kafka's protocol: the connection is closed, as Kafka does."""
+class ClosedConnectionError(TidelogError):
+    """What a client is told by the end of its connection, as Kafka does: there is no answer that could say it."""
 
-    kafka_code = 42
+
+class MalformedRequestError(ClosedConnectionError, kafka_code=42):
+    """Bytes that are no request of Kafka's protocol."""
+
+
+class UnacknowledgedError(ClosedConnectionError):
+    """Records that were sent with acks=0, and so have no answer, could not be appended."""
 
 
 class UnsupportedVersionError(TidelogError):
