@@ -16,8 +16,15 @@ def environment(request, built, tmp_path_factory):
     return Environment(tmp_path_factory.mktemp("environment") / "venv", built[request.param])
 
 
-# Packages that only Spark's programs import, and the demo.
-NEEDS_SPARK = ("tidelog.jobs", "tidelog.sinks", "tidelog.sources", "tidelog.spark", "tidelog.cli.demo")
+# Packages that need an extra: Spark's programs, the demo, and brokers.
+NEEDS_EXTRAS = (
+    "tidelog.jobs",
+    "tidelog.sinks",
+    "tidelog.sources",
+    "tidelog.spark",
+    "tidelog.cli.demo",
+    "tidelog.broker",
+)
 
 
 def test_a_client_is_small_and_whole(environment):
@@ -27,7 +34,7 @@ import tidelog
 print(tidelog.__version__)
 print([name for name in ("pyspark", "delta", "deltalake", "pandas") if importlib.util.find_spec(name)])
 for module in pkgutil.walk_packages(tidelog.__path__, "tidelog.", onerror=lambda name: None):
-    if not module.name.startswith({NEEDS_SPARK!r}) and module.name != "tidelog.__main__":
+    if not module.name.startswith({NEEDS_EXTRAS!r}) and module.name != "tidelog.__main__":
         importlib.import_module(module.name)
 with tidelog.Producer({{"lake": "lake"}}) as producer:
     producer.produce("orders", key="ann", value="tea")
