@@ -1,0 +1,207 @@
+"""Record batches read and written by aiokafka's classes, which are compiled."""
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+import cramjam
+import numpy as np
+import pyarrow as pa
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from crc32c import crc32c
+
+from tidelog.broker.records.batches import (
+    CHECKED_FROM,
+    CODEC_BITS,
+    HEADER,
+    LENGTH_END,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    NONE,
+    ZSTD,
+    BatchHeader,
+    header_of,
+)
+from tidelog.broker.records.columns import COLUMNS, NO_TIMESTAMP, Columns, EncodedBatch, RecordRules
+from tidelog.broker.records.errors import CorruptBatchError
+from tidelog.broker.records.unpacking import unpacked
+from tidelog.log.base.errors import InvalidRecordError, TidelogError
+from tidelog.log.delta import schema
+
+# A batch may always grow by this factor; what is beyond comes out of what all batches of a call share.
+USUAL_GROWTH: Final = 16
+SHARED_BYTES: Final = 128 * 1024 * 1024
+# Rows that are kept as Python objects before they go into Arrow arrays.
+_ROWS_AT_ONCE: Final = 4096
+# aiokafka reads a few bytes beyond a torn end before it notices. These can't be taken for a number.
+_GUARD: Final = b"\xff" * 32
+# The least bytes of a record: its length, attributes, two deltas, two lengths and the number of headers.
+_LEAST_RECORD = 7
+_MOST_DELTA: Final = 2**31 - 1
+# Of Zstandard: catching up is bound by the processor, and more would gain little.
+_ZSTD_LEVEL: Final = 1
+
+
+class AiokafkaRecords:
+    """The port `RecordCodec` by aiokafka. `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`."""
+
+    def __init__(self, shared_bytes: int = SHARED_BYTES) -> None:
+        self._shared_bytes = shared_bytes
+
+    def columns(self, batches: Sequence[bytes | memoryview], rules: RecordRules | None = None) -> Columns:
+        """See `RecordCodec.columns`."""
+        decoding = _Decoding(rules, self._shared_bytes)
+        for index, batch in enumerate(batches):
+            decoding.add(index, memoryview(batch))
+        return decoding.done()
+
+    def batches(
+        self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
+    ) -> Sequence[EncodedBatch]:
+        """See `RecordCodec.batches`."""
+        encoded = []
+        rows = _rows(records)
+        row = next(rows, None)
+        while row is not None:
+            base, first_ms, kind = row[0], row[1], row[2]
+            builder = DefaultRecordBatchBuilder(MAGIC, NONE, 0, -1, -1, -1, most_bytes)
+            count, last, max_ms = 0, base, first_ms
+            while row is not None:
+                offset, ms, row_kind, key, value, headers = row
+                together = row_kind == kind and offset - base <= _MOST_DELTA
+                if not together or (kind == schema.LOG_APPEND_TIME and ms != first_ms):
+                    break
+                if builder.append(offset - base, ms, key, value, headers) is None:
+                    break
+                count, last, max_ms = count + 1, offset, max(max_ms, ms)
+                row = next(rows, None)
+            attributes = LOG_APPEND_TIME_BIT if kind == schema.LOG_APPEND_TIME else 0
+            header = BatchHeader(
+                base, 0, leader_epoch, MAGIC, 0, attributes, last - base, first_ms, max_ms, -1, -1, -1, count
+            )
+            encoded.append(EncodedBatch(_sealed(header, memoryview(builder.build())[HEADER.size :], codec), base, last))
+        return encoded
+
+
+def _rows(records: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """Offset, timestamp in ms, its type, key, value and headers of each record."""
+    micros = records.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
+    headers: Any = repeat([])
+    if "headers" in records.schema.names and records.column("headers").null_count < records.num_rows:
+        headers = ([(h["key"], h["value"]) for h in row or ()] for row in records.column("headers").to_pylist())
+    return zip(
+        records.column("offset").to_pylist(),
+        (micros // 1000).tolist(),
+        records.column("timestampType").to_pylist(),
+        records.column("key").to_pylist(),
+        records.column("value").to_pylist(),
+        headers,
+        strict=False,
+    )
+
+
+def _sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:
+    """A batch of this header and these records, packed where that makes it smaller."""
+    if codec == ZSTD:
+        packed = memoryview(cramjam.zstd.compress(body, level=_ZSTD_LEVEL))
+        if len(packed) < len(body):
+            body = packed
+            header = header._replace(attributes=header.attributes | ZSTD)
+    elif codec != NONE:
+        raise ValueError(f"batches are written with no codec or with zstd, not with {codec}")
+    size = HEADER.size + len(body)
+    header = header._replace(size=size - LENGTH_END)
+    checked = HEADER.pack(*header)[CHECKED_FROM:]
+    header = header._replace(crc=crc32c(body, crc32c(checked)))
+    return b"".join((HEADER.pack(*header), body))
+
+
+class _Decoding:
+    """Batches on their way into columns."""
+
+    def __init__(self, rules: RecordRules | None, shared_bytes: int) -> None:
+        self._rules = rules
+        self._shared_bytes = shared_bytes
+        self._counts: list[int] = []
+        self._refused: dict[int, TidelogError] = {}
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._timestamps: list[int] = []
+        self._headers: list[list[tuple[str, bytes | None]]] = []
+        self._parts: list[pa.RecordBatch] = []
+
+    def add(self, index: int, batch: memoryview) -> None:
+        """Read the records of a batch, or keep why that can't be done."""
+        try:
+            count = self._read(batch)
+        except (CorruptBatchError, InvalidRecordError) as e:
+            self._refused[index] = e
+            count = 0
+        self._counts.append(count)
+        if len(self._keys) >= _ROWS_AT_ONCE:
+            self._flush()
+
+    def _read(self, batch: memoryview) -> int:
+        header = header_of(batch)
+        packed = batch[HEADER.size :]
+        most = USUAL_GROWTH * len(packed)
+        body = unpacked(header.codec, packed, most + self._shared_bytes)
+        if header.count * _LEAST_RECORD > len(body):
+            raise InvalidRecordError(
+                f"A record batch claims {header.count} records, more than its {len(body)} bytes can hold."
+            )
+        plain = HEADER.pack(*header._replace(base_offset=0, attributes=header.attributes & ~CODEC_BITS))
+        guarded = memoryview(b"".join((plain, body, _GUARD)))
+        try:
+            records = list(DefaultRecordBatch(guarded[: -len(_GUARD)]))
+        except (CorruptRecordException, ValueError, OverflowError) as e:
+            raise InvalidRecordError(f"A record batch has no valid records: {e}.") from e
+        if [record.offset for record in records] != list(range(header.count)):
+            raise InvalidRecordError("The offsets of a record batch do not rise by 1 from record to record.")
+        self._shared_bytes -= max(0, len(body) - most)
+        self._keys += [record.key for record in records]
+        self._values += [record.value for record in records]
+        self._timestamps += [record.timestamp for record in records]
+        self._headers += [record.headers for record in records]
+        return len(records)
+
+    def _flush(self) -> None:
+        """Rows become Arrow arrays."""
+        timestamps = np.array(self._timestamps, np.int64)
+        headers = [row or None for row in self._headers]
+        arrays = [
+            pa.array(self._keys, pa.binary()),
+            pa.array(self._values, pa.binary()),
+            pa.array(timestamps, mask=timestamps == NO_TIMESTAMP),
+            pa.array(headers, schema.HEADERS) if any(headers) else pa.nulls(len(headers), schema.HEADERS),
+        ]
+        self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
+        self._keys, self._values, self._timestamps, self._headers = [], [], [], []
+
+    def done(self) -> Columns:
+        """All that was read, without batches whose records break the rules."""
+        self._flush()
+        table = pa.Table.from_batches(self._parts, COLUMNS)
+        if self._rules is None:
+            return Columns(table, self._counts, self._refused)
+        return _ruled(table, self._counts, self._refused, self._rules)
+
+
+def _ruled(table: pa.Table, counts: list[int], refused: dict[int, TidelogError], rules: RecordRules) -> Columns:
+    timestamps = table.column("timestamp").fill_null(NO_TIMESTAMP).to_numpy()
+    key = table.column("key")
+    if not (rules.compacted and key.null_count) and not rules.outside(timestamps).any():
+        return Columns(table, counts, refused)
+    keys_null = key.is_null().to_numpy()
+    taken = np.ones(table.num_rows, np.bool_)
+    begin, left = 0, []
+    for index, count in enumerate(counts):
+        rows = slice(begin, begin + count)
+        error = rules.refusal(keys_null[rows], timestamps[rows])
+        if error is not None:
+            refused = refused | {index: error}
+            taken[rows] = False
+        left.append(0 if error is not None else count)
+        begin += count
+    return Columns(table.filter(pa.array(taken)), left, refused)

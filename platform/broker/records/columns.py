@@ -1,0 +1,126 @@
+"""The port between record batches and Arrow columns, and what goes through it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.broker.records.errors import RejectedKeysError, RejectedTimestampsError
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.delta import schema
+
+# No record has a later timestamp: it is kept as microseconds in a LONG.
+LAST_MS = (2**63 - 1) // 1000
+# Kafka's timestamp of a record that has none.
+NO_TIMESTAMP = -1
+
+COLUMNS = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("headers", schema.HEADERS),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRules:
+    """What a topic asks of single records. Timestamps are checked where they lie within [earliest_ms, latest_ms].
+
+    Timestamps mean nothing under LogAppendTime, and are not looked at.
+    """
+
+    topic: str
+    compacted: bool
+    create_time: bool
+    earliest_ms: int
+    latest_ms: int
+
+    @classmethod
+    def of(cls, topic: str, config: TopicConfig, now_ms: int) -> Self:
+        """The rules of a topic at this time, ms since the epoch."""
+        return cls(
+            topic,
+            "compact" in config.cleanup_policy,
+            config.timestamp_type == schema.CREATE_TIME,
+            max(now_ms - config.message_timestamp_before_max_ms, 0),
+            min(now_ms + config.message_timestamp_after_max_ms, LAST_MS),
+        )
+
+    def refusal(self, keys_null: npt.NDArray[np.bool_], timestamps: npt.NDArray[np.int64]) -> TidelogError | None:
+        """Why a batch with such records is refused, one of them at least being to blame; None where it is taken.
+
+        The key counts first for each record, and a wrong timestamp anywhere makes it INVALID_TIMESTAMP (KIP-467).
+        """
+        no_key = keys_null if self.compacted else np.zeros(len(keys_null), np.bool_)
+        out = ~no_key & self.outside(timestamps)
+        if not (no_key.any() or out.any()):
+            return None
+        why = f"Compacted topic '{self.topic}' cannot accept a record without a key."
+        errors = [(int(row), why) for row in np.flatnonzero(no_key)]
+        for row in np.flatnonzero(out):
+            text = f"Timestamp {timestamps[row]} of record {row} for topic '{self.topic}' is out of range: it should be"
+            errors.append((int(row), f"{text} within [{self.earliest_ms}, {self.latest_ms}] (ms since the epoch)."))
+        errors.sort()
+        if out.any():
+            return RejectedTimestampsError(
+                f"{len(errors)} records for topic '{self.topic}' are rejected, some of them for their timestamps."
+                f" The first: {errors[0][1]}",
+                errors,
+            )
+        return RejectedKeysError(f"{len(errors)} records are rejected. The first, {errors[0][0]}: {why}", errors)
+
+    def outside(self, timestamps: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Which timestamps the topic can't take."""
+        if not self.create_time:
+            return np.zeros(len(timestamps), np.bool_)
+        out: npt.NDArray[np.bool_] = (timestamps < self.earliest_ms) | (timestamps > self.latest_ms)
+        out &= timestamps != NO_TIMESTAMP
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Records of many batches. `table`: as `COLUMNS`, timestamps in ms since the epoch, null where there is none.
+
+    `counts`: rows of each batch, in the order of the batches, which is that of the rows; 0 for a batch that is refused.
+    `refused`: {index of the batch: why}; the errors have Kafka's codes, and `record_errors` where records are to blame.
+    """
+
+    table: pa.Table
+    counts: Sequence[int]
+    refused: Mapping[int, TidelogError]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """A batch as clients get it, and the offsets of its first and last record, both inclusive."""
+
+    data: bytes
+    first: int
+    last: int
+
+
+class RecordCodec(Protocol):
+    """Turns record batches into Arrow columns and back. All methods may be called from many threads."""
+
+    def columns(self, batches: Sequence[bytes | memoryview], rules: RecordRules | None = None) -> Columns:
+        """The records of batches that were checked by `tidelog.broker.records.batches.check`, all in one go.
+
+        A batch that can't be unpacked or read, or whose records break `rules`, is left out, and the others are not.
+        """
+
+    def batches(
+        self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
+    ) -> Sequence[EncodedBatch]:
+        """Records of a partition as batches of at most `most_bytes` each, or of one record that is larger.
+
+        `records`: columns offset (rising, with gaps where compaction left some), key, value, timestamp, timestampType,
+        and headers where there are any. `codec`: `tidelog.broker.records.batches.NONE` or `ZSTD`; what packing would
+        not make smaller stays as it is.
+        """

@@ -1,0 +1,105 @@
+"""The records of a batch, unpacked up to a bound: a small batch that unpacks to gigabytes never gets the memory."""
+
+import struct
+import zlib
+from typing import Final
+
+import cramjam
+import pyarrow as pa
+
+from tidelog.broker.records.batches import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD
+from tidelog.broker.records.errors import CorruptBatchError
+
+# At most this much is unpacked at once.
+_MOST_AT_ONCE: Final = 4 * 1024 * 1024
+_LEAST_AT_ONCE: Final = 64 * 1024
+# A stream of Java's Snappy library: this, two versions, then blocks of which each has its length before it.
+_XERIAL: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER_BYTES = 16
+_BLOCK = struct.Struct(">I")
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+
+def unpacked(codec: int, packed: memoryview, most_bytes: int) -> bytes | memoryview:
+    """The bytes that were packed by the codec; raises `CorruptBatchError` where they are more than `most_bytes`."""
+    if codec == NONE:
+        return packed
+    try:
+        if codec == GZIP:
+            return _gunzipped(packed, most_bytes)
+        if codec == SNAPPY:
+            return _unsnapped(packed, most_bytes)
+        if codec in (LZ4, ZSTD):
+            return _streamed(CODECS[codec], packed, most_bytes)
+    except (zlib.error, cramjam.DecompressionError, struct.error, OSError) as e:
+        raise CorruptBatchError(f"A record batch can't be unpacked as {CODECS[codec]}: {e}.") from e
+    raise CorruptBatchError(f"A record batch is packed by the unknown codec {codec}.")
+
+
+def _too_large(codec: int, packed: memoryview, most_bytes: int) -> CorruptBatchError:
+    return CorruptBatchError(
+        f"A record batch of {len(packed)} bytes, packed by {CODECS[codec]}, unpacks to more than {most_bytes}: it is"
+        " refused as what was made to fill the memory. Make the producer's batches smaller."
+    )
+
+
+def _at_once(packed: memoryview) -> int:
+    return min(max(_LEAST_AT_ONCE, 8 * len(packed)), _MOST_AT_ONCE)
+
+
+def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
+    """One or more members, as Java reads them."""
+    pieces, size, step, rest = [], 0, _at_once(packed), packed
+    while rest:
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        while not member.eof:
+            piece = member.decompress(rest, min(step, most_bytes - size + 1))
+            rest = memoryview(member.unconsumed_tail)
+            size += len(piece)
+            if size > most_bytes:
+                raise _too_large(GZIP, packed, most_bytes)
+            if not piece and not member.eof:
+                raise zlib.error("it ends early")
+            pieces.append(piece)
+        rest = memoryview(member.unused_data)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _streamed(name: str, packed: memoryview, most_bytes: int) -> bytes:
+    pieces, size, step = [], 0, _at_once(packed)
+    with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(packed)), name) as stream:
+        while piece := stream.read(min(step, most_bytes - size + 1)):
+            size += len(piece)
+            if size > most_bytes:
+                raise _too_large(CODECS.index(name), packed, most_bytes)
+            pieces.append(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _unsnapped(packed: memoryview, most_bytes: int) -> bytes:
+    """Raw Snappy, or blocks of it in the frame of Java's library; each block says its size, which is checked first."""
+    if not _is_xerial(packed):
+        return _block(packed, packed, most_bytes)
+    pieces, size, at = [], 0, _XERIAL_HEADER_BYTES
+    while at < len(packed):
+        if _is_xerial(packed[at:]):  # streams may follow one another
+            at += _XERIAL_HEADER_BYTES
+            continue
+        (length,) = _BLOCK.unpack_from(packed, at)
+        at += _BLOCK.size
+        if at + length > len(packed):
+            raise cramjam.DecompressionError("a block ends early")
+        pieces.append(_block(packed[at : at + length], packed, most_bytes - size))
+        size += len(pieces[-1])
+        at += length
+    return b"".join(pieces)
+
+
+def _is_xerial(packed: memoryview) -> bool:
+    return packed[: len(_XERIAL)].tobytes() == _XERIAL
+
+
+def _block(block: memoryview, packed: memoryview, most_bytes: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > most_bytes:
+        raise _too_large(SNAPPY, packed, most_bytes)
+    return bytes(cramjam.snappy.decompress_raw(block))
