@@ -44,7 +44,10 @@ _ZSTD_LEVEL: Final = 1
 
 
 class AiokafkaRecords:
-    """The port `RecordCodec` by aiokafka. `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`."""
+    """The port `RecordCodec` by aiokafka.
+
+    `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`.
+    """
 
     def __init__(self, shared_bytes: int = SHARED_BYTES) -> None:
         self._shared_bytes = shared_bytes
