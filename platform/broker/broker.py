@@ -14,13 +14,16 @@ from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
-from tidelog.broker.server.connection import ClientConnection
+from tidelog.broker.server.connections import Connections
+from tidelog.broker.server.listeners import listen
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
 
 # Calls that wait for a store or a processor, at once.
 THREADS = 8
+# How long requests that have come may take to be answered once the broker stops.
+DRAIN_S = 5.0
 # What each part of a broker answers.
 PARTS: Final[list[Callable[[Context], Handlers]]] = []
 
@@ -30,19 +33,19 @@ class Broker:
 
     def __init__(self, lake: Lake, settings: BrokerSettings, blocking: Blocking | None = None) -> None:
         self.clock: Clock = lake.clock
-        self.bounds = settings.bounds
         # {listener: (host, port)} as clients reach them, once the broker listens.
         self.addresses: dict[str, tuple[str, int]] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
         blocking = blocking or in_threads(self._threads)
         self._topics = BrokerTopics(lake, blocking)
         self._context = Context(lake, settings, blocking, self._topics, self._view, BatchCache(settings.cache_bytes))
-        self._connections: set[ClientConnection] = set()
+        self.meter = self._context.meter
         self._servers: list[asyncio.Server] = []
         parts: dict[ApiKey, Handler] = {}
         for part in PARTS:
             parts |= part(self._context)
         self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions([*parts, ApiKey.API_VERSIONS])}
+        self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter)
 
     def _view(self) -> ClusterView:
         settings = self._context.settings
@@ -51,30 +54,17 @@ class Broker:
         )
 
     async def start(self) -> None:
-        """Listen. Raises `OSError` for an address that can't be had."""
-        loop, settings = asyncio.get_running_loop(), self._context.settings
-        for name, (host, port) in settings.listeners.items():
-            server = await loop.create_server(partial(ClientConnection, self, name), host, port)
+        """Listen. Raises `ListenerError` for an address that can't be had."""
+        settings = self._context.settings
+        for name, address in settings.listeners.items():
+            server, bound = await listen(partial(self.connections.new, name), address)
             self._servers.append(server)
-            bound = host, server.sockets[0].getsockname()[1]
             self.addresses[name] = settings.advertised.get(name, bound)
 
-    async def close(self) -> None:
-        """Take no more connections, and close those that are open."""
+    async def close(self, grace_s: float = DRAIN_S) -> None:
+        """Take no more connections, answer what was asked, and close the connections that are open."""
         for server in self._servers:
             server.close()
-        for connection in list(self._connections):
-            connection.close("The broker stops.")
+        await self.connections.drain(grace_s)
         await self._context.blocking(self._topics.close)
         self._threads.shutdown(wait=True)
-
-    # --- for connections -----------------------------------------------------------------------------------
-
-    def opened(self, connection: ClientConnection) -> bool:
-        """A connection has come; False refuses it."""
-        self._connections.add(connection)
-        return len(self._connections) <= self.bounds.max_connections
-
-    def closed(self, connection: ClientConnection) -> None:
-        """It is gone."""
-        self._connections.discard(connection)

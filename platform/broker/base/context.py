@@ -1,11 +1,12 @@
 """What the parts of a broker share: the lake, the topics, the cluster, and how to wait beside the loop."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.log.base.clock import Clock
@@ -17,6 +18,7 @@ class Context:
     """One broker's surroundings, as its parts see them.
 
     `cluster()`: the brokers that run, as of now. `cache`: committed batches, which Produce brings and Fetch serves.
+    `meter`: what is counted.
     """
 
     lake: Lake
@@ -25,6 +27,7 @@ class Context:
     topics: BrokerTopics
     cluster: Callable[[], ClusterView]
     cache: BatchCache
+    meter: BrokerMeter = field(default_factory=BrokerMeter)
 
     @property
     def node_id(self) -> int:

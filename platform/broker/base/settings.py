@@ -6,13 +6,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one client may take of a broker, so that the others notice nothing; Kafka's setting in the comment."""
+    """What clients may take of a broker, so that the others notice nothing; Kafka's setting in the comment."""
 
     request_max_bytes: int = 100 * 1024 * 1024  # socket.request.max.bytes
     max_connections: int = 2**31 - 1  # max.connections
     max_connections_per_ip: int = 2**31 - 1  # max.connections.per.ip
     idle_s: float = 600.0  # connections.max.idle.ms
-    queued_max_bytes: int = 128 * 1024 * 1024  # queued.max.request.bytes: produced records that wait for their entry
+    queued_max_bytes: int = 128 * 1024 * 1024  # queued.max.request.bytes: requests that came and are not answered
+    # Answers that clients have not taken yet: above this, no other fetch begins. Kafka has no such setting.
+    unsent_max_bytes: int = 128 * 1024 * 1024
+    # A client that has an answer to take, and takes nothing of it for so long, is dropped. Kafka has no such setting.
+    stalled_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,52 +6,83 @@ exception: all that a client has sent go into the next entry together, and are a
 
 import asyncio
 import logging
-from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Protocol, cast
 
-from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer, Reply
+from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
+from tidelog.broker.base.meter import BrokerMeter, RequestMeter
 from tidelog.broker.base.settings import Bounds
+from tidelog.broker.server.budget import Budget
+from tidelog.broker.server.receiving import FrameReceiver
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode, encode
 from tidelog.broker.wire.errors import ClosedConnectionError, MalformedRequestError, UnsupportedVersionError
-from tidelog.broker.wire.frames import LENGTH, Header, framed, header_of
+from tidelog.broker.wire.frames import Header, framed, header_of
 from tidelog.log.base.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-# What is read at once of small frames, by all connections: the loop hands each read out before the next one.
-_SCRATCH = bytearray(256 * 1024)
-_READ_AT_ONCE = memoryview(_SCRATCH)
+# An answer's body, encoded; None where the client asked for none.
+Pieces = Sequence[bytes | memoryview] | None
 # The most requests of a connection that wait: it reads no further before one is answered.
 MOST_WAITING = 64
+# Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
+_WAIT_FOR_OTHERS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+# Their handlers answer versions that are not offered: KIP-511, KAFKA-18659.
+_ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
 
 
 class Server(Protocol):
-    """What a connection needs of the broker."""
+    """What a connection needs of its broker. `requests`, `answers`: what all connections hold of its memory."""
 
     handlers: Handlers
     clock: Clock
     bounds: Bounds
+    meter: BrokerMeter
+    requests: Budget
+    answers: Budget
 
-    def opened(self, connection: "ClientConnection") -> bool:
-        """A connection has come; False refuses it."""
+    def opened(self, connection: "ClientConnection") -> str:
+        """A connection has come; why it is refused, "" when it is not."""
 
     def closed(self, connection: "ClientConnection") -> None:
         """It is gone."""
 
 
-@dataclass(slots=True)
 class _Received:
-    """A request from its arrival until its answer is written."""
+    """A request from its arrival until its answer is written. Times in seconds of the elapsed clock."""
 
-    header: Header
-    frame: memoryview
-    task: asyncio.Task[Reply] | None = field(default=None)
+    __slots__ = ("began_s", "came_s", "ended_s", "frame", "header", "size", "task")
+
+    def __init__(self, header: Header, frame: memoryview, came_s: float) -> None:
+        self.header = header
+        self.frame = frame
+        self.size = len(frame)
+        self.came_s = self.began_s = self.ended_s = came_s
+        self.task: asyncio.Task[Pieces] | None = None
 
 
 class ClientConnection(asyncio.BufferedProtocol):
     """The broker's end of one client's connection."""
+
+    __slots__ = (
+        "_closed_s",
+        "_draining",
+        "_frames",
+        "_held",
+        "_left",
+        "_listener",
+        "_loop",
+        "_may_write",
+        "_paused",
+        "_server",
+        "_taken_s",
+        "_transport",
+        "_unsent",
+        "_waiting",
+        "heard_s",
+        "peer",
+    )
 
     def __init__(self, server: Server, listener: str) -> None:
         self._server = server
@@ -60,13 +91,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self.peer = Peer(listener)
         self.heard_s = server.clock.elapsed_s()
-        # The frame that is being received: its bytes so far, once its length is known.
-        self._frame: bytearray | None = None
-        self._filled = 0
-        self._rest = bytearray()  # of a length
-        self._waiting: deque[_Received] = deque()
+        self._frames = FrameReceiver(server.bounds.request_max_bytes)
+        self._waiting: list[_Received] = []
+        self._held = 0  # bytes in the broker's budget of requests
         self._paused = False
+        self._draining = False
+        self._closed_s: float | None = None
+        # While the client takes its answers too slowly: bytes in the budget of answers, bytes left, since when.
         self._may_write = True
+        self._unsent = self._left = 0
+        self._taken_s = 0.0
 
     # --- for the loop --------------------------------------------------------------------------------------
 
@@ -75,38 +109,43 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
         self.peer = Peer(self._listener, str(name[0]) if isinstance(name, tuple) else "")
-        if not self._server.opened(self):
+        refused = self._server.opened(self)
+        if refused:
+            logger.warning("Connection refused: peer=%s listener=%s: %s", self.peer.host, self._listener, refused)
             self._transport.abort()
+        elif self._server.requests.is_full:
+            self.wait_for_room()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
-        """End what goes on for this client."""
+        """End what waits for this client."""
         self._transport = None
+        self._server.requests.forget(self._advance)
+        self._server.answers.forget(self._advance)
+        self._server.answers.give_back(self._unsent)
+        self._unsent = 0
         for waiting in self._waiting:
-            if waiting.task is not None:
+            if waiting.task is not None and waiting.header.key in _WAIT_FOR_OTHERS:
                 waiting.task.cancel()
-        self._waiting.clear()
+        self._frames.drop()
+        # Requests that are executed all the same hold their memory until then.
+        self._waiting = [waiting for waiting in self._waiting if waiting.task is not None and not waiting.task.done()]
+        self._account()
         self._server.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - the frame says
-        """Where the next bytes go: a large frame's own place, or the shared one."""
-        if self._frame is not None:
-            return memoryview(self._frame)[self._filled :]
-        return _READ_AT_ONCE
+        """Where the next bytes go."""
+        return self._frames.space()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Take what has come."""
         self.heard_s = self._server.clock.elapsed_s()
         try:
-            if self._frame is None:
-                self._take(_READ_AT_ONCE[:nbytes])
-            else:
-                self._filled += nbytes
-                if self._filled == len(self._frame):
-                    frame, self._frame = self._frame, None
-                    self._received(memoryview(frame))
-        except MalformedRequestError as e:
-            self.close(str(e))
+            for frame in self._frames.received(nbytes):
+                self._waiting.append(_Received(header_of(frame), frame, self.heard_s))
+        except (MalformedRequestError, UnsupportedVersionError) as e:  # as Kafka does: a client knows what is offered
+            self._refuse(e)
             return
+        self._account()
         self._advance()
 
     def eof_received(self) -> bool:
@@ -116,105 +155,199 @@ class ClientConnection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """The client reads slowly: no more answers for now."""
         self._may_write = False
+        if self._transport is not None:
+            self._unsent = self._left = self._transport.get_write_buffer_size()
+            self._taken_s = self._server.clock.elapsed_s()
+            self._server.answers.take(self._unsent)
 
     def resume_writing(self) -> None:
         """Go on."""
         self._may_write = True
+        self._server.answers.give_back(self._unsent)
+        self._unsent = 0
         self._advance()
 
-    # --- frames --------------------------------------------------------------------------------------------
+    # --- for the broker ------------------------------------------------------------------------------------
 
-    def _take(self, data: memoryview) -> None:
-        """Cut what has come into frames; of the last one, keep what is there."""
-        at = 0
-        while at < len(data):
-            missing = LENGTH.size - len(self._rest)
-            self._rest += data[at : at + missing]
-            at += missing
-            if len(self._rest) < LENGTH.size:
-                return
-            (size,) = LENGTH.unpack(self._rest)
-            self._rest.clear()
-            if not 0 <= size <= self._server.bounds.request_max_bytes:
-                raise MalformedRequestError(
-                    f"A request of {size} bytes was announced; socket.request.max.bytes is"
-                    f" {self._server.bounds.request_max_bytes}. It may be no request of Kafka's protocol at all."
-                )
-            if at + size <= len(data):
-                self._received(memoryview(bytes(data[at : at + size])))
-                at += size
-            else:
-                self._frame = bytearray(size)
-                self._filled = len(data) - at
-                self._frame[: self._filled] = data[at:]
-                return
+    def look(self, now_s: float) -> None:
+        """Drop a client that has been idle for too long, or that takes nothing of what it asked for."""
+        transport, bounds = self._transport, self._server.bounds
+        if transport is None:
+            return
+        if not self._may_write:
+            left = transport.get_write_buffer_size()
+            if left != self._left:
+                self._left, self._taken_s = left, now_s
+            elif now_s - self._taken_s >= bounds.stalled_s:
+                self.abort(f"{left} bytes of its answers were not taken for {bounds.stalled_s:g} s")
+        elif self._closed_s is not None:
+            if now_s - self._closed_s >= bounds.stalled_s:
+                self.abort("its last answer was not taken")
+        elif not self._waiting and now_s - self.heard_s >= bounds.idle_s:
+            self.close(f"idle for {bounds.idle_s:g} s, which is connections.max.idle.ms")
 
-    def _received(self, frame: memoryview) -> None:
-        try:
-            header = header_of(frame)
-        except UnsupportedVersionError as e:  # as Kafka does: a client knows what is offered
-            raise MalformedRequestError(str(e)) from e
-        self._waiting.append(_Received(header, frame))
+    def wait_for_room(self) -> None:
+        """Read no further request until there is room for it; one that has come in part may come whole."""
+        transport = self._transport
+        if transport is not None and not transport.is_closing():
+            self._set_reading(transport)
+
+    def drain(self) -> None:
+        """Read no more, answer what was asked, then close."""
+        self._draining = True
+        self._advance()
+
+    def close(self, reason: str, *, level: int = logging.INFO) -> None:
+        """Close the connection once what is written is sent, and say why in the broker's log."""
+        if self._transport is not None and self._closed_s is None:
+            self._closed_s = self._server.clock.elapsed_s()
+            self._log(reason, level)
+            self._transport.close()
+
+    def abort(self, reason: str) -> None:
+        """Cut the connection, whatever is not sent yet."""
+        if self._transport is not None:
+            self._server.meter.connections_dropped += 1
+            self._log(reason, logging.WARNING)
+            self._transport.abort()
+
+    def _log(self, reason: str, level: int) -> None:
+        logger.log(level, "Connection closed: peer=%s listener=%s: %s", self.peer.host, self._listener, reason)
+
+    def _refuse(self, error: Exception) -> None:
+        self._server.meter.connections_dropped += 1
+        self.close(str(error), level=logging.WARNING)
 
     # --- requests ------------------------------------------------------------------------------------------
+
+    def _account(self) -> None:
+        """Tell the broker's budget what this connection's requests take now."""
+        holds = self._frames.room + sum(waiting.size for waiting in self._waiting)
+        change, self._held = holds - self._held, holds
+        if change > 0:
+            self._server.requests.take(change)
+        elif change:
+            self._server.requests.give_back(-change)
 
     def _advance(self) -> None:
         """Write the answers that are due, begin the requests whose turn has come, and read on where there is room."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
+        answered = False
         while self._waiting and self._may_write:
             first = self._waiting[0]
             if first.task is None or not first.task.done():
                 break
-            self._waiting.popleft()
-            if not self._write(first.header, first.task):
+            del self._waiting[0]
+            answered = True
+            if not self._write(transport, first, first.task):
                 return
+        if answered:
+            self._account()
         for at, waiting in enumerate(self._waiting):
-            produces = waiting.header.key is ApiKey.PRODUCE
-            if waiting.task is None and (at == 0 or produces):
+            key = waiting.header.key
+            if waiting.task is None and (at == 0 or key is ApiKey.PRODUCE):
+                if key is ApiKey.FETCH and self._server.answers.is_full:
+                    self._server.answers.wait(self._advance)
+                    break
                 self._begin(waiting)
-            if not produces:
+            if key is not ApiKey.PRODUCE:
                 break
-        crowded = len(self._waiting) >= MOST_WAITING or not self._may_write
-        if crowded != self._paused:
-            self._paused = crowded
-            (transport.pause_reading if crowded else transport.resume_reading)()
+        if self._draining and not self._waiting:
+            self.close("the broker stops")
+        else:
+            self._set_reading(transport)
+
+    def _set_reading(self, transport: asyncio.Transport) -> None:
+        """Read, or don't: neither for a client that has much to wait for, nor where there is no room for a request."""
+        no_room = self._server.requests.is_full and not self._frames.room
+        if no_room:
+            self._server.requests.wait(self._advance)
+        pause = no_room or self._draining or not self._may_write or len(self._waiting) >= MOST_WAITING
+        if pause != self._paused:
+            self._paused = pause
+            (transport.pause_reading if pause else transport.resume_reading)()
 
     def _begin(self, waiting: _Received) -> None:
-        waiting.task = self._loop.create_task(self._answer(waiting.header, waiting.frame))
+        waiting.began_s = self._server.clock.elapsed_s()
+        waiting.task = self._loop.create_task(self._answer(waiting.header, waiting.frame, waiting.came_s))
         waiting.frame = memoryview(b"")
-        waiting.task.add_done_callback(lambda _: self._advance())
 
-    async def _answer(self, header: Header, frame: memoryview) -> Reply:
-        handler = self._server.handlers[header.key]
+        def ended(task: "asyncio.Task[Pieces]") -> None:
+            waiting.ended_s = self._server.clock.elapsed_s()
+            self._advance() if self._transport is not None else self._ended_alone(waiting, task)
+
+        waiting.task.add_done_callback(ended)
+
+    def _ended_alone(self, waiting: _Received, task: "asyncio.Task[Pieces]") -> None:
+        """A request has ended whose client is gone."""
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
+            self._account()
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ClosedConnectionError):
+            self._log_failure(waiting.header, error)
+
+    async def _answer(self, header: Header, frame: memoryview, came_s: float) -> Pieces:
+        if not header.is_offered and header.key not in _ANSWER_ANY_VERSION:
+            raise MalformedRequestError(f"{header.key.name} of version {header.version} is not offered")
+        handler = self._server.handlers.get(header.key)
+        if handler is None:
+            raise MalformedRequestError(f"{header.key.name} is not offered")
         payload = frame[header.end :]
         body = decode(header.key, header.version, payload) if header.is_offered else payload
-        del frame, payload  # its memory is free as soon as the handler needs it no more
-        now_s = self._server.clock.elapsed_s()
-        return await handler(Call(header.key, header.version, header.client_id, body, self.peer, now_s))
+        del frame, payload  # their memory is free as soon as the handler needs it no more
+        reply = await handler(Call(header.key, header.version, header.client_id, body, self.peer, came_s))
+        if isinstance(reply, Encoded):
+            return reply.pieces
+        return None if reply is None else [encode(header.key, header.version, reply)]
 
-    def _write(self, header: Header, task: "asyncio.Task[Reply]") -> bool:
+    def _write(self, transport: asyncio.Transport, waiting: _Received, task: "asyncio.Task[Pieces]") -> bool:
         """Write an answer; False when the connection is closed instead."""
-        if task.cancelled():
-            self.close("The request was given up.")
-            return False
-        error = task.exception()
-        if isinstance(error, ClosedConnectionError):
-            self.close(str(error))
-            return False
+        header = waiting.header
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None:
-            logger.error("A request %s of version %d failed.", header.key.name, header.version, exc_info=error)
-            self.close("The request failed.")
+            self._meter_of(header).failed += 1
+            if isinstance(error, ClosedConnectionError):
+                self._refuse(error)
+            elif isinstance(error, asyncio.CancelledError):
+                self.close("its request was given up")
+            else:
+                self._log_failure(header, error)
+                self.close(f"its request {header.key.name} failed")
             return False
-        reply = task.result()
-        if reply is not None and self._transport is not None:
-            body = reply.pieces if isinstance(reply, Encoded) else [encode(header.key, header.version, reply)]
-            self._transport.writelines(framed(header, body))
+        body = task.result()
+        size = 0
+        if body is not None:
+            pieces = framed(header, body)
+            size = sum(map(len, pieces))
+            transport.writelines(pieces)
+        self._count(waiting, size)
         return True
 
-    def close(self, reason: str) -> None:
-        """Close the connection, and say why in the broker's log."""
-        logger.info("Connection of %s closed: %s", self.peer.host or "a client", reason)
-        if self._transport is not None:
-            self._transport.close()
+    def _count(self, waiting: _Received, size: int) -> None:
+        """Count a request that is answered."""
+        meter, now_s = self._meter_of(waiting.header), self._server.clock.elapsed_s()
+        meter.requests[waiting.header.version] += 1
+        meter.bytes_in += waiting.size
+        meter.bytes_out += size
+        meter.queued.add(waiting.began_s - waiting.came_s, now_s)
+        meter.handled.add(waiting.ended_s - waiting.began_s, now_s)
+        meter.total.add(now_s - waiting.came_s, now_s)
+
+    def _meter_of(self, header: Header) -> RequestMeter:
+        meters = self._server.meter.requests
+        found = meters.get(header.key.name)
+        if found is None:
+            found = meters[header.key.name] = RequestMeter()
+        return found
+
+    def _log_failure(self, header: Header, error: BaseException) -> None:
+        logger.error(
+            "Request failed: %s version=%d client=%s: a mistake in tidelog, please report it.",
+            header.key.name,
+            header.version,
+            header.client_id,
+            exc_info=error,
+        )

@@ -17,6 +17,12 @@ from tidelog.broker.wire.errors import MalformedRequestError, UnsupportedVersion
 LENGTH: Final = struct.Struct(">i")
 _HEADER: Final = struct.Struct(">hhih")
 _ANSWER: Final = struct.Struct(">ii")
+# How other protocols' first messages begin.
+_STRANGERS: Final = (
+    (b"\x16\x03", "TLS"),
+    *((method, "HTTP") for method in (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"PRI ")),
+    (b"SSH-", "SSH"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,22 @@ class Header:
     def is_offered(self) -> bool:
         """Whether the broker offers this version."""
         return self.version in OFFERED[self.key]
+
+
+def size_of(start: bytes | bytearray, most_bytes: int) -> int:
+    """The size of the request's frame that begins with these four bytes.
+
+    Raises `MalformedRequestError` for one above `most_bytes` (socket.request.max.bytes), and says what it may be
+    instead: programs of other protocols reach the port, too.
+    """
+    (size,) = LENGTH.unpack(start)
+    if 0 <= size <= most_bytes:
+        return int(size)
+    said = f"announces a request of {size} bytes, and socket.request.max.bytes is {most_bytes}"
+    for begins, what in _STRANGERS:
+        if bytes(start).startswith(begins):
+            raise MalformedRequestError(f"speaks {what} on a PLAINTEXT listener ({said})")
+    raise MalformedRequestError(f"{said}; it may speak another protocol than Kafka's")
 
 
 def header_of(frame: memoryview) -> Header:

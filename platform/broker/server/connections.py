@@ -1,0 +1,104 @@
+"""All connections of a broker: how many there may be, what they hold together, which are dropped, how they end."""
+
+import asyncio
+import logging
+from collections import Counter
+
+from tidelog.broker.base.calls import Handlers
+from tidelog.broker.base.meter import BrokerMeter
+from tidelog.broker.base.settings import Bounds
+from tidelog.broker.server.budget import Budget
+from tidelog.broker.server.connection import ClientConnection
+from tidelog.log.base.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+# How often idle and stalled clients are looked for; Kafka's brokers look at every poll.
+LOOK_S = 5.0
+
+
+class Connections:
+    """The connections of a broker's listeners. For the loop's thread."""
+
+    def __init__(self, handlers: Handlers, clock: Clock, bounds: Bounds, meter: BrokerMeter) -> None:
+        self.handlers = handlers
+        self.clock = clock
+        self.bounds = bounds
+        self.meter = meter
+        # Requests that came and are not answered; answers that their clients have not taken.
+        self.requests = Budget(bounds.queued_max_bytes, self._requests_are_full)
+        self.answers = Budget(bounds.unsent_max_bytes)
+        self._open: set[ClientConnection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._look: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def new(self, listener: str) -> ClientConnection:
+        """The protocol of a connection that comes by a listener."""
+        return ClientConnection(self, listener)
+
+    def opened(self, connection: ClientConnection) -> str:
+        """A connection has come; why it is refused, "" when it is not."""
+        host = connection.peer.host
+        self._open.add(connection)
+        self._by_host[host] += 1
+        self._empty.clear()
+        if self._look is None:
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_and_go_on)
+        self.meter.connections_opened += 1
+        refused = ""
+        if len(self._open) > self.bounds.max_connections:
+            refused = f"max.connections is {self.bounds.max_connections}"
+        elif self._by_host[host] > self.bounds.max_connections_per_ip:
+            refused = f"max.connections.per.ip is {self.bounds.max_connections_per_ip}"
+        self.meter.connections_refused += bool(refused)
+        return refused
+
+    def closed(self, connection: ClientConnection) -> None:
+        """A connection is gone."""
+        if connection in self._open:
+            self._open.discard(connection)
+            host = connection.peer.host
+            self._by_host[host] -= 1
+            if not self._by_host[host]:
+                del self._by_host[host]
+        if not self._open:
+            self._empty.set()
+            self._stop_looking()
+
+    def look(self) -> None:
+        """Drop clients that are idle, or that take nothing of their answers."""
+        now_s = self.clock.elapsed_s()
+        for connection in list(self._open):
+            connection.look(now_s)
+
+    async def drain(self, grace_s: float) -> None:
+        """Read no further requests, answer those that have come, and close; what is open after `grace_s` is cut."""
+        for connection in list(self._open):
+            connection.drain()
+        try:
+            await asyncio.wait_for(self._empty.wait(), grace_s)
+        except TimeoutError:
+            logger.warning("Drained: %d connections were still busy after %g s.", len(self._open), grace_s)
+        for connection in list(self._open):
+            connection.abort("the broker stops")
+        self._stop_looking()
+
+    def _stop_looking(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    def _look_and_go_on(self) -> None:
+        self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_and_go_on)
+        self.look()
+
+    def _requests_are_full(self) -> None:
+        """Let no connection read a request that it has not begun to read."""
+        logger.info("Requests take %d bytes: queued.max.request.bytes is reached, reading stops.", self.requests.used)
+        for connection in self._open:
+            connection.wait_for_room()

@@ -1,0 +1,75 @@
+"""Listeners: addresses in words, and the sockets that clients connect to."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Callable
+
+from tidelog.log.base.errors import TidelogError
+
+# Connections that wait to be accepted: after a broker's death many clients come at once.
+BACKLOG = 1024
+_ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
+
+
+class ListenerError(TidelogError):
+    """An address that a broker can't listen at."""
+
+
+def parse_listener(text: str) -> tuple[str, int]:
+    """(host, port) of "127.0.0.1:9092", "[::1]:9092" or "PLAINTEXT://host:9092"; port 0 takes a free one.
+
+    Raises `ListenerError`.
+
+    >>> parse_listener("[::1]:9092")
+    ('::1', 9092)
+    """
+    scheme, found, rest = text.rpartition("://")
+    if found and scheme.upper() != "PLAINTEXT":
+        raise ListenerError(
+            f"The listener {text!r} asks for {scheme}; brokers speak PLAINTEXT only. Leave the protocol out, and put"
+            " what encrypts in front."
+        )
+    host, colon, port = rest.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not port.isdecimal() or int(port) > 65_535 or (":" in bare and bare == host):
+        raise ListenerError(
+            f"{text!r} is no listener: write HOST:PORT, as in 127.0.0.1:9092 or [::1]:9092, with a port up to 65535."
+        )
+    return bare or "0.0.0.0", int(port)  # noqa: S104 - as Kafka reads a listener without a host
+
+
+def shown(address: tuple[str, int]) -> str:
+    """The address as clients take it for bootstrap.servers."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def advertised_host(host: str) -> str:
+    """What clients are told for a host to bind: this machine's name where it is every interface, as Kafka does."""
+    return socket.gethostname() if host in _ANY else host
+
+
+async def listen(
+    protocol: Callable[[], asyncio.BaseProtocol], address: tuple[str, int]
+) -> tuple[asyncio.Server, tuple[str, int]]:
+    """Listen; the server, and the address as clients reach it. Raises `ListenerError`."""
+    host, port = address
+    loop = asyncio.get_running_loop()
+    try:
+        server = await loop.create_server(protocol, host, port, backlog=BACKLOG)
+    except OSError as e:
+        raise ListenerError(f"The broker can't listen at {shown(address)}: {_why(e, port)}") from e
+    return server, (advertised_host(host), server.sockets[0].getsockname()[1])
+
+
+def _why(error: OSError, port: int) -> str:
+    if isinstance(error, socket.gaierror):
+        return "no machine has that name. Give an address of this machine, or 0.0.0.0 for all of them."
+    if error.errno == errno.EADDRINUSE:
+        return f"another process has port {port}. Stop it, or give another port; port 0 takes a free one."
+    if error.errno == errno.EADDRNOTAVAIL:
+        return "this machine has no interface of that address. 'ip address' lists them; 0.0.0.0 takes all."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"the system lets no ordinary user have port {port}. Give one from 1024 on."
+    return f"{error.strerror or error}."

@@ -1,0 +1,82 @@
+"""What a client sends, cut into frames. Memory grows with what has come, never with what was announced."""
+
+from collections.abc import Iterator
+
+from tidelog.broker.wire.frames import LENGTH, size_of
+
+# What is read at once of small frames, by all connections: the loop hands each read out before the next one.
+_SCRATCH = bytearray(256 * 1024)
+_READ_AT_ONCE = memoryview(_SCRATCH)
+# The least room for a frame that did not come at once, unless it is smaller.
+LEAST_ROOM = 64 * 1024
+# Room grows to so many times what has come, so that a large frame is copied a few times at most.
+_GROWTH = 4
+
+
+class FrameReceiver:
+    """One connection's frames: `space` says where its next bytes go, `received` takes them."""
+
+    __slots__ = ("_filled", "_frame", "_most_bytes", "_size", "_start")
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._start = b""  # of a length, which has come in part
+        # The frame that has come in part: its size, its bytes so far, and room for more.
+        self._frame: bytearray | None = None
+        self._size = 0
+        self._filled = 0
+
+    @property
+    def room(self) -> int:
+        """The bytes of memory that the frame takes which has come in part."""
+        return 0 if self._frame is None else len(self._frame)
+
+    def space(self) -> memoryview:
+        """Where the next bytes go: a large frame's own place, or one that all connections share."""
+        frame = self._frame
+        if frame is None:
+            return _READ_AT_ONCE
+        if self._filled == len(frame):
+            larger = bytearray(min(self._size, _GROWTH * self._filled))
+            larger[: self._filled] = frame
+            frame = self._frame = larger
+        return memoryview(frame)[self._filled :]
+
+    def received(self, count: int) -> Iterator[memoryview]:
+        """The frames that are whole, now that `count` bytes have come. Raises `MalformedRequestError`."""
+        frame = self._frame
+        if frame is None:
+            yield from self._cut(_READ_AT_ONCE[:count])
+            return
+        self._filled += count
+        if self._filled == self._size:
+            self._frame = None
+            yield memoryview(frame)
+
+    def drop(self) -> None:
+        """Drop what has come in part."""
+        self._frame, self._start = None, b""
+
+    def _cut(self, data: memoryview) -> Iterator[memoryview]:
+        at = 0
+        while at < len(data):
+            missing = LENGTH.size - len(self._start)
+            start = self._start + data[at : at + missing]
+            at += missing
+            if len(start) < LENGTH.size:
+                self._start = start
+                return
+            self._start = b""
+            size = size_of(start, self._most_bytes)
+            end = at + size
+            if end > len(data):
+                self._begin(size, data[at:])
+                return
+            yield memoryview(bytes(data[at:end]))
+            at = end
+
+    def _begin(self, size: int, data: memoryview) -> None:
+        """Keep what has come of a frame of `size` bytes."""
+        self._size, self._filled = size, len(data)
+        self._frame = bytearray(min(size, max(LEAST_ROOM, _GROWTH * len(data))))
+        self._frame[: len(data)] = data
