@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-# A budget that was used up has room again below this share of it: else each answer would start and stop all connections.
+# A budget that was used up has room again below this share of it, so that connections don't start and stop with each
+# answer.
 _ROOM_AGAIN = 0.75
 
 
 class Budget:
-    """Bytes that connections take and give back. A connection that finds it full waits to be called; none is refused."""
+    """Bytes that connections take and give back. One that finds it full waits to be called; none is refused."""
 
     __slots__ = ("_most_bytes", "_on_full", "_waiting", "is_full", "used")
 

@@ -46,7 +46,7 @@ def shown(address: tuple[str, int]) -> str:
 
 
 def advertised_host(host: str) -> str:
-    """What clients are told for a host to bind: this machine's name where it is every interface, as Kafka does."""
+    """The host to name to clients: this machine's own name for one that stands for every interface, as in Kafka."""
     return socket.gethostname() if host in _ANY else host
 
 

@@ -9,7 +9,7 @@ _SCRATCH = bytearray(256 * 1024)
 _READ_AT_ONCE = memoryview(_SCRATCH)
 # The least room for a frame that did not come at once, unless it is smaller.
 LEAST_ROOM = 64 * 1024
-# Room grows to so many times what has come, so that a large frame is copied a few times at most.
+# Room grows to this multiple of what has come, so that a large frame is copied a few times at most.
 _GROWTH = 4
 
 

@@ -4,7 +4,7 @@ from tidelog.log.base.errors import TidelogError
 
 
 class ClosedConnectionError(TidelogError):
-    """What a client is told by the end of its connection, as Kafka does: there is no answer that could say it."""
+    """What only the end of a connection can say to its client, as in Kafka: there is no answer for it."""
 
 
 class MalformedRequestError(ClosedConnectionError, kafka_code=42):
