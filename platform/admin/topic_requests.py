@@ -21,13 +21,12 @@ from tidelog.clients.by_partition import ask_together
 from tidelog.clients.cluster import Uuid, existing_topic, lake_node
 from tidelog.clients.values.errors import KafkaError, kafka_exception
 from tidelog.log.base.errors import InvalidPartitionsError, TidelogError
-from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.door.topic_machine import table_properties
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
-from tidelog.log.rules.topics import decide_alter, decide_create
+from tidelog.log.rules.topics import decide_alter
 from tidelog.log.segments.fetch import FetchPlan, fetch
-from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.state.topic_state import Segment
 from tidelog.log.topic import Topic
 
 
@@ -42,23 +41,10 @@ def create_topic(lake: Lake, new: NewTopic, *, validate_only: bool) -> None:
     _refuse_assignment(new.replica_assignment)
     config = {str(name): str(value) for name, value in (new.config or {}).items()}
     partitions = None if new.num_partitions == -1 else new.num_partitions
-    if not validate_only:
+    if validate_only:
+        lake.check_new_topic(new.topic, partitions, config)
+    else:
         lake.create_topic(new.topic, partitions, config)
-        return
-    names.validate(new.topic)
-    parsed = TopicConfig.parse(config, defaults=lake.config())
-    names.check_new(new.topic, lake.topics(internal=True))
-    decide_create(
-        lake.peek(new.topic) or TopicState(),
-        new.topic,
-        lake.config().num_partitions if partitions is None else partitions,
-        parsed.overrides,
-        table_properties(parsed, lake.config()),
-        topic_id="",
-        table_id="",
-        now_ms=0,
-        most_partitions=lake.config().topic_max_partitions,
-    )
 
 
 def create_partitions(lake: Lake, new: NewPartitions, *, validate_only: bool) -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from tidelog.broker.admin.api_versions import api_versions
+from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
@@ -25,7 +26,9 @@ THREADS = 8
 # How long requests that have come may take to be answered once the broker stops.
 DRAIN_S = 5.0
 # What each part of a broker answers.
-PARTS: Final[list[Callable[[Context], Handlers]]] = []
+PARTS: Final[list[Callable[[Context], Handlers]]] = [
+    admin_handlers,
+]
 
 
 class Broker:

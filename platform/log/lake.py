@@ -39,7 +39,7 @@ from tidelog.log.rules.topics import (
     require_topic,
 )
 from tidelog.log.state.descriptions import TopicDescription, TopicSummary, describe, summarize
-from tidelog.log.state.topic_state import TopicState
+from tidelog.log.state.topic_state import REPLICATION, TopicState
 from tidelog.log.storage import open_storage
 from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
@@ -172,35 +172,51 @@ class Lake:
         return layout.LOG_FOLDER in self.storage.list_folders(folder)
 
     def create_topic(
-        self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int | None = None,
+        config: Mapping[str, str] | None = None,
+        *,
+        replication_factor: int | None = None,
     ) -> TopicDescription:
         """Create a topic; `partitions` defaults to the lake's `num.partitions`.
 
+        `replication_factor`: how many brokers shall serve each partition, where brokers run.
         Raises `InvalidTopicError`, `TopicExistsError`, `InvalidPartitionsError`, `InvalidConfigError`.
         """
+        decide = self._creation(name, partitions, config or {}, replication_factor)
+        self.ensure_lake()
+        self.commit(name, decide)
+        return self.describe_topic(name)
+
+    def check_new_topic(
+        self, name: str, partitions: int | None = None, config: Mapping[str, str] | None = None
+    ) -> None:
+        """Refuse what `create_topic` would refuse; nothing is created."""
+        self._creation(name, partitions, config or {}, None)(self.peek(name) or TopicState())
+
+    def _creation(
+        self, name: str, partitions: int | None, config: Mapping[str, str], replication_factor: int | None
+    ) -> Callable[[TopicState], Outcome[str]]:
         names.validate(name)
         lake = self.config()
-        parsed = TopicConfig.parse(config or {}, defaults=lake)
+        parsed = TopicConfig.parse(config, defaults=lake)
         names.check_new(name, [n for n in self.storage.list_folders("") if names.collides(n, name) and self._exists(n)])
         count = lake.num_partitions if partitions is None else partitions
         topic_id, table_id = self.ids.new(), self.ids.new()
         now_ms = self.clock.now_ms()
-        self.ensure_lake()
-        self.commit(
+        facts = {} if replication_factor is None else {REPLICATION: str(replication_factor)}
+        return lambda state: decide_create(
+            state,
             name,
-            lambda state: decide_create(
-                state,
-                name,
-                count,
-                parsed.overrides,
-                table_properties(parsed, lake),
-                topic_id=topic_id,
-                table_id=table_id,
-                now_ms=now_ms,
-                most_partitions=lake.topic_max_partitions,
-            ),
+            count,
+            parsed.overrides,
+            {**table_properties(parsed, lake), **facts},
+            topic_id=topic_id,
+            table_id=table_id,
+            now_ms=now_ms,
+            most_partitions=lake.topic_max_partitions,
         )
-        return self.describe_topic(name)
 
     def ensure_topic(self, name: str) -> str:
         """The topic's id; creates it when it is missing and `auto.create.topics.enable` allows it."""

@@ -51,3 +51,4 @@ class BrokerSettings:
     bounds: Bounds = field(default_factory=Bounds)
     cache_bytes: int = 128 * 1024 * 1024
     linger: Linger | None = None
+    default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one

@@ -115,6 +115,13 @@ class BrokerTopics:
         if found is not None:
             found.ring()
 
+    async def look(self, name: str) -> None:
+        """This process has created, changed or deleted the topic: see it now, before the store reports it."""
+        found = self._followed.get(name)
+        if found is not None:
+            await self._blocking(found.log.refresh)
+            self._changed(name)
+
     def close(self) -> None:
         """Follow nothing any more."""
         self._closing = True

@@ -22,7 +22,15 @@ from tidelog.log.delta.actions import Action, Metadata, Remove, Txn
 from tidelog.log.delta.disk_format import FORMAT_VERSION, PROTOCOL
 from tidelog.log.delta.table_schema import TOPIC, TableShape
 from tidelog.log.state.foreign_entries import take_back
-from tidelog.log.state.topic_state import CONFIG_PREFIX, DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
+from tidelog.log.state.topic_state import (
+    CONFIG_PREFIX,
+    DELETED,
+    FORMAT,
+    PARTITIONS,
+    REPLICATION,
+    TOPIC_ID,
+    TopicState,
+)
 
 R = TypeVar("R")
 
@@ -167,9 +175,9 @@ def decide_alter(
             f"Topic '{topic}' currently has {state.partitions} partitions, which is higher than the requested"
             f" {partitions}. Partitions only grow: a key's records would change places."
         )
-    others = {k: v for k, v in metadata.configuration.items() if not k.startswith(CONFIG_PREFIX)}
+    kept = {k: v for k, v in metadata.configuration.items() if not k.startswith(CONFIG_PREFIX) or k == REPLICATION}
     configuration = {
-        **others,
+        **kept,
         **properties,
         FORMAT: str(FORMAT_VERSION),
         TOPIC_ID: state.topic_id,

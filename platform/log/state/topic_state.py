@@ -24,10 +24,12 @@ TOPIC_ID = "tidelog.topic.id"
 PARTITIONS = "tidelog.partitions"
 FORMAT = "tidelog.format"
 DELETED = "tidelog.deleted"
+# How many brokers a topic asked for to serve each partition.
+REPLICATION = "tidelog.replication.factor"
 # Of a table of rows: their kind, and how many tables share the keys.
 ROWS = "tidelog.rows"
 TABLES = "tidelog.tables"
-FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED, ROWS, TABLES, PRODUCER_EXPIRATION})
+FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED, REPLICATION, ROWS, TABLES, PRODUCER_EXPIRATION})
 
 _NEVER_MS = 2**63
 
@@ -117,6 +119,12 @@ class TopicState:
     def partitions(self) -> int:
         """How many partitions the topic has."""
         return 0 if self.metadata is None else int(self.metadata.configuration.get(PARTITIONS, "0"))
+
+    @property
+    def replication_factor(self) -> int | None:
+        """How many brokers the topic asked for to serve each partition; None where it left that open."""
+        text = "" if self.metadata is None else self.metadata.configuration.get(REPLICATION, "")
+        return int(text) if text.isascii() and text.isdigit() else None
 
     @property
     def overrides(self) -> dict[str, str]:

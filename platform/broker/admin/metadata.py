@@ -1,0 +1,177 @@
+"""Metadata: the brokers, and the topics with those that lead them. Topics that are asked for may be created by it."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from tidelog.admin.enums import ResourceType
+from tidelog.broker.admin.creation import create_on_the_way
+from tidelog.broker.admin.refusals import NOT_ASKED, InvalidRequestError, operations
+from tidelog.broker.admin.topic_facts import (
+    LEADER_NOT_AVAILABLE,
+    UNKNOWN_TOPIC,
+    UNKNOWN_TOPIC_ID,
+    Placement,
+    TopicFacts,
+    brokers,
+    facts_of,
+    placement,
+    survey,
+)
+from tidelog.broker.base.calls import Call, Encoded, Reply
+from tidelog.broker.base.cluster_view import ClusterView, rack_of
+from tidelog.broker.base.context import Context
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.codec import Answer, encode
+from tidelog.log.base.errors import TidelogError, TopicExistsError
+
+# An answer about more partitions than this is encoded beside the loop, and kept.
+_DEAR = 64
+# The number of answers that are kept; the oldest ones go.
+_KEPT = 16
+
+
+class MetadataHandler:
+    """Answers Metadata. It keeps large answers for as long as what they say stays as it is."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._kept: OrderedDict[Hashable, bytes] = OrderedDict()
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer one request."""
+        context, body = self._context, call.body
+        try:
+            topics = await self._wanted(body, call.version)
+        except InvalidRequestError as e:
+            topics = [TopicFacts(one.name, _id(one), error=e.kafka_code) for one in body.topics]
+        view, listener, rack = context.cluster(), call.peer.listener, rack_of(call.client_id)
+        told_topics = getattr(body, "include_topic_authorized_operations", False)
+        told_cluster = getattr(body, "include_cluster_authorized_operations", False)
+        make = partial(
+            metadata_answer,
+            call.version,
+            view,
+            listener,
+            topics,
+            context.settings.default_replication_factor,
+            rack=rack,
+            topic_operations=operations(ResourceType.TOPIC, told_topics),
+            cluster_operations=operations(ResourceType.BROKER, told_cluster),
+        )
+        if sum(topic.partitions for topic in topics) <= _DEAR:
+            return make()
+        addresses = tuple((node.id, node.rack, node.addresses.get(listener)) for node in view.nodes)
+        key = (call.version, view.cluster_id, view.epoch, addresses, rack, tuple(topics), told_topics, told_cluster)
+        if key not in self._kept:
+            self._kept[key] = await context.blocking(lambda: encode(ApiKey.METADATA, call.version, make()))
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        return Encoded([self._kept[key]])
+
+    async def _wanted(self, body: Any, version: int) -> Sequence[TopicFacts]:
+        asked = asked_for(body, version)
+        if asked is None:
+            return await self._context.blocking(survey, self._context.lake)
+        # What a client of the oldest versions asks for, it wants to have.
+        may_create = version < 4 or body.allow_auto_topic_creation
+        return await asyncio.gather(*(self._find(one, may_create=may_create) for one in asked))
+
+    async def _find(self, wanted: str | UUID, *, may_create: bool) -> TopicFacts:
+        if isinstance(wanted, UUID):
+            return await self._find_id(wanted)
+        topics = self._context.topics
+        try:
+            found = await topics.get(wanted)
+            if found is None and may_create and await self._create(wanted):
+                await topics.look(wanted)
+                found = await topics.get(wanted)
+            return TopicFacts(wanted, error=UNKNOWN_TOPIC) if found is None else facts_of(wanted, found.state)
+        except TidelogError as e:
+            return TopicFacts(wanted, error=e.kafka_code)
+
+    async def _find_id(self, topic_id: UUID) -> TopicFacts:
+        try:
+            found = await self._context.topics.by_id(topic_id)
+            if found is not None:
+                return facts_of(found.name, found.state)
+            return TopicFacts(None, topic_id, error=UNKNOWN_TOPIC_ID)
+        except TidelogError as e:
+            return TopicFacts(None, topic_id, error=e.kafka_code)
+
+    async def _create(self, name: str) -> bool:
+        context = self._context
+        try:
+            return await context.blocking(
+                create_on_the_way, context.lake, name, context.cluster(), context.settings.default_replication_factor
+            )
+        except TopicExistsError:  # another request, or another process, was sooner
+            return True
+
+
+def asked_for(body: Any, version: int) -> Sequence[str | UUID] | None:
+    """The names and ids that a request asks for, each once; None: all topics. Raises `InvalidRequestError`."""
+    if body.topics is None or (version == 0 and not body.topics):
+        return None
+    if version < 12:
+        for one in body.topics:
+            if one.name is None:
+                raise InvalidRequestError(f"Topic name can not be null for version {version}")
+            if _id(one) is not None:
+                raise InvalidRequestError(f"Topic IDs are not supported in requests for version {version}")
+    ids = [_id(one) for one in body.topics]
+    # A request by id is about ids only, as Kafka takes it.
+    wanted: Iterable[str | UUID | None] = ids if any(ids) else [one.name for one in body.topics]
+    return list(dict.fromkeys(one for one in wanted if one is not None))
+
+
+def metadata_answer(
+    version: int,
+    view: ClusterView,
+    listener: str,
+    topics: Sequence[TopicFacts],
+    default_factor: int,
+    *,
+    rack: str | None = None,
+    topic_operations: int = NOT_ASKED,
+    cluster_operations: int = NOT_ASKED,
+) -> Answer:
+    """The answer of a version about these topics, for clients of a listener."""
+
+    def told(topic: TopicFacts) -> Answer:
+        fields: dict[str, Any] = {
+            "error_code": topic.error,
+            # only newer versions can say that a topic has no name that is known
+            "name": "" if topic.name is None and version < 12 else topic.name,
+            "topic_id": topic.id,
+            "is_internal": topic.is_internal,
+            "partitions": (),
+        }
+        if not topic.error:
+            place = _for_version(version, placement(view, topic, default_factor, listener, rack))
+            fields["partitions"] = [place.fields(partition) for partition in range(topic.partitions)]
+            fields["topic_authorized_operations"] = topic_operations
+        return fields
+
+    return {
+        "brokers": brokers(view, listener),
+        "cluster_id": view.cluster_id,
+        "controller_id": view.controller.id,
+        "topics": [told(topic) for topic in topics],
+        "cluster_authorized_operations": cluster_operations,
+    }
+
+
+def _for_version(version: int, place: Placement) -> Placement:
+    """Clients of old versions don't know that a listener may be missing."""
+    return replace(place, error=LEADER_NOT_AVAILABLE) if place.error and version < 6 else place
+
+
+def _id(topic: Any) -> UUID | None:
+    found: UUID | None = getattr(topic, "topic_id", None)
+    return found

@@ -1,0 +1,41 @@
+"""What requests of administration are refused for, beside what the lake itself refuses; and refusals as answers."""
+
+from tidelog.admin.access import operations_told
+from tidelog.admin.enums import ResourceType
+from tidelog.log.base.errors import TidelogError
+
+# The value of a field of operations that the client did not ask for.
+NOT_ASKED = -(2**31)
+
+
+class InvalidReplicationFactorError(TidelogError, kafka_code=38):
+    """A replication factor below 1, or above the number of running brokers."""
+
+
+class InvalidReplicaAssignmentError(TidelogError, kafka_code=39):
+    """Replicas that name no broker, one twice, or partitions that are not numbered from 0."""
+
+
+class InvalidRequestError(TidelogError, kafka_code=42):
+    """A request that contradicts itself, or asks for what its version does not have."""
+
+
+class UnsupportedReassignmentError(TidelogError, kafka_code=42):
+    """A partition can't be given replicas: which brokers serve it follows from those that run."""
+
+
+class UnknownTopicIdError(TidelogError, kafka_code=100):
+    """No topic has the id, or none has it any more."""
+
+
+class RequestTimedOutError(TidelogError, kafka_code=7, retriable=True):
+    """What was asked for goes on, and was not done within the request's time."""
+
+
+def operations(kind: ResourceType, asked: bool) -> int:
+    """The operations that a client may do, as Kafka's bit field, where they were asked for.
+
+    They are all of them. Source: Kafka's `AclEntry.supportedOperations`, `Utils.to32BitField`.
+    """
+    told = operations_told(kind, asked)
+    return NOT_ASKED if told is None else sum(1 << operation.value for operation in told)

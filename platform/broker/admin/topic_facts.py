@@ -1,0 +1,101 @@
+"""Topics as requests describe them: their ids, partitions, and the brokers that serve them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.log.base.errors import InvalidTopicError, NotATopicError, TidelogError
+from tidelog.log.lake import Lake
+from tidelog.log.rules import names
+from tidelog.log.state.topic_state import TopicState
+
+# Kafka's error codes.
+UNKNOWN_TOPIC = 3
+LEADER_NOT_AVAILABLE = 5
+LISTENER_NOT_FOUND = 72
+UNKNOWN_TOPIC_ID = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """A topic as clients see it, or (`error`, a code of Kafka's) why it can't be had.
+
+    `factor`: the replication factor that it was created with, None where that was left open.
+    """
+
+    name: str | None
+    id: UUID | None = None
+    partitions: int = 0
+    factor: int | None = None
+    error: int = 0
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of tidelog's own."""
+        return self.name is not None and names.is_internal(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The brokers of a topic's partitions, by id; `leader` is -1 where `error` says why clients can't reach it."""
+
+    leader: int
+    epoch: int
+    replicas: Sequence[int]
+    error: int = 0
+
+    def fields(self, partition: int) -> dict[str, Any]:
+        """One partition, in the names of Kafka's answers."""
+        return {
+            "error_code": self.error,
+            "partition_index": partition,
+            "leader_id": self.leader,
+            "leader_epoch": self.epoch,
+            "replica_nodes": self.replicas,
+            "isr_nodes": self.replicas,
+        }
+
+
+def facts_of(name: str, state: TopicState) -> TopicFacts:
+    """What the state of a topic that exists says."""
+    return TopicFacts(name, UUID(state.topic_id), state.partitions, state.replication_factor)
+
+
+def placement(
+    view: ClusterView, topic: TopicFacts, default_factor: int, listener: str, rack: str | None = None
+) -> Placement:
+    """Where clients of a listener, in a rack, find a topic: the brokers that would serve it, all of them in sync."""
+    assert topic.id is not None
+    leader = view.leader(topic.id, rack)
+    replicas = [node.id for node in view.replicas(topic.id, topic.factor or default_factor, rack)]
+    if listener not in leader.addresses:
+        return Placement(-1, view.epoch, replicas, LISTENER_NOT_FOUND)
+    return Placement(leader.id, view.epoch, replicas)
+
+
+def brokers(view: ClusterView, listener: str) -> list[Mapping[str, Any]]:
+    """The brokers that clients of a listener can reach."""
+    return [
+        {"node_id": node.id, "host": address[0], "port": address[1], "rack": node.rack}
+        for node in view.nodes
+        if (address := node.addresses.get(listener)) is not None
+    ]
+
+
+def survey(lake: Lake) -> list[TopicFacts]:
+    """All topics, internal ones too, sorted by name. One that can't be opened is among them, and says why."""
+    lake.require_lake()
+    folders = [name for name in lake.storage.list_folders("") if names.why_invalid(name) is None]
+
+    def facts(name: str) -> TopicFacts | None:
+        try:
+            state = lake.peek(name)
+        except (InvalidTopicError, NotATopicError):
+            return None
+        except TidelogError as e:
+            return TopicFacts(name, error=e.kafka_code)
+        return None if state is None else facts_of(name, state)
+
+    return [found for found in map(facts, folders) if found is not None]

@@ -1,0 +1,91 @@
+"""Requests to a broker's handlers, through the codec as on the wire, without sockets and threads."""
+
+import asyncio
+import io
+import typing
+from dataclasses import MISSING, fields, replace
+from datetime import timedelta
+from types import NoneType
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+from tidelog.broker.base.calls import Call, Encoded, Peer
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.broker import Broker
+from tidelog.broker.wire.codec import decode, encode
+
+LISTENER = "PLAINTEXT"
+SETTINGS = BrokerSettings({LISTENER: ("127.0.0.1", 0)}, id=1)
+
+
+class Requests:
+    """A broker over a lake that answers in the caller's thread. A context manager."""
+
+    def __init__(self, lake, view=None, **settings):
+        self.loop = asyncio.new_event_loop()
+        self.broker = self.loop.run_until_complete(self._make(lake, view, settings))
+
+    async def _make(self, lake, view, settings):
+        broker = Broker(lake, replace(SETTINGS, **settings), _at_once)
+        broker.addresses[LISTENER] = ("127.0.0.1", 9092)
+        if view is not None:
+            broker._view = view
+            object.__setattr__(broker._context, "cluster", view)
+        return broker
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.loop.run_until_complete(self.broker.close())
+        self.loop.close()
+
+    def ask(self, key, version, body=None, *, client_id=None, listener=LISTENER):
+        """The answer of a version as kio's entity. `body`: the request in the versions' names."""
+        request = request_of(key, version, body or {})
+        call = Call(key, version, client_id, decode(key, version, memoryview(request)), Peer(listener), 0.0)
+        reply = self.loop.run_until_complete(self.broker.handlers[key](call))
+        encoded = b"".join(reply.pieces) if isinstance(reply, Encoded) else encode(key, version, reply)
+        answer, end = entity_reader(load_response_schema(key, version))(encoded, 0)
+        assert end == len(encoded)
+        return answer
+
+
+def request_of(key, version, body):
+    """A request's bytes; times are int ms. What the version lacks is left out."""
+    schema = load_request_schema(key, version)
+    buffer = io.BytesIO()
+    entity_writer(schema)(buffer, _entity(schema, body))
+    return buffer.getvalue()
+
+
+def _entity(schema, body):
+    hints = typing.get_type_hints(schema)
+    given = {}
+    for f in fields(schema):
+        kinds = [kind for kind in typing.get_args(hints[f.name]) if kind is not NoneType]
+        optional = NoneType in typing.get_args(hints[f.name])
+        bare = kinds[0] if optional else hints[f.name]
+        is_array = typing.get_origin(bare) is tuple
+        if f.name not in body:
+            if f.default is MISSING:
+                given[f.name] = None if optional else () if is_array else _ZEROS.get(f.metadata.get("kafka_type"), 0)
+            continue
+        value = body[f.name]
+        if value is not None and f.metadata.get("kafka_type") is None:
+            item = typing.get_args(bare)[0] if is_array else bare
+            value = tuple(_entity(item, one) for one in value) if is_array else _entity(item, value)
+        elif value is not None and f.metadata.get("kafka_type") == "timedelta_i32":
+            value = timedelta(milliseconds=value)
+        elif is_array and value is not None:
+            value = tuple(value)
+        given[f.name] = value
+    return schema(**given)
+
+
+_ZEROS = {"timedelta_i32": timedelta(), "bool": False, "string": ""}
+
+
+async def _at_once(call, /, *args, **kwargs):
+    return call(*args, **kwargs)
