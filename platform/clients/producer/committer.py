@@ -197,7 +197,7 @@ class TopicCommitter:
             chunk.columns(self._clock.now_ms(), self._clock.elapsed_s()),
             chunk.stamps + self._timeout_s,
             chunk.explicit(),
-            None if isinstance(chunk, Part) else np.arange(chunk.count),
+            None if chunk.units == 1 else np.arange(chunk.count),
             numbering=None if self._shared.transactions is not None else self._numbering,
             partitioner=self._rule,
             turn=self._turn,

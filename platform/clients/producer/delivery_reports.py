@@ -77,7 +77,7 @@ class DeliveryCallbacks:
             None if extra is None else extra.headers,
             error,
             (TIMESTAMP_CREATE_TIME, self._times[row]) if append_ms is None else (TIMESTAMP_LOG_APPEND_TIME, append_ms),
-            self.now_s - rows.stamped[row],
+            self.now_s - float(rows.stamps[row]),
         )
 
 

@@ -16,6 +16,8 @@ from tidelog.log.group_commit.requests import F64, I32, I64, NO_PARTITION
 from tidelog.log.rules.appends import Ranges
 
 _BATCH_FIELDS: Final = ("value", "key", "partition", "timestamp", "headers", "callback")
+# Times from here on, either way, don't fit as microseconds.
+_BEYOND_MS: Final = 2**63 // 1000
 DeliveryCallback = Callable[[Any, Any], Any]
 
 
@@ -34,11 +36,11 @@ Row = tuple[bytes | None, bytes | None, float, Extra | None, int]
 
 @dataclass(slots=True)
 class Rows:
-    """Rows of `produce`, column by column. `extras`: by row; `stamped`: when each was handed in; `size`: bytes."""
+    """Rows of `produce`, column by column. `extras`: by row; `stamps`: when each was handed in; `size`: bytes."""
 
     values: list[bytes | None]
     keys: list[bytes | None]
-    stamped: list[float]
+    stamps: F64
     extras: dict[int, Extra]
     size: int
 
@@ -47,7 +49,8 @@ class Rows:
         """The rows by column."""
         extras = [row[3] for row in rows]
         found = {} if extras.count(None) == len(rows) else {i: e for i, e in enumerate(extras) if e is not None}
-        return cls([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows], found, size)
+        stamps = np.array([row[2] for row in rows])
+        return cls([row[0] for row in rows], [row[1] for row in rows], stamps, found, size)
 
     @property
     def count(self) -> int:
@@ -59,24 +62,21 @@ class Rows:
         """How many parts of it are taken or refused as a whole: each row."""
         return len(self.values)
 
-    @property
-    def stamps(self) -> F64:
-        """When each unit was handed in."""
-        return np.array(self.stamped)
-
     def columns(self, now_ms: int, now_s: float) -> pa.Table:
-        """The rows as a table."""
-        names = ["key", "value", "timestamp"]
-        columns = [
-            pa.array(self.keys, pa.binary()),
-            pa.array(self.values, pa.binary()),
-            pa.array(self.timestamps(now_ms, now_s)),
-        ]
+        """The rows as a table, without columns of which it has no value."""
+        columns = {"value": pa.array(self.values, pa.binary())}
+        times = self.timestamps(now_ms, now_s)
+        if not self.extras or (times.min() > -_BEYOND_MS and times.max() < _BEYOND_MS):
+            buffers = [None, pa.py_buffer(times * 1000)]
+            columns["timestamp"] = pa.Array.from_buffers(schema.TIMESTAMP, self.count, buffers)
+        else:  # what checks the records refuses them, each by itself
+            columns["timestamp"] = pa.array(times)
+        if self.keys.count(None) < self.count:
+            columns["key"] = pa.array(self.keys, pa.binary())
         headers = {row: extra.headers for row, extra in self.extras.items() if extra.headers}
         if headers:
-            names.append("headers")
-            columns.append(pa.array([headers.get(row) for row in range(self.count)], schema.HEADERS))
-        return pa.Table.from_arrays(columns, names)
+            columns["headers"] = pa.array([headers.get(row) for row in range(self.count)], schema.HEADERS)
+        return pa.Table.from_arrays(list(columns.values()), list(columns))
 
     def timestamps(self, now_ms: int, now_s: float) -> I64:
         """Each row's timestamp in ms: its own, or the time when it was handed in."""

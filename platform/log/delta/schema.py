@@ -1,6 +1,8 @@
 """Schemas: of a topic's table (docs/format.md), of a segment file, and of what readers get."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
 
 import orjson
 import pyarrow as pa
@@ -37,6 +39,20 @@ RECORDS = pa.schema(
     ]
 )
 RECORDS_WITH_HEADERS = RECORDS.append(pa.field("headers", HEADERS))
+
+_TYPES: Final = {field.name: field.type for field in (*SEGMENT, *RECORDS)}
+# Columns of no more values are kept: to make one takes as long as most else that is done for a record.
+_FEW: Final = 100
+
+
+def alike(name: str, value: object, count: int) -> pa.Array:
+    """A column of a segment, or of what readers get, in which `count` records have one value, or null (None)."""
+    return (_few_alike if count <= _FEW else _few_alike.__wrapped__)(name, value, count)
+
+
+@lru_cache(4096)
+def _few_alike(name: str, value: object, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(value, _TYPES[name]), count)
 
 
 # Delta's names of the types that its tables have here.

@@ -109,6 +109,7 @@ class PendingEntry:
         self._engine = engine
         self._requests = requests
         self._open: Bools = np.ones(len(requests.deadlines_s), np.bool_)
+        self._left = len(self._open)
         self._request_id = engine.ids.new()
         self._staged: StagedAppend | None = None
         self._batches: list[ProducerBatch] = []
@@ -123,7 +124,7 @@ class PendingEntry:
     @property
     def is_done(self) -> bool:
         """Whether every unit has its outcome."""
-        return not self._open.any()
+        return not self._left
 
     @property
     def in_doubt(self) -> bool:
@@ -225,7 +226,7 @@ class PendingEntry:
                     self._unknown = 0
                 raise
         self.outcomes.ranges = ranges
-        self._open[:] = False
+        self._open[:], self._left = False, 0
 
     def _refuse_unknown_partitions(self, topic: Topic) -> None:
         given = self._requests.partitions
@@ -304,7 +305,7 @@ class PendingEntry:
     def _open_rows(self) -> I64 | None:
         """The rows of the units that have no outcome; None for all."""
         units = self._requests.units
-        return None if units is None or self._open.all() else np.flatnonzero(self._open[units])
+        return None if units is None or self._left == len(self._open) else np.flatnonzero(self._open[units])
 
     def _rows_of(self, unit: int, rows: I64 | None) -> slice:
         """Where the unit's rows are among `rows`."""
@@ -319,7 +320,8 @@ class PendingEntry:
         return [0] * len(rows) if units is None else units[rows].tolist()
 
     def _first_deadline_s(self) -> float:
-        return float(self._requests.deadlines_s[self._open].min())
+        deadlines_s = self._requests.deadlines_s
+        return float((deadlines_s if self._left == len(deadlines_s) else deadlines_s[self._open]).min())
 
     def _answer_cancelled(self) -> None:
         if self._cancelled is not None:
@@ -328,9 +330,10 @@ class PendingEntry:
     def _answer_late(self) -> None:
         """Fail the units whose time is up."""
         self._answer_cancelled()
-        late = self._open & (self._requests.deadlines_s <= self._engine.clock.elapsed_s())
-        if not late.any():
+        now_s = self._engine.clock.elapsed_s()
+        if self.is_done or now_s < self._first_deadline_s():
             return
+        late = self._open & (self._requests.deadlines_s <= now_s)
         if self.in_doubt:
             text = (
                 "Whether these records were committed is not known: the store gave no answer in their time. They may be"
@@ -342,12 +345,14 @@ class PendingEntry:
 
     def _fail_unit(self, unit: int, error: BaseException) -> None:
         self.outcomes.errors[unit] = error
+        self._left -= int(self._open[unit])
         self._open[unit] = False
 
     def _fail(self, units: Bools, error: BaseException) -> None:
         failed = np.flatnonzero(units).tolist()
         self._given_up_in_doubt |= self.in_doubt and bool(failed)
         self.outcomes.errors.update(dict.fromkeys(failed, error))
+        self._left -= len(failed)
         self._open[failed] = False
 
     def _retry_later(self, error: TidelogError) -> None:

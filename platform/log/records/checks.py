@@ -1,5 +1,7 @@
 """From a caller's table to a topic's records: columns, types, sizes, timestamps, each rule checked by column."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -13,6 +15,8 @@ from tidelog.log.delta import schema
 TAKEN = ("key", "value", "headers", "partition", "timestamp")
 PASSED_OVER = frozenset({"topic", "offset", "timestampType", "timestamp_type"})
 
+# What a segment holds of a record, but for its position.
+_RECORDS = schema.SEGMENT.remove(0)
 _MICROS_OF = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -40,11 +44,8 @@ def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) ->
     _check_sizes(key, value, headers, topic, config.max_message_bytes)
     by_producer = config.timestamp_type == schema.CREATE_TIME
     timestamps = _timestamps(given.get("timestamp") if by_producer else None, topic, config, now_ms, count)
-    kinds = pa.repeat(pa.scalar(config.timestamp_type, pa.int32()), count)
-    return pa.Table.from_arrays(
-        [key, value, headers, timestamps, kinds],
-        names=["key", "value", "headers", "timestamp", "timestamp_type"],
-    )
+    kinds = schema.alike("timestamp_type", config.timestamp_type, count)
+    return pa.Table.from_arrays([key, value, headers, timestamps, kinds], schema=_RECORDS)
 
 
 def check_columns(columns: pa.Schema, topic: str) -> None:
@@ -79,7 +80,7 @@ def _check_topic(column: pa.ChunkedArray, topic: str) -> None:
 
 def _binary(column: pa.ChunkedArray | None, name: str, topic: str, count: int) -> pa.ChunkedArray:
     if column is None:
-        return pa.chunked_array([pa.nulls(count, pa.binary())])
+        return pa.chunked_array([schema.alike(name, None, count)])
     kind = column.type
     if kind == pa.binary():
         return column
@@ -112,7 +113,7 @@ def _is_bytes_like(kind: pa.DataType) -> bool:
 
 def _headers(column: pa.ChunkedArray | None, topic: str, count: int) -> pa.ChunkedArray:
     if column is None:
-        return pa.chunked_array([pa.nulls(count, schema.HEADERS)])
+        return pa.chunked_array([schema.alike("headers", None, count)])
     kind = column.type
     element = getattr(kind, "value_type", None)
     if element is not None and pa.types.is_struct(element):
@@ -144,7 +145,9 @@ def _check_sizes(
     key: pa.ChunkedArray, value: pa.ChunkedArray, headers: pa.ChunkedArray, topic: str, limit: int
 ) -> None:
     """Kafka's `max.message.bytes` for each record: the bytes of key, value and headers."""
-    if key.nbytes + value.nbytes + headers.nbytes <= limit:
+    columns = key, value, headers
+    # Whole buffers are counted in no time; they may hold more than these rows.
+    if sum(c.get_total_buffer_size() for c in columns) <= limit or sum(c.nbytes for c in columns) <= limit:
         return
     lengths = [pc.fill_null(pc.binary_length(column), 0).cast(pa.int64()) for column in (key, value)]
     sizes = pc.add(*lengths)
@@ -177,23 +180,26 @@ def _timestamps(
     if column is None:
         return pa.chunked_array([pa.repeat(pa.scalar(now_ms * 1000, schema.TIMESTAMP), count)])
     try:
-        micros = _micros(column, topic)
+        micros = _micros(column, topic, now_ms)
     except pa.ArrowInvalid as e:
         raise InvalidTimestampError(
             f"A timestamp of a record for topic '{topic}' is out of range: microseconds since the epoch must fit a LONG"
             f" ({e}). Correct the producer's timestamps, or their unit."
         ) from e
-    if micros.null_count:
-        micros = pc.fill_null(micros, now_ms * 1000)
-    # Arrow's kernels take longer than this for the few records of a small append.
-    values = np.ascontiguousarray(micros)
-    _check_times(values, topic, config, now_ms)
-    buffers = [None, pa.py_buffer(values)]
-    return pa.chunked_array([pa.Array.from_buffers(schema.TIMESTAMP, count, buffers)])
+    # Arrow's kernels take longer than numpy for the few records of a small append.
+    times = [np.frombuffer(a.buffers()[1], np.int64, len(a), a.offset * 8) for a in micros.chunks if len(a)]
+    _check_times(times, topic, config, now_ms)
+    return micros
 
 
-def _micros(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:
-    """Microseconds since the epoch from a timestamp of any unit, or from Kafka's int64 of ms."""
+def _micros(column: pa.ChunkedArray, topic: str, now_ms: int) -> pa.ChunkedArray:
+    """Timestamps as a segment has them, `now_ms` for null: from those of any unit, or from Kafka's int64 of ms."""
+    if column.type != schema.TIMESTAMP:
+        column = _micros_of_any(column, topic).cast(schema.TIMESTAMP)
+    return column.fill_null(pa.scalar(now_ms * 1000, schema.TIMESTAMP)) if column.null_count else column
+
+
+def _micros_of_any(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_timestamp(kind):
         if kind.unit == "ns":
@@ -210,11 +216,11 @@ def _micros(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:
     )
 
 
-def _check_times(micros: npt.NDArray[np.int64], topic: str, config: TopicConfig, now_ms: int) -> None:
+def _check_times(micros: Sequence[npt.NDArray[np.int64]], topic: str, config: TopicConfig, now_ms: int) -> None:
     """Kafka's `message.timestamp.before.max.ms` and `message.timestamp.after.max.ms` (CreateTime only)."""
-    if not len(micros):
+    if not micros:
         return
-    low_ms, high_ms = int(micros.min()) // 1000, int(micros.max()) // 1000
+    low_ms, high_ms = int(min(part.min() for part in micros)) // 1000, int(max(part.max() for part in micros)) // 1000
     earliest = now_ms - config.message_timestamp_before_max_ms
     latest = now_ms + config.message_timestamp_after_max_ms
     if low_ms < earliest or high_ms > latest or low_ms < 0:

@@ -3,9 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,8 +16,6 @@ from tidelog.log.storage.port import Storage
 
 # No record has a later timestamp: it is kept as microseconds in a LONG.
 _LAST_MS = (2**63 - 1) // 1000
-# Columns of fewer values than this are kept for the next batch of as many.
-_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +90,15 @@ class _Output:
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Columns offset, key, value, timestamp, type of the timestamp, and headers where they are asked for."""
         count = batch.num_rows
-        if count < _FEW:
-            topics, partitions = _few_places(*self._place, count)
-        else:
-            if self._same is None or count > len(self._same[0]):
-                self._same = _places(*self._place, count)
-            topics, partitions = (column.slice(0, count) for column in self._same)
+        if self._same is None or count > len(self._same[0]):
+            topic, partition = self._place
+            self._same = schema.alike("topic", topic, count), schema.alike("partition", partition, count)
+        topics, partitions = self._same if count == len(self._same[0]) else (c.slice(0, count) for c in self._same)
         offset, key, value, timestamp, timestamp_type, *headers = batch.columns
         if self._headers and headers[0].type != schema.HEADERS:
             headers = [headers[0].cast(schema.HEADERS)]
         columns = [key, value, topics, partitions, offset, timestamp, timestamp_type, *headers]
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-
-def _places(topic: str, partition: int, count: int) -> tuple[pa.Array, pa.Array]:
-    """The columns `topic` and `partition` of `count` records."""
-    return pa.repeat(topic, count), pa.array(np.full(count, partition, np.int32))
-
-
-# Made once: making them takes longer than all else that is done for a record.
-_few_places = lru_cache(4096)(_places)
 
 
 def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:

@@ -32,6 +32,8 @@ from tidelog.log.storage.port import Distant, Storage
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
+# Above this the bytes of rows are told from those of their buffers, which takes longer.
+_SIZED_BYTES = 4 * 1024
 # Less than this is put sooner than helpers wake up.
 _WORTH_HELP_BYTES = 256 * 1024
 # Segments that are open at once: each is an open file, or on an object store a part of an upload, some 10 MiB.
@@ -77,7 +79,9 @@ class Picked:
     @property
     def size(self) -> int:
         """Their bytes, about: they have their share of the table's."""
-        size = self.records.nbytes
+        size = self.records.get_total_buffer_size()
+        if size > _SIZED_BYTES:  # whole buffers, which may hold more than these rows
+            size = self.records.nbytes
         return int(size if self.rows is None else size * len(self.rows) / max(1, self.records.num_rows))
 
     def table(self) -> pa.Table:

@@ -149,16 +149,15 @@ def write_tiny(records: pa.Table, codec: Codec) -> Tiny:
     key, value, headers, timestamp, kind = (_whole(records.column(name)) for name in _NAMES)
     count = len(key)
     micros = np.frombuffer(timestamp.buffers()[1], np.int64, count, timestamp.offset * 8)
-    low, high = int(micros.min()), int(micros.max())
-    kinds = np.frombuffer(kind.buffers()[1], np.int32, count, kind.offset * 4)
-    alike = bool((kinds == kinds[0]).all())
+    times, kinds = micros.tolist(), kind.to_pylist()
+    low, high, alike = min(times), max(times), kinds.count(kinds[0]) == count
     chunks = [
         _positions(count),
         _binaries(footer.KEY, codec, key),
         _binaries(footer.VALUE, codec, value),
         *_headers(codec, headers),
         _numbers(footer.TIMESTAMP, codec, micros, low, high),
-        one_timestamp_type(count, int(kinds[0])) if alike else _timestamp_types(kinds),
+        one_timestamp_type(count, kinds[0]) if alike else _timestamp_types(np.array(kinds, np.int32)),
     ]
     described, at = [], len(MAGIC)
     for chunk in chunks:

@@ -7,7 +7,7 @@ numbers of a page's header are compared with the footer's, and a page's bytes wi
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -97,7 +97,9 @@ class _TinyFile:
 
 def _binaries(column: int, file: _TinyFile) -> pa.Array:
     values = _values(file.page(column, _PLAIN_PAGE), file.count)
-    return _nulls(file.count, pa.binary()) if values.count(None) == file.count else pa.array(values, pa.binary())
+    if values.count(None) == file.count:
+        return schema.alike("value", None, file.count)
+    return pa.array(values, pa.binary())
 
 
 def _values(content: bytes, count: int) -> list[bytes | None]:
@@ -129,12 +131,7 @@ def _no_headers(file: _TinyFile) -> pa.Array:
     nulls = pages.same_level(0, file.count) * 2
     if any(file.page(column, _PLAIN_PAGE) != nulls for column in (_HEADER_KEY, _HEADER_VALUE)):
         raise _NotTinyError
-    return _nulls(file.count, schema.HEADERS)
-
-
-@cache
-def _nulls(count: int, kind: pa.DataType) -> pa.Array:
-    return pa.nulls(count, kind)
+    return schema.alike("headers", None, file.count)
 
 
 def _timestamps(file: _TinyFile) -> pa.Array:
@@ -165,13 +162,8 @@ def _one_timestamp_type(file: _TinyFile) -> pa.Array:
     stored, at = (integer_of(file.numbers[_TIMESTAMP_TYPE + i]) for i in (3, 5))
     for kind in _TIMESTAMP_TYPES:
         if file.data[at : at + stored] == one_timestamp_type(file.count, kind).pages:
-            return _repeated(kind, file.count)
+            return schema.alike("timestamp_type", kind, file.count)
     raise _NotTinyError
-
-
-@cache
-def _repeated(kind: int, count: int) -> pa.Array:
-    return pa.array([kind] * count, pa.int32())
 
 
 _READERS: Final[dict[str, Callable[[_TinyFile], pa.Array]]] = {
