@@ -14,7 +14,9 @@ from tidelog.clients.consumer.assignment import PartitionState, TopicPartitionKe
 from tidelog.clients.values.errors import KafkaError
 from tidelog.clients.values.message import TIMESTAMP_NOT_AVAILABLE, Headers, Message
 from tidelog.log.delta.schema import RECORDS, RECORDS_WITH_HEADERS
-from tidelog.log.follow.cursor import Cursor
+from tidelog.log.follow.cursor import Cursor, Held
+from tidelog.log.segments.fetch import as_batch
+from tidelog.log.segments.few_records import FewRecords
 
 # Records of a batch that become messages at a time: enough to make each cheap, few enough to wait for.
 _AT_ONCE = 4096
@@ -28,7 +30,7 @@ class Records:
 
     owned: PartitionState
     cursor: Cursor
-    batch: pa.RecordBatch
+    batch: Held
     nbytes: int
     taken: int = 0
     messages: list[Message] | None = None
@@ -59,7 +61,7 @@ class Buffer:
         self.bytes = 0
         self.records = 0
 
-    def add(self, owned: PartitionState, cursor: Cursor, batch: pa.RecordBatch, nbytes: int) -> None:
+    def add(self, owned: PartitionState, cursor: Cursor, batch: Held, nbytes: int) -> None:
         """Append records, of about `nbytes`."""
         self._entries.append(Records(owned, cursor, batch, nbytes))
         self.bytes += nbytes
@@ -128,7 +130,7 @@ class Buffer:
         if isinstance(entry, Notice):
             self._entries.popleft()
             return entry.message
-        batch = entry.batch.slice(entry.taken, count)
+        batch = as_batch(entry.batch.slice(entry.taken, count), *entry.owned.place)
         self._took(entry, batch.num_rows, batch.column("offset")[-1].as_py())
         return batch
 
@@ -178,27 +180,28 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def to_messages(batch: pa.RecordBatch, owned: PartitionState) -> list[Message]:
+def to_messages(batch: Held, owned: PartitionState) -> list[Message]:
     """The records of one partition as messages."""
     with _no_collections():
         return _messages(batch, owned)
 
 
-def _messages(batch: pa.RecordBatch, owned: PartitionState) -> list[Message]:
-    key, value, _, _, offset, timestamp, timestamp_type, headers = batch.columns
-    return list(
-        map(
-            Message,
-            repeat(owned.topic),
-            repeat(owned.partition),
+def _messages(batch: Held, owned: PartitionState) -> list[Message]:
+    columns: tuple[Any, ...]
+    if isinstance(batch, FewRecords):
+        keys, values, times, kinds, headers = batch.columns.values()
+        columns = batch.positions, keys, values, headers, repeat(None), map(_timestamp, kinds, times)
+    else:
+        key, value, _, _, offset, timestamp, timestamp_type, column = batch.columns
+        columns = (
             offset.to_pylist(),
             key.to_pylist(),
             value.to_pylist(),
-            _headers(headers),
+            _headers(column),
             repeat(None),
             _timestamps(timestamp, timestamp_type),
         )
-    )
+    return list(map(Message, repeat(owned.topic), repeat(owned.partition), *columns))
 
 
 def _timestamps(timestamp: pa.Array, timestamp_type: pa.Array) -> Iterable[tuple[int, int]]:

@@ -195,10 +195,10 @@ class Fetcher:
                 return
             if isinstance(event, Fetched):
                 owned.log_start, owned.log_end = event.log_start, event.log_end
-                self._buffer.add(owned, cursor, event.records, event.nbytes)
+                self._buffer.add(owned, cursor, event.held, event.nbytes)
                 if self._traffic is not None:
                     partition = cursor.partition
-                    self._traffic.move(cursor.topic, {partition: event.records.num_rows}, {partition: event.nbytes})
+                    self._traffic.move(cursor.topic, {partition: event.held.num_rows}, {partition: event.nbytes})
                 self._lock.notify_all()
             elif isinstance(event, FetchFailed):
                 self._failed(owned, event)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from tidelog.log.delta.schema import RECORDS
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import require_partition
 from tidelog.log.segments import fetch
+from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 
@@ -22,6 +24,8 @@ DECODED_BYTES = 4 * 1024 * 1024
 # Less than this, as stored, is decoded sooner than a helper wakes up.
 _WORTH_HELP_BYTES = 16 * 1024
 _OFFSET = RECORDS.get_field_index("offset")
+# Records that were read: Arrow's, or a tiny segment's.
+Held: TypeAlias = pa.RecordBatch | FewRecords
 
 
 class FollowedLog:
@@ -79,10 +83,10 @@ class Cursor:
     retry_pause_s: float = 0.0
     queued: bool = False
     _plan: fetch.FetchPlan | None = None
-    _batches: Iterator[pa.RecordBatch] | None = None
-    _rest: pa.RecordBatch | None = field(default=None, repr=False)
+    _batches: Iterator[Held] | None = None
+    _rest: Held | None = field(default=None, repr=False)
     _rest_bytes: int = 0
-    _coming: Future[pa.RecordBatch | None] | None = None
+    _coming: Future[Held | None] | None = None
 
     @property
     def topic(self) -> str:
@@ -120,7 +124,7 @@ class Cursor:
                 break
         return total
 
-    def read(self, *, headers: bool, most_bytes: int) -> tuple[pa.RecordBatch, int] | None:
+    def read(self, *, headers: bool, most_bytes: int) -> tuple[Held, int] | None:
         """The next records, `most_bytes` of them or one record, and about how many bytes they have.
 
         None at the end of the partition as it is known. The log has a topic. Raises what the log and its segments
@@ -145,7 +149,8 @@ class Cursor:
         if rows < batch.num_rows:
             self._rest, batch = batch.slice(rows), batch.slice(0, rows)
         self._rest_bytes -= nbytes
-        self.position = batch.column(_OFFSET)[-1].as_py() + 1
+        last = batch.positions[-1] if isinstance(batch, FewRecords) else batch.column(_OFFSET)[-1].as_py()
+        self.position = last + 1
         self.given_bytes += nbytes
         return batch, nbytes
 
@@ -158,7 +163,7 @@ class Cursor:
         with suppress(RuntimeError):  # they take no more work: then it is done without them
             self._coming = helpers.submit(self._next, headers, most_bytes)
 
-    def _next(self, headers: bool, most_bytes: int) -> pa.RecordBatch | None:
+    def _next(self, headers: bool, most_bytes: int) -> Held | None:
         topic = self.log.topic
         assert topic is not None
         self.topic_id = self.topic_id or topic.id
@@ -175,6 +180,7 @@ class Cursor:
                     self._plan,
                     include_headers=headers,
                     batch_bytes=max(most_bytes, DECODED_BYTES),
+                    few=True,
                 )
             batch = next(self._batches, None)
             if batch is not None:

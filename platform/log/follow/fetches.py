@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.follow.cursor import Cursor
+from tidelog.log.follow.cursor import Cursor, Held
+from tidelog.log.segments.fetch import as_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +29,20 @@ class FetchLimits:
 class Fetched:
     """Records of a partition, of about `nbytes`; `next_offset` is where its next read begins.
 
-    `log_start` and `log_end`: the partition's offsets as last seen.
+    `held`: the records as they were read. `log_start` and `log_end`: the partition's offsets as last seen.
     """
 
     cursor: Cursor
-    records: pa.RecordBatch
+    held: Held
     nbytes: int
     next_offset: int
     log_start: int
     log_end: int
+
+    @property
+    def records(self) -> pa.RecordBatch:
+        """The records as a batch, columns as `tidelog.log.delta.schema.RECORDS`, with headers where asked for."""
+        return as_batch(self.held, self.cursor.topic, self.cursor.partition)
 
 
 @dataclass(frozen=True, slots=True)

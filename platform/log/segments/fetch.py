@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from tidelog.log.base.errors import OffsetOutOfRangeError
 from tidelog.log.delta import schema
+from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment, TopicState
@@ -64,18 +65,27 @@ def fetch(
     include_headers: bool = False,
     batch_records: int = ROW_GROUP_RECORDS,
     batch_bytes: int | None = None,
+    few: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The plan's records in offset order, columns as `tidelog.log.delta.schema.RECORDS`.
 
-    Batches of at most `batch_records`, and of about `batch_bytes`, by default `BATCH_BYTES` of segments.
+    Batches of at most `batch_records`, and of about `batch_bytes`, by default `BATCH_BYTES` of segments. `few`: the
+    caller takes `FewRecords`, too, of which `as_batch` makes a batch; their positions are offsets.
     """
     output = _Output(topic, plan.partition, include_headers=include_headers)
     columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
     for segment in plan.segments:
         for batch in read_segment(
-            storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, offsets=True
+            storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, offsets=True, few=few
         ):
-            yield output.of(batch)
+            yield batch if isinstance(batch, FewRecords) else output.of(batch.columns)
+
+
+def as_batch(records: pa.RecordBatch | FewRecords, topic: str, partition: int) -> pa.RecordBatch:
+    """What `fetch` gave as a batch."""
+    if not isinstance(records, FewRecords):
+        return records
+    return _Output(topic, partition, include_headers="headers" in records.columns).of(records.arrays())
 
 
 class _Output:
@@ -87,18 +97,18 @@ class _Output:
         self._place = topic, partition
         self._same: tuple[pa.Array, pa.Array] | None = None
 
-    def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Columns offset, key, value, timestamp, type of the timestamp, and headers where they are asked for."""
-        count = batch.num_rows
+    def of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+        """A batch of a segment's columns offset, key, value, timestamp, its type, and headers where asked for."""
+        count = len(columns[0])
         if self._same is None or count > len(self._same[0]):
             topic, partition = self._place
             self._same = schema.alike("topic", topic, count), schema.alike("partition", partition, count)
         topics, partitions = self._same if count == len(self._same[0]) else (c.slice(0, count) for c in self._same)
-        offset, key, value, timestamp, timestamp_type, *headers = batch.columns
+        offset, key, value, timestamp, timestamp_type, *headers = columns
         if self._headers and headers[0].type != schema.HEADERS:
             headers = [headers[0].cast(schema.HEADERS)]
-        columns = [key, value, topics, partitions, offset, timestamp, timestamp_type, *headers]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        ordered = [key, value, topics, partitions, offset, timestamp, timestamp_type, *headers]
+        return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
 
 
 def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:

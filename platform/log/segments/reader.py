@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from tidelog.log.base.errors import CorruptSegmentError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
+from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.segments.tiny_parquet import MOST_BYTES
 from tidelog.log.segments.tiny_reader import MOST_RECORDS, read_tiny
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
@@ -48,10 +49,11 @@ def read_segment(
     batch_bytes: int | None = None,
     *,
     offsets: bool = False,
+    few: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
 
-    `offsets`: the column `position` holds offsets instead.
+    `offsets`: the column `position` holds offsets instead. `few`: the caller takes `FewRecords`, too.
     Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
     large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
     Raises `CorruptSegmentError` naming the segment when it is missing, or is not, byte for byte, what was written.
@@ -67,9 +69,10 @@ def read_segment(
             data = storage.get(path)
             tiny = _tiny(data, segment, wanted, batch_records, base) if most_bytes >= MOST_BYTES else None
             if tiny is not None:  # its positions are known: as many as offsets
-                first, last = max(0, low), min(tiny.num_rows, high)
-                if first < last:
-                    yield tiny if last - first == tiny.num_rows else tiny.slice(first, last - first)
+                first = max(0, low)
+                tiny = tiny.slice(first, max(0, high - first))
+                if tiny.num_rows:
+                    yield tiny if few else pa.RecordBatch.from_arrays(tiny.arrays(), schema=_kept(wanted))
                 return
             source = pa.BufferReader(data)
         else:
@@ -90,16 +93,13 @@ def read_segment(
         raise _corrupt(segment, folder, f"can't be read ({e})") from e
 
 
-def _tiny(data: bytes, segment: Segment, wanted: tuple[str, ...], most: int, base: int) -> pa.RecordBatch | None:
+def _tiny(data: bytes, segment: Segment, wanted: tuple[str, ...], most: int, base: int) -> FewRecords | None:
     """The segment's records, if there are few and they can be decoded here."""
     count = segment.end - segment.base_offset
     if len(data) != segment.size or segment.stats.records != count or count > min(most, MOST_RECORDS):
         return None
     columns = read_tiny(data, count, wanted[1:])
-    if columns is None:
-        return None
-    positions = pa.array(range(base, base + count), pa.int64())
-    return pa.RecordBatch.from_arrays([positions, *columns], schema=_kept(wanted))
+    return None if columns is None else FewRecords(range(base, base + count), columns)
 
 
 def _check(file: pq.ParquetFile, segment: Segment) -> None:

@@ -32,7 +32,7 @@ from tidelog.log.storage.port import Distant, Storage
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
-# Above this the bytes of rows are told from those of their buffers, which takes longer.
+# Above this the bytes of rows are counted apart from the rest of their buffers, which takes longer.
 _SIZED_BYTES = 4 * 1024
 # Less than this is put sooner than helpers wake up.
 _WORTH_HELP_BYTES = 256 * 1024

@@ -8,13 +8,12 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from tidelog.log.base.parquet_checksums import SEAL_BYTES, seal_of
-from tidelog.log.delta import schema
 from tidelog.log.segments import tiny_footer as footer
 from tidelog.log.segments import tiny_pages as pages
 from tidelog.log.segments.thrift import ANY_8_BYTES, ANY_INTEGER, integer_of, pattern
@@ -49,9 +48,10 @@ class _NotTinyError(Exception):
     """The file, or what is wanted of it, is not what is decoded here."""
 
 
-def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> list[pa.Array] | None:
+def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> dict[str, Sequence[Any]] | None:
     """Columns of a file of `count` records, at most `MOST_RECORDS`; not `position`, which counts them from 0.
 
+    Timestamps are in us since the epoch.
     None for a file that `write_tiny` did not write, or that is not sound, or has other than `count` records, and for
     one with headers, if they are wanted, or timestamps of two types: Arrow's reader reads it, or says what is wrong.
     """
@@ -64,7 +64,7 @@ def read_tiny(data: bytes, count: int, wanted: Sequence[str]) -> list[pa.Array] 
     if file.count != count:
         return None
     try:
-        return [_READERS[name](file) for name in wanted]
+        return {name: _READERS[name](file) for name in wanted}
     except _NotTinyError:
         return None
 
@@ -95,11 +95,8 @@ class _TinyFile:
 # --- columns ------------------------------------------------------------------------------------------------
 
 
-def _binaries(column: int, file: _TinyFile) -> pa.Array:
-    values = _values(file.page(column, _PLAIN_PAGE), file.count)
-    if values.count(None) == file.count:
-        return schema.alike("value", None, file.count)
-    return pa.array(values, pa.binary())
+def _binaries(column: int, file: _TinyFile) -> Sequence[bytes | None]:
+    return _values(file.page(column, _PLAIN_PAGE), file.count)
 
 
 def _values(content: bytes, count: int) -> list[bytes | None]:
@@ -127,17 +124,16 @@ def _levels(content: bytes, count: int) -> tuple[Sequence[int], int]:
     return np.unpackbits(bits, count=count, bitorder="little").tolist(), end
 
 
-def _no_headers(file: _TinyFile) -> pa.Array:
+def _no_headers(file: _TinyFile) -> Sequence[None]:
     nulls = pages.same_level(0, file.count) * 2
     if any(file.page(column, _PLAIN_PAGE) != nulls for column in (_HEADER_KEY, _HEADER_VALUE)):
         raise _NotTinyError
-    return schema.alike("headers", None, file.count)
+    return [None] * file.count
 
 
-def _timestamps(file: _TinyFile) -> pa.Array:
+def _timestamps(file: _TinyFile) -> Sequence[int]:
     content = file.page(_TIMESTAMP, _DELTAS_PAGE)
-    micros = _numbers(content[len(pages.same_level(1, file.count)) :], file.count)
-    return pa.array(micros, schema.TIMESTAMP)
+    return _numbers(content[len(pages.same_level(1, file.count)) :], file.count)
 
 
 def _numbers(packed: bytes, count: int) -> list[int]:
@@ -157,16 +153,16 @@ def _numbers(packed: bytes, count: int) -> list[int]:
     return numbers
 
 
-def _one_timestamp_type(file: _TinyFile) -> pa.Array:
+def _one_timestamp_type(file: _TinyFile) -> Sequence[int]:
     """One type for all: as many bytes can be nothing else."""
     stored, at = (integer_of(file.numbers[_TIMESTAMP_TYPE + i]) for i in (3, 5))
     for kind in _TIMESTAMP_TYPES:
         if file.data[at : at + stored] == one_timestamp_type(file.count, kind).pages:
-            return schema.alike("timestamp_type", kind, file.count)
+            return [kind] * file.count
     raise _NotTinyError
 
 
-_READERS: Final[dict[str, Callable[[_TinyFile], pa.Array]]] = {
+_READERS: Final[dict[str, Callable[[_TinyFile], Sequence[Any]]]] = {
     "key": partial(_binaries, _KEY),
     "value": partial(_binaries, _VALUE),
     "headers": _no_headers,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tidelog.log.base.parquet_checksums import SEAL_BYTES, open_parquet, seal_of
 from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
+from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.segments.tiny_parquet import write_tiny
 from tidelog.log.segments.tiny_reader import MOST_RECORDS, read_tiny
 from tidelog.log.segments.writer import SegmentWriter
@@ -42,8 +43,11 @@ def by_arrow(file: bytes, columns: list[str]) -> pa.Table:
 
 
 def read(file: bytes, count: int, columns: list[str]) -> pa.Table | None:
-    arrays = read_tiny(file, count, columns)
-    return None if arrays is None else pa.Table.from_arrays(arrays, schema=pa.schema(map(RECORDS.field, columns)))
+    found = read_tiny(file, count, columns)
+    if found is None:
+        return None
+    arrays = FewRecords(range(count), found).arrays()[1:]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(map(RECORDS.field, columns)))
 
 
 @settings(max_examples=300)
