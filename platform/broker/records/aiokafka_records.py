@@ -38,6 +38,8 @@ _ROWS_AT_ONCE: Final = 4096
 _GUARD: Final = b"\xff" * 32
 # The least bytes of a record: its length, attributes, two deltas, two lengths and the number of headers.
 _LEAST_RECORD = 7
+# What a record takes at least in memory, however small it is.
+_ROW_BYTES = 32
 _MOST_DELTA: Final = 2**31 - 1
 # Of Zstandard: catching up is bound by the processor, and more would gain little.
 _ZSTD_LEVEL: Final = 1
@@ -131,56 +133,89 @@ class _Decoding:
         self._keys: list[bytes | None] = []
         self._values: list[bytes | None] = []
         self._timestamps: list[int] = []
-        self._headers: list[list[tuple[str, bytes | None]]] = []
+        # Of the rows that have headers; few have.
+        self._headers: dict[int, list[tuple[str, bytes | None]]] = {}
         self._parts: list[pa.RecordBatch] = []
 
     def add(self, index: int, batch: memoryview) -> None:
         """Read the records of a batch, or keep why that can't be done."""
-        try:
-            count = self._read(batch)
-        except (CorruptBatchError, InvalidRecordError) as e:
-            self._refused[index] = e
-            count = 0
-        self._counts.append(count)
-        if len(self._keys) >= _ROWS_AT_ONCE:
-            self._flush()
-
-    def _read(self, batch: memoryview) -> int:
         header = header_of(batch)
+        parts, rows = len(self._parts), len(self._keys)
+        if rows + header.count > _ROWS_AT_ONCE:
+            self._flush()
+            parts, rows = len(self._parts), 0
+        try:
+            self._read(header, self._plain(header, batch))
+            self._counts.append(header.count)
+        except (CorruptBatchError, InvalidRecordError) as e:
+            e.__cause__ = e.__context__ = None  # they hold all that was unpacked, through their tracebacks
+            self._refused[index] = e.with_traceback(None)
+            self._counts.append(0)
+            del self._parts[parts:]
+            for column in (self._keys, self._values, self._timestamps):
+                del column[rows:]
+            self._headers = {row: headers for row, headers in self._headers.items() if row < rows}
+
+    def _plain(self, header: BatchHeader, batch: memoryview) -> memoryview:
+        """The batch as if it had never been packed, at offset 0."""
         packed = batch[HEADER.size :]
-        most = USUAL_GROWTH * len(packed)
-        body = unpacked(header.codec, packed, most + self._shared_bytes)
+        usual = USUAL_GROWTH * len(packed)
+        body = unpacked(header.codec, packed, usual + self._shared_bytes)
         if header.count * _LEAST_RECORD > len(body):
             raise InvalidRecordError(
                 f"A record batch claims {header.count} records, more than its {len(body)} bytes can hold."
             )
+        beyond = max(0, len(body) + _ROW_BYTES * header.count - usual)
+        if beyond > self._shared_bytes:
+            raise CorruptBatchError(
+                f"A record batch of {len(packed)} bytes unpacks to {header.count} records of {len(body)} bytes: it is"
+                " refused as what was made to fill the memory. Make the producer's batches smaller."
+            )
+        self._shared_bytes -= beyond
         plain = HEADER.pack(*header._replace(base_offset=0, attributes=header.attributes & ~CODEC_BITS))
-        guarded = memoryview(b"".join((plain, body, _GUARD)))
+        return memoryview(b"".join((plain, body, _GUARD)))[: -len(_GUARD)]
+
+    def _read(self, header: BatchHeader, plain: memoryview) -> None:
+        """Take one record after the other, and keep none: the garbage collector would look at each, again and again."""
+        add_key, add_value, add_timestamp = self._keys.append, self._values.append, self._timestamps.append
+        expected, row = 0, len(self._keys)
         try:
-            records = list(DefaultRecordBatch(guarded[: -len(_GUARD)]))
+            for record in DefaultRecordBatch(plain):
+                if record.offset != expected:
+                    raise InvalidRecordError(
+                        f"The offsets of a record batch should rise by 1: record {expected} has {record.offset}."
+                    )
+                expected += 1
+                add_key(record.key)
+                add_value(record.value)
+                add_timestamp(record.timestamp)
+                if headers := record.headers:
+                    self._headers[row] = headers
+                row += 1
+                if row >= _ROWS_AT_ONCE:
+                    self._flush()
+                    add_key, add_value, add_timestamp = self._keys.append, self._values.append, self._timestamps.append
+                    row = 0
         except (CorruptRecordException, ValueError, OverflowError) as e:
             raise InvalidRecordError(f"A record batch has no valid records: {e}.") from e
-        if [record.offset for record in records] != list(range(header.count)):
-            raise InvalidRecordError("The offsets of a record batch do not rise by 1 from record to record.")
-        self._shared_bytes -= max(0, len(body) - most)
-        self._keys += [record.key for record in records]
-        self._values += [record.value for record in records]
-        self._timestamps += [record.timestamp for record in records]
-        self._headers += [record.headers for record in records]
-        return len(records)
+        if expected != header.count:
+            raise InvalidRecordError(f"A record batch claims {header.count} records and has {expected}.")
 
     def _flush(self) -> None:
         """Rows become Arrow arrays."""
         timestamps = np.array(self._timestamps, np.int64)
-        headers = [row or None for row in self._headers]
+        rows = len(timestamps)
         arrays = [
             pa.array(self._keys, pa.binary()),
             pa.array(self._values, pa.binary()),
             pa.array(timestamps, mask=timestamps == NO_TIMESTAMP),
-            pa.array(headers, schema.HEADERS) if any(headers) else pa.nulls(len(headers), schema.HEADERS),
+            pa.array(map(self._headers.get, range(rows)), schema.HEADERS, size=rows)
+            if self._headers
+            else pa.nulls(rows, schema.HEADERS),
         ]
-        self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
-        self._keys, self._values, self._timestamps, self._headers = [], [], [], []
+        if rows:
+            self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
+        self._keys, self._values, self._timestamps, self._headers = [], [], [], {}
 
     def done(self) -> Columns:
         """All that was read, without batches whose records break the rules."""

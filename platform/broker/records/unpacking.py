@@ -17,6 +17,10 @@ _LEAST_AT_ONCE: Final = 64 * 1024
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES = 16
 _BLOCK = struct.Struct(">I")
+# Three bytes copy 64 at most, so that a block which claims more lies.
+_MOST_SNAPPY_GROWTH = 22
+# Producers write one member; each further one costs a copy of all that follows it.
+_MOST_MEMBERS = 64
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
@@ -50,7 +54,7 @@ def _at_once(packed: memoryview) -> int:
 def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
     """One or more members, as Java reads them."""
     pieces, size, step, rest = [], 0, _at_once(packed), packed
-    while rest:
+    for _ in range(_MOST_MEMBERS):
         member = zlib.decompressobj(_GZIP_WINDOW)
         while not member.eof:
             piece = member.decompress(rest, min(step, most_bytes - size + 1))
@@ -62,7 +66,9 @@ def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
                 raise zlib.error("it ends early")
             pieces.append(piece)
         rest = memoryview(member.unused_data)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if not rest:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    raise zlib.error(f"it has more than {_MOST_MEMBERS} members")
 
 
 def _streamed(name: str, packed: memoryview, most_bytes: int) -> bytes:
@@ -100,6 +106,9 @@ def _is_xerial(packed: memoryview) -> bool:
 
 
 def _block(block: memoryview, packed: memoryview, most_bytes: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > most_bytes:
+    claimed = cramjam.snappy.decompress_raw_len(block)
+    if claimed > _MOST_SNAPPY_GROWTH * len(block):
+        raise cramjam.DecompressionError(f"{len(block)} bytes claim to hold {claimed}")
+    if claimed > most_bytes:
         raise _too_large(SNAPPY, packed, most_bytes)
     return bytes(cramjam.snappy.decompress_raw(block))

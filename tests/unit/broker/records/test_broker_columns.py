@@ -1,0 +1,392 @@
+"""Batches into Arrow columns and back: what aiokafka's builder writes, what two other readers make of ours."""
+
+import struct
+import tracemalloc
+import zlib
+
+import cramjam
+import numpy as np
+import pyarrow as pa
+import pytest
+from aiokafka.record.default_records import (
+    DefaultRecordBatchBuilder,
+    _DefaultRecordBatchPy,
+)
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+from kio.records.readers import read_batch
+
+from tidelog.broker.records.aiokafka_records import AiokafkaRecords
+from tidelog.broker.records.batches import CHECKED_FROM, HEADER, NONE, ZSTD, check, header_of
+from tidelog.broker.records.columns import COLUMNS, RecordRules
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.delta import schema
+
+RECORDS = AiokafkaRecords()
+CORRUPT, INVALID, TIMESTAMP = 2, 87, 32
+MIB = 1024 * 1024
+
+some_bytes = st.none() | st.binary(max_size=200)
+some_headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=3)
+# (timestamp in ms, key, value, headers)
+some_records = st.lists(st.tuples(st.integers(0, 2**42), some_bytes, some_bytes, some_headers), min_size=1, max_size=20)
+
+
+def built(records, codec=0):
+    """A batch as a client of aiokafka's sends it, at offset 0."""
+    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
+    for row, (ms, key, value, headers) in enumerate(records):
+        builder.append(row, ms, key, value, headers)
+    return bytes(builder.build())
+
+
+def packed(body, codec, count, last_delta=None):
+    """A batch whose records are these bytes, as they are, with a checksum that is right."""
+    delta = count - 1 if last_delta is None else last_delta
+    batch = bytearray(HEADER.pack(0, HEADER.size + len(body) - 12, -1, 2, 0, codec, delta, 0, 0, -1, -1, -1, count))
+    batch += body
+    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[CHECKED_FROM:])))
+    return bytes(batch)
+
+
+def rows_of(table):
+    headers = ([(h["key"], h["value"]) for h in row or ()] for row in table["headers"].to_pylist())
+    return list(
+        zip(table["timestamp"].to_pylist(), table["key"].to_pylist(), table["value"].to_pylist(), headers, strict=True)
+    )
+
+
+def stored(records, offsets=None, kind=schema.CREATE_TIME):
+    """Records as a reader of segments gets them."""
+    count = len(records)
+    columns = {
+        "key": pa.array([r[1] for r in records], pa.binary()),
+        "value": pa.array([r[2] for r in records], pa.binary()),
+        "topic": pa.array(["flights"] * count),
+        "partition": pa.array([0] * count, pa.int32()),
+        "offset": pa.array(range(count) if offsets is None else offsets, pa.int64()),
+        "timestamp": pa.array([r[0] * 1000 for r in records], pa.int64()).cast(schema.TIMESTAMP),
+        "timestampType": pa.array([kind] * count, pa.int32()),
+        "headers": pa.array([r[3] or None for r in records], schema.HEADERS),
+    }
+    return pa.record_batch(columns, schema=schema.RECORDS_WITH_HEADERS)
+
+
+def read_by_aiokafka(data):
+    batch = _DefaultRecordBatchPy(data)
+    assert batch.validate_crc()
+    return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in batch]
+
+
+@given(st.lists(st.tuples(some_records, st.integers(0, 4)), max_size=5))
+def test_what_clients_pack_is_read(batches):
+    columns = RECORDS.columns([built(records, codec) for records, codec in batches], RULES)
+    assert rows_of(columns.table) == [record for records, _ in batches for record in records]
+    assert columns.table.schema == COLUMNS
+    assert columns.counts == [len(records) for records, _ in batches]
+    assert columns.refused == {}
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_large_batch_is_read_in_order(codec):
+    records = [(n, b"k%d" % n, b"v" * (n % 50), [("h", b"%d" % n)] if n % 7 == 0 else []) for n in range(10_000)]
+    small = [(5, None, b"small", [])]
+    columns = RECORDS.columns([built(small), built(records, codec), built(small, codec)])
+    assert rows_of(columns.table) == [*small, *records, *small]
+    assert columns.counts == [1, 10_000, 1]
+
+
+@given(some_records, st.data(), st.sampled_from([NONE, ZSTD]), st.integers(100, 1000))
+def test_what_is_encoded_is_read_alike_by_others(records, data, codec, most_bytes):
+    gaps = data.draw(st.lists(st.integers(1, 2**40), min_size=len(records), max_size=len(records)))
+    offsets = np.cumsum(gaps).tolist()
+    encoded = RECORDS.batches(stored(records, offsets), 6, codec, most_bytes)
+    read, low = [], 0
+    for batch in encoded:
+        rows = read_by_aiokafka(batch.data)
+        header = header_of(batch.data)
+        assert (header.base_offset, header.leader_epoch, header.producer_id) == (batch.first, 6, -1)
+        assert (rows[0][0], rows[-1][0], header.last_offset) == (batch.first, batch.last, batch.last)
+        assert header.max_timestamp == max(row[1] for row in rows)
+        assert len(batch.data) == header.size
+        assert low <= batch.first <= batch.last
+        assert len(batch.data) <= most_bytes or len(rows) == 1
+        low = batch.last + 1
+        read += rows
+        if header.codec == NONE:  # kio reads what is not packed
+            theirs, end = read_batch(batch.data, 0)
+            assert end == len(batch.data)
+            assert [
+                (r.offset, r.key, r.value, [(h.key.decode(), h.value) for h in r.headers]) for r in theirs.records
+            ] == [(row[0], *row[2:]) for row in rows]
+    assert read == [(offset, *record) for offset, record in zip(offsets, records, strict=True)]
+
+
+@given(some_records, st.sampled_from([NONE, ZSTD]))
+def test_what_is_encoded_is_taken_again(records, codec):
+    (batch,) = RECORDS.batches(stored(records), 0, codec, MIB)
+    check(header_of(batch.data), batch.data, topic="flights", most_bytes=MIB)
+    columns = RECORDS.columns([batch.data])
+    assert (rows_of(columns.table), columns.counts) == (records, [len(records)])
+
+
+def test_packing_is_left_where_it_gains_nothing():
+    (tiny,) = RECORDS.batches(stored([(1, None, b"x", [])]), 0, ZSTD, MIB)
+    (larger,) = RECORDS.batches(stored([(1, None, b"x" * 1000, [])]), 0, ZSTD, MIB)
+    assert (header_of(tiny.data).codec, header_of(larger.data).codec) == (NONE, ZSTD)
+    assert len(larger.data) < 200
+
+
+def test_records_of_log_append_time_share_a_batch_while_their_time_is_one():
+    records = [(5, None, b"a", []), (5, None, b"b", []), (9, None, b"c", [])]
+    encoded = RECORDS.batches(stored(records, kind=schema.LOG_APPEND_TIME), 0, NONE, MIB)
+    assert [(b.first, b.last, header_of(b.data).is_log_append_time) for b in encoded] == [(0, 1, True), (2, 2, True)]
+    assert [row[1] for b in encoded for row in read_by_aiokafka(b.data)] == [5, 5, 9]
+
+
+def test_a_batch_has_one_type_of_timestamps():
+    records = stored([(5, None, b"a", []), (5, None, b"b", [])])
+    mixed = records.set_column(6, "timestampType", pa.array([0, 1], pa.int32()))
+    encoded = RECORDS.batches(mixed, 0, NONE, MIB)
+    assert [header_of(batch.data).is_log_append_time for batch in encoded] == [False, True]
+
+
+def test_an_offset_too_far_for_a_batch_begins_the_next():
+    encoded = RECORDS.batches(stored([(5, None, b"a", [])] * 3, [10, 10 + 2**31 - 1, 10 + 2**31]), 0, NONE, MIB)
+    assert [(batch.first, batch.last) for batch in encoded] == [(10, 10 + 2**31 - 1), (10 + 2**31, 10 + 2**31)]
+
+
+# --- what can't be read --------------------------------------------------------------------------------
+
+
+def varint(number):
+    coded, out = (number << 1) ^ (number >> 63), b""
+    while coded >= 128:
+        out, coded = out + bytes([coded & 127 | 128]), coded >> 7
+    return out + bytes([coded])
+
+
+def record_of(delta, *, key=b"\x01", value=b"\x01", headers=b"\x00", ms=0):
+    body = b"\0" + varint(ms) + varint(delta) + key + value + headers
+    return varint(len(body)) + body
+
+
+GOOD = record_of(0) + record_of(1)
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (GOOD, 1),
+        (GOOD, 3),
+        (GOOD + b"\0", 2),
+        (GOOD[:-1], 2),
+        (b"", 1),
+        (GOOD, 2**31 - 1),
+        (record_of(0) + record_of(0), 2),
+        (record_of(1) + record_of(2), 2),
+        (record_of(0) + record_of(2), 2),
+        (record_of(0) + record_of(2**40), 2),
+        (record_of(0, key=varint(1000)), 1),
+        (record_of(0, key=varint(2**62)), 1),
+        (record_of(0, value=varint(2**31)), 1),
+        (record_of(0, headers=varint(-1)), 1),
+        (record_of(0, headers=varint(2**31 - 1)), 1),
+        (record_of(0, headers=varint(2**62)), 1),
+        (record_of(0, headers=varint(1) + varint(-1) + varint(-1)), 1),
+        (record_of(0, headers=varint(1) + varint(1) + b"\xff" + varint(-1)), 1),
+        (varint(3) + record_of(0)[1:], 1),
+        (b"\xff" * 40, 1),
+        (b"\x80" * 40, 1),
+    ],
+)
+@pytest.mark.parametrize("codec", [0, 4])
+def test_records_that_make_no_sense_are_refused(body, count, codec):
+    assert RECORDS.columns([packed(GOOD, 0, 2)]).counts == [2]
+    if codec:
+        body = bytes(cramjam.zstd.compress(body))
+    columns = RECORDS.columns([packed(GOOD, 0, 2), packed(body, codec, count), packed(GOOD, 0, 2)])
+    assert {index: error.kafka_code for index, error in columns.refused.items()} == {1: INVALID}
+    assert (columns.counts, columns.table.num_rows) == ([2, 0, 2], 4)
+
+
+@pytest.mark.parametrize("codec", range(1, 5))
+def test_what_is_packed_wrongly_is_corrupt_and_alone(codec):
+    good = built([(1, b"k" * 20, b"v" * 200, [])] * 5, codec)
+    body = good[HEADER.size :]
+    for broken in (body[:-1], body[: len(body) // 2], body[:1], b"\xff" + body[1:], b"garbage" * 10):
+        columns = RECORDS.columns([good, packed(broken, codec, 5), good])
+        (error,) = columns.refused.values()
+        assert (error.kafka_code, columns.counts) == (CORRUPT, [5, 0, 5]), broken
+
+
+@given(some_records, st.integers(0, 4), st.data())
+def test_no_bytes_bring_the_reader_down(records, codec, data):
+    """Behind a checksum that is right, anything may stand: it is read as something or refused, and ends no process."""
+    body = bytearray(built(records, codec)[HEADER.size :])
+    for _ in range(data.draw(st.integers(1, 3))):
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    columns = RECORDS.columns([packed(bytes(body), codec, len(records))])
+    columns.table.validate(full=True)
+    assert columns.counts == [columns.table.num_rows]
+    assert all(error.kafka_code in (CORRUPT, INVALID) for error in columns.refused.values())
+    assert bool(columns.refused) == (columns.counts == [0])
+
+
+def test_a_record_that_breaks_off_a_large_batch_takes_back_all_of_it():
+    rows = b"".join(record_of(n) for n in range(9000))
+    columns = RECORDS.columns([packed(GOOD, 0, 2), packed(rows + b"\0", 0, 9001), packed(GOOD, 0, 2)])
+    assert (columns.counts, columns.table.num_rows, list(columns.refused)) == ([2, 0, 2], 4, [1])
+
+
+# --- snappy and gzip have several forms -------------------------------------------------------------------
+
+XERIAL = b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1)
+
+
+def blocks(body, size):
+    parts = (bytes(cramjam.snappy.compress_raw(body[at : at + size])) for at in range(0, len(body), size))
+    return b"".join(struct.pack(">i", len(part)) + part for part in parts)
+
+
+def gzipped(body):
+    packer = zlib.compressobj(wbits=31)
+    return packer.compress(body) + packer.flush()
+
+
+@pytest.mark.parametrize(
+    ("codec", "form"),
+    [
+        (2, lambda body: bytes(cramjam.snappy.compress_raw(body))),
+        (2, lambda body: XERIAL + blocks(body, 7)),
+        (2, lambda body: XERIAL + blocks(body[:9], 100) + XERIAL + blocks(body[9:], 100)),
+        (1, gzipped),
+        (1, lambda body: gzipped(body[:9]) + gzipped(body[9:])),
+        (3, lambda body: bytes(cramjam.lz4.compress(body[:9])) + bytes(cramjam.lz4.compress(body[9:]))),
+        (4, lambda body: bytes(cramjam.zstd.compress(body[:9])) + bytes(cramjam.zstd.compress(body[9:]))),
+    ],
+    ids=["raw snappy", "xerial", "xerial twice", "gzip", "two members", "two lz4 frames", "two zstd frames"],
+)
+def test_all_forms_of_a_codec_are_read(codec, form):
+    columns = RECORDS.columns([packed(form(GOOD), codec, 2)])
+    assert (columns.refused, columns.counts) == ({}, [2])
+
+
+# --- bounds -----------------------------------------------------------------------------------------------
+
+ZEROS = bytes(64 * MIB)
+
+
+def snappy_claiming(size):
+    coded = b""
+    while size >= 128:
+        coded, size = coded + bytes([size & 127 | 128]), size >> 7
+    return coded + bytes([size]) + b"\0\0"
+
+
+@pytest.mark.parametrize(
+    ("codec", "bomb"),
+    [
+        (1, lambda: gzipped(ZEROS)),
+        (2, lambda: bytes(cramjam.snappy.compress_raw(ZEROS))),
+        (2, lambda: XERIAL + blocks(ZEROS, 32 * 1024)),
+        (2, lambda: snappy_claiming(2**32 - 1)),
+        (2, lambda: XERIAL + struct.pack(">i", 7) + snappy_claiming(2**32 - 1)),
+        (3, lambda: bytes(cramjam.lz4.compress(ZEROS))),
+        (4, lambda: bytes(cramjam.zstd.compress(ZEROS))),
+    ],
+    ids=["gzip", "snappy", "xerial", "snappy's claim", "xerial's claim", "lz4", "zstd"],
+)
+def test_a_bomb_is_refused_before_it_has_its_memory(codec, bomb):
+    batch, good = packed(bomb(), codec, 1), packed(GOOD, 0, 2)
+    usual = 16 * len(batch)
+    tracemalloc.start()
+    try:
+        before = pa.total_allocated_bytes()
+        columns = AiokafkaRecords(shared_bytes=MIB).columns([good, batch, batch, batch, good])
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert {index: error.kafka_code for index, error in columns.refused.items()} == dict.fromkeys((1, 2, 3), CORRUPT)
+    assert columns.counts == [2, 0, 0, 0, 2]
+    assert peak < 2 * usual + 4 * MIB
+    assert kept + pa.total_allocated_bytes() - before < MIB // 4
+
+
+def test_gzip_of_very_many_members_is_refused():
+    columns = RECORDS.columns([packed(gzipped(b"") * 50_000, 1, 1)])
+    assert columns.refused[0].kafka_code == CORRUPT
+
+
+def test_batches_of_a_call_share_what_they_unpack_to_beyond_the_usual():
+    beyond = built([(1, None, bytes(MIB), [])], 4)
+    usual = built([(1, None, np.random.default_rng(1).bytes(MIB), [])], 4)
+    counts = AiokafkaRecords(shared_bytes=int(2.5 * MIB)).columns([beyond, beyond, beyond, usual]).counts
+    assert counts == [1, 1, 0, 1]
+
+
+def test_very_many_tiny_records_count_by_what_they_take_in_memory():
+    body = b"".join(record_of(n) for n in range(50_000))
+    batch = packed(bytes(cramjam.zstd.compress(body, level=19)), 4, 50_000)
+    assert AiokafkaRecords(shared_bytes=len(body)).columns([batch]).refused[0].kafka_code == CORRUPT
+    assert RECORDS.columns([batch]).counts == [50_000]
+
+
+# --- rules of topics --------------------------------------------------------------------------------------
+
+NOW_MS = 2**42
+DAY_MS = 86_400_000
+RULES = RecordRules.of("flights", TopicConfig.parse({}), NOW_MS)
+
+
+def rules(**config):
+    return RecordRules.of(
+        "flights", TopicConfig.parse({k.replace("_", "."): str(v) for k, v in config.items()}), NOW_MS
+    )
+
+
+def errors_of(records, how):
+    columns = RECORDS.columns([built(records)], how)
+    return {(error.kafka_code, row) for error in columns.refused.values() for row, _ in error.record_errors}
+
+
+def test_compacted_topics_name_each_record_without_a_key():
+    records = [(1, b"k", b"v", []), (1, None, b"v", []), (1, b"", None, []), (1, None, None, [])]
+    assert errors_of(records, rules(cleanup_policy="compact")) == {(INVALID, 1), (INVALID, 3)}
+    assert errors_of(records, rules(cleanup_policy="compact,delete")) == {(INVALID, 1), (INVALID, 3)}
+    assert errors_of(records, rules()) == set()
+    columns = RECORDS.columns([built(records)], rules(cleanup_policy="compact"))
+    assert "flights" in columns.refused[0].record_errors[0][1]
+
+
+def test_timestamps_out_of_range_are_named():
+    config = {"message_timestamp_before_max_ms": DAY_MS, "message_timestamp_after_max_ms": 1000}
+    times = [NOW_MS, NOW_MS - DAY_MS, NOW_MS - DAY_MS - 1, NOW_MS + 1000, NOW_MS + 1001, -1]
+    records = [(ms, b"k", b"v", []) for ms in times]
+    assert errors_of(records, rules(**config)) == {(TIMESTAMP, 2), (TIMESTAMP, 4)}
+    assert errors_of(records, rules(**config, message_timestamp_type="LogAppendTime")) == set()
+    assert errors_of([(-2, b"k", b"v", [])], rules()) == {(TIMESTAMP, 0)}
+    far = rules(message_timestamp_after_max_ms=2**63 - 1)
+    assert errors_of([(2**62, b"k", b"v", [])], far) == {(TIMESTAMP, 0)}
+    assert errors_of([((2**63 - 1) // 1000, b"k", b"v", [])], far) == set()
+
+
+def test_a_key_that_is_missing_counts_first_and_one_wrong_time_makes_it_a_matter_of_time():
+    how = rules(cleanup_policy="compact")
+    records = [(NOW_MS * 2, None, b"v", []), (NOW_MS * 2, b"k", b"v", [])]
+    assert errors_of(records, how) == {(TIMESTAMP, 0), (TIMESTAMP, 1)}
+    columns = RECORDS.columns([built(records)], how)
+    assert ["key" in text for _, text in columns.refused[0].record_errors] == [True, False]
+
+
+def test_batches_beside_a_refused_one_are_taken():
+    good, bad = built([(1, b"k", b"v", [])] * 3), built([(1, b"k", b"v", []), (1, None, b"v", [])])
+    columns = RECORDS.columns([good, bad, good, bad], rules(cleanup_policy="compact"))
+    assert (columns.counts, columns.table.num_rows, sorted(columns.refused)) == ([3, 0, 3, 0], 6, [1, 3])
+    assert {row for error in columns.refused.values() for row, _ in error.record_errors} == {1}
+
+
+def test_a_record_without_a_timestamp_has_null():
+    columns = RECORDS.columns([packed(record_of(0, ms=-1) + record_of(1, ms=7), 0, 2)], RULES)
+    assert columns.table["timestamp"].to_pylist() == [None, 7]
