@@ -1,5 +1,6 @@
 """One run of a group: a seed, the true code or a planted bug, and what was found. As a program it repeats one.
 
+export PYTHONPATH=tests:tests/reliability
 python tests/simulation/groups_sim_run.py 17 --trace          # everything that happens in seed 17
 python tests/simulation/groups_sim_run.py 0 --runs 1000       # many seeds, with what they found
 """

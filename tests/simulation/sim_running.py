@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Report)
 def how_to_repeat(program: str, seed: int, bug: str | None = None) -> str:
     """The command that repeats a seed, from the repository's root: a seed is the same run in every process."""
     planted = "" if bug is None else f" --bug {bug}"
-    return f"PYTHONPATH=tests/reliability .venv/bin/python tests/simulation/{program} {seed} --trace{planted}"
+    return f"PYTHONPATH=tests:tests/reliability .venv/bin/python tests/simulation/{program} {seed} --trace{planted}"
 
 
 @contextmanager
