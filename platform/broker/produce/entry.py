@@ -1,0 +1,196 @@
+"""Raw batches of many requests become one entry: checked, read into one table, committed. For worker threads."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidelog.broker.produce.repeats import Landed, Repeats
+from tidelog.broker.produce.request import DuplicateSequenceError, Unit
+from tidelog.broker.records.batches import CODECS, check, patched
+from tidelog.broker.records.columns import RecordRules, Records
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
+from tidelog.log.group_commit.requests import ProduceRequests
+from tidelog.log.lake import Lake
+from tidelog.log.rules.sequences import ProducerBatch
+from tidelog.log.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Units whose records are read, and how many each has; `refused`: those that can't be taken, and why."""
+
+    units: Sequence[Unit]
+    counts: Sequence[int]
+    table: pa.Table
+    refused: Sequence[tuple[Unit, BaseException]]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """A unit that is in the log. `batch`: it as consumers get it, None where they must get it from its segment."""
+
+    unit: Unit
+    landed: Landed
+    log_start_offset: int
+    batch: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of an entry's units; `refused` have nothing in it."""
+
+    appended: Sequence[Appended]
+    refused: Sequence[tuple[Unit, BaseException]]
+
+
+class EntryWriter:
+    """Makes the entries of one topic, one after another, while the next one's batches may be read.
+
+    `open_topic` gives a fresh handle; `leader_epoch()` is what consumers see of the leader's moves.
+    """
+
+    def __init__(
+        self, open_topic: Callable[[], Topic], lake: Lake, records: Records, leader_epoch: Callable[[], int]
+    ) -> None:
+        self._open_topic = open_topic
+        self._engine = GroupCommit(open_topic, lake.clock, lake.ids)
+        self._records = records
+        self._leader_epoch = leader_epoch
+        self._repeats = Repeats()
+
+    def read(self, units: Sequence[Unit]) -> Chunk:
+        """Check batches and read their records, all at once. What is wrong with one is its own matter."""
+        topic = self._engine.known or self._open_topic()
+        config = topic.config()
+        refused: list[tuple[Unit, BaseException]] = []
+        checked: list[Unit] = []
+        for unit in units:
+            try:
+                check(unit.header, unit.batch, topic=topic.name, most_bytes=config.max_message_bytes)
+                checked.append(unit)
+            except TidelogError as e:
+                refused.append((unit, e))
+        rules = RecordRules.of(topic.name, config, topic.now_ms())
+        columns = self._records.columns([unit.batch for unit in checked], rules)
+        refused += [(checked[at], error) for at, error in columns.refused.items()]
+        kept = [at for at, count in enumerate(columns.counts) if count]
+        return Chunk([checked[at] for at in kept], [columns.counts[at] for at in kept], columns.table, refused)
+
+    def begin(self, chunks: Sequence[Chunk], units: Sequence[Unit]) -> "WrittenEntry":
+        """Begin an entry of what was read before and of `units`, in this order, and try to commit it.
+
+        Raises why the topic can't be had; then nothing was tried.
+        """
+        entry = WrittenEntry(self._engine, self._repeats, [*chunks, self.read(units)], self._leader_epoch())
+        entry.advance()
+        return entry
+
+
+class WrittenEntry:
+    """One entry until each of its units has its outcome."""
+
+    def __init__(self, engine: GroupCommit, repeats: Repeats, chunks: Sequence[Chunk], leader_epoch: int) -> None:
+        self._engine = engine
+        self._repeats = repeats
+        self._leader_epoch = leader_epoch
+        self._refused = [one for chunk in chunks for one in chunk.refused]
+        self._units = [unit for chunk in chunks for unit in chunk.units]
+        self._table = pa.concat_tables([chunk.table for chunk in chunks])
+        counts = np.array([count for chunk in chunks for count in chunk.counts], np.int64)
+        self._starts = np.cumsum(counts) - counts
+        self._entry: PendingEntry | None = None
+        if self._units:
+            self._entry = engine.begin(self._requests(counts))
+
+    def _requests(self, counts: "np.ndarray[tuple[int], np.dtype[np.int64]]") -> ProduceRequests:
+        units = self._units
+        return ProduceRequests(
+            self._table,
+            np.array([unit.deadline_s for unit in units]),
+            np.repeat(np.array([unit.partition for unit in units], np.int32), counts),
+            np.repeat(np.arange(len(units)), counts),
+            {at: producer_batch(unit) for at, unit in enumerate(units) if unit.header.producer_id >= 0},
+            acks=min(unit.acks for unit in units) or 1,
+            compression=codec_of(units),
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every unit has its outcome."""
+        return self._entry is None or self._entry.is_done
+
+    def due_s(self) -> float:
+        """In how many seconds `advance` has something to do, 0 for now."""
+        return 0.0 if self._entry is None else self._entry.due_s()
+
+    def advance(self) -> None:
+        """Try to commit, once that is due."""
+        if self._entry is None:
+            return
+        try:
+            self._entry.advance()
+        except Exception:
+            logger.exception("Producing to topic '%s' failed by a fault in the program.", self._units[0].topic)
+
+    def settled(self) -> Settled:
+        """What became of all units."""
+        if self._entry is None:
+            return Settled((), self._refused)
+        outcomes = self._entry.outcomes
+        appended, refused = [], self._refused
+        firsts = outcomes.offsets(self._table.num_rows)[self._starts].tolist()
+        log_starts = self._log_starts()
+        stamped = self._table.column("timestamp").null_count > 0 and outcomes.append_ms is None
+        for at, (unit, first) in enumerate(zip(self._units, firsts, strict=True)):
+            error = outcomes.errors.get(at)
+            producer_id, partition = unit.header.producer_id, unit.partition
+            if error is not None:
+                refused.append((unit, error))
+            elif first >= 0:
+                landed = Landed(first, outcomes.append_ms)
+                if producer_id >= 0:
+                    self._repeats.note(partition, producer_id, unit.sequence, landed)
+                batch = None if stamped else patched(unit.batch, first, self._leader_epoch, landed.append_ms)
+                appended.append(Appended(unit, landed, log_starts.get(partition, -1), batch))
+            elif (found := self._repeats.find(partition, producer_id, unit.sequence)) is not None:
+                appended.append(Appended(unit, found, log_starts.get(partition, -1), None))
+            else:
+                refused.append((unit, _duplicate(unit)))
+        return Settled(appended, refused)
+
+    def _log_starts(self) -> dict[int, int]:
+        topic = self._engine.known
+        if topic is None:
+            return {}
+        count = topic.known.partitions
+        return {p: topic.known.start(p) for p in {unit.partition for unit in self._units} if p < count}
+
+
+def producer_batch(unit: Unit) -> ProducerBatch:
+    """What the unit's idempotent producer says of its records."""
+    header = unit.header
+    return ProducerBatch(
+        header.producer_id, header.producer_epoch, {unit.partition: (header.base_sequence, header.count)}
+    )
+
+
+def codec_of(units: Sequence[Unit]) -> str:
+    """The codec that most bytes of an entry came in: what its segments get where the topic leaves it to producers."""
+    sizes: Counter[int] = Counter()
+    for unit in units:
+        sizes[unit.header.codec] += unit.header.size
+    return CODECS[sizes.most_common(1)[0][0]]
+
+
+def _duplicate(unit: Unit) -> DuplicateSequenceError:
+    return DuplicateSequenceError(
+        f"Partition {unit.partition} of topic '{unit.topic}' has these records of producer {unit.header.producer_id}"
+        " already. Their offsets are not known to this broker."
+    )

@@ -1,0 +1,182 @@
+"""The raw batches that wait for one topic, from all connections: what waits becomes one entry."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+from uuid import UUID
+
+from tidelog.broker.base.context import Context
+from tidelog.broker.base.settings import Linger
+from tidelog.broker.base.topics import BrokerTopic
+from tidelog.broker.produce.entry import Chunk, EntryWriter, Settled, WrittenEntry
+from tidelog.broker.produce.linger import FileBudget, due_in_s, small_files
+from tidelog.broker.produce.request import Unit
+from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+
+logger = logging.getLogger(__name__)
+
+# What waits is read while the entry before is written, from so much on: less is read sooner than a thread wakes up.
+AHEAD_BYTES: Final = 1024 * 1024
+
+
+class TopicPool:
+    """One topic's units, in the order in which they came, and what writes them: one entry at a time.
+
+    For the loop's thread.
+    """
+
+    def __init__(
+        self, context: Context, followed: BrokerTopic, writer: EntryWriter, linger: Linger, lost: Callable[[], None]
+    ) -> None:
+        self.followed = followed
+        self.topic_id = followed.topic.id
+        self._context = context
+        self._writer = writer
+        self._linger = linger
+        self._lost = lost
+        self._budget = FileBudget(linger, context.clock.elapsed_s())
+        self._waiting: deque[tuple[Unit, float]] = deque()
+        self._waiting_bytes = 0
+        self._chunks: list[Chunk] = []
+        self._chunk_bytes = 0
+        self._ahead: asyncio.Task[None] | None = None
+        self._full = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._is_writing = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the topic of that name is still the one that this pool is for, as far as is known."""
+        log = self.followed.log
+        return log.error is None and log.topic is not None and log.topic.id == self.topic_id
+
+    def add(self, unit: Unit, now_s: float) -> None:
+        """Take a unit in. It has its outcome later, by itself."""
+        self._waiting.append((unit, now_s))
+        self._waiting_bytes += unit.header.size
+        if self._waiting_bytes >= self._linger.enough_bytes:
+            self._full.set()
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        elif self._is_writing:
+            self._read_ahead()
+
+    # --- entries -------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        """Write entries until nothing waits."""
+        try:
+            while self._waiting or self._chunks or self._ahead is not None:
+                await self._until_due()
+                await self._write()
+        finally:
+            self._task = None
+
+    async def _until_due(self) -> None:
+        """Wait until what waits is due; it is when a part of it is read already."""
+        while self._waiting and not (self._chunks or self._ahead):
+            now_s = self._context.clock.elapsed_s()
+            waited_s = now_s - self._waiting[0][1]
+            left_s = due_in_s(self._linger, self._budget.left(now_s), self._waiting_bytes, waited_s)
+            if left_s <= 0:
+                return
+            self._full.clear()
+            try:
+                await asyncio.wait_for(self._full.wait(), left_s)
+            except TimeoutError:
+                continue
+
+    async def _write(self) -> None:
+        if self._ahead is not None:
+            await self._ahead
+        chunks, self._chunks = self._chunks, []
+        units = self._take(self._linger.enough_bytes - self._chunk_bytes, at_least_one=not chunks)
+        self._chunk_bytes = 0
+        everything = [unit for chunk in chunks for unit in chunk.units] + units
+        sizes = [(unit.partition, unit.header.size) for unit in everything]
+        self._budget.take(small_files(self._linger, sizes), self._context.clock.elapsed_s())
+        self._is_writing = True
+        self._read_ahead()
+        try:
+            settled = await self._committed(chunks, units)
+        except Exception as e:  # no unit may wait for ever
+            if not isinstance(e, TidelogError):
+                logger.exception("Producing to topic '%s' failed by a fault in the program.", self.followed.name)
+            refused = [one for chunk in chunks for one in chunk.refused]
+            settled = Settled((), [*refused, *((unit, e) for unit in everything)])
+        finally:
+            self._is_writing = False
+        self._settle(settled)
+
+    async def _committed(self, chunks: Sequence[Chunk], units: Sequence[Unit]) -> Settled:
+        blocking = self._context.blocking
+        entry, settled = await blocking(_first_attempt, self._writer, chunks, units)
+        while settled is None:
+            await asyncio.sleep(entry.due_s())
+            settled = await blocking(_next_attempt, entry)
+        return settled
+
+    def _take(self, most_bytes: int, *, at_least_one: bool) -> list[Unit]:
+        units: list[Unit] = []
+        while self._waiting:
+            size = self._waiting[0][0].header.size
+            if size > most_bytes and (units or not at_least_one):
+                break
+            most_bytes -= size
+            self._waiting_bytes -= size
+            units.append(self._waiting.popleft()[0])
+        return units
+
+    # --- reading ahead -------------------------------------------------------------------------------------
+
+    def _read_ahead(self) -> None:
+        """Have what waits read by a thread, while another writes the entry before."""
+        room = self._linger.enough_bytes - self._chunk_bytes
+        if self._ahead is None and self._waiting_bytes >= AHEAD_BYTES and room >= AHEAD_BYTES:
+            units = self._take(room, at_least_one=False)
+            if units:
+                self._chunk_bytes += sum(unit.header.size for unit in units)
+                self._ahead = asyncio.create_task(self._read(units))
+
+    async def _read(self, units: Sequence[Unit]) -> None:
+        try:
+            self._chunks.append(await self._context.blocking(self._writer.read, units))
+        except Exception as e:
+            if not isinstance(e, TidelogError):
+                logger.exception("Records for topic '%s' can't be read by a fault.", self.followed.name)
+            self._settle(Settled((), [(unit, e) for unit in units]))
+        finally:
+            self._ahead = None
+        if self._is_writing:
+            self._read_ahead()
+
+    # --- outcomes ------------------------------------------------------------------------------------------
+
+    def _settle(self, settled: Settled) -> None:
+        """Let consumers have what is in the log, and tell the producers."""
+        cache, topic_id = self._context.cache, UUID(self.topic_id)
+        for one in settled.appended:
+            offset = one.landed.offset
+            if one.batch is not None:
+                cache.add(topic_id, one.unit.partition, offset, offset + one.unit.header.count - 1, one.batch)
+            one.unit.landed(offset, one.landed.append_ms, one.log_start_offset)
+        for unit, error in settled.refused:
+            unit.refused(error)
+        if settled.appended:
+            self._context.topics.committed(self.followed.name)
+        if any(isinstance(error, UnknownTopicError | TopicChangedError) for _, error in settled.refused):
+            self._lost()
+
+
+def _first_attempt(
+    writer: EntryWriter, chunks: Sequence[Chunk], units: Sequence[Unit]
+) -> tuple[WrittenEntry, Settled | None]:
+    entry = writer.begin(chunks, units)
+    return entry, entry.settled() if entry.is_done else None
+
+
+def _next_attempt(entry: WrittenEntry) -> Settled | None:
+    entry.advance()
+    return entry.settled() if entry.is_done else None

@@ -1,0 +1,103 @@
+"""A Produce request from its arrival until every partition of it has its outcome."""
+
+import asyncio
+from dataclasses import dataclass
+from uuid import UUID
+
+from tidelog.broker.records.batches import BatchHeader
+from tidelog.broker.wire.produce_answer import ProducedPartition
+from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+
+# What a Kafka client is told of its topic, by name or by id.
+_UNKNOWN_TOPIC = UnknownTopicError.kafka_code
+_UNKNOWN_TOPIC_ID = 100
+_UNKNOWN_SERVER_ERROR = -1
+
+TopicRef = str | UUID
+
+
+class DuplicateSequenceError(TidelogError, kafka_code=46):
+    """The records are there already, and their offsets are not known here. Clients take it as done."""
+
+
+class NotLeaderError(TidelogError, kafka_code=6, retriable=True):
+    """Another broker takes this topic's records now. `leader`: (id, epoch) of the one to go to."""
+
+    def __init__(self, message: str, leader: tuple[int, int]) -> None:
+        super().__init__(message)
+        self.leader = leader
+
+
+class ProduceRequest:
+    """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs."""
+
+    def __init__(self) -> None:
+        self.topics: list[tuple[TopicRef, list[ProducedPartition]]] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._open = 1  # what is still being handed in
+
+    def begin(self) -> None:
+        """One more partition has no outcome yet."""
+        self._open += 1
+
+    def end(self) -> None:
+        """One partition has its outcome, or all are handed in."""
+        self._open -= 1
+        if not self._open and not self.done.done():
+            self.done.set_result(None)
+
+    @property
+    def error(self) -> ProducedPartition | None:
+        """A partition that was refused; None where there is none."""
+        return next((p for _, partitions in self.topics for p in partitions if p.error_code), None)
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """One batch of a request: what is taken or refused as a whole. `deadline_s` on the elapsed clock."""
+
+    request: ProduceRequest
+    topic: TopicRef
+    outcome: ProducedPartition
+    header: BatchHeader
+    batch: bytes | memoryview
+    deadline_s: float
+    acks: int
+
+    @property
+    def partition(self) -> int:
+        """The partition that it is for."""
+        return self.outcome.index
+
+    @property
+    def sequence(self) -> tuple[int, int, int]:
+        """Its producer's epoch, the first sequence, and the number of records."""
+        header = self.header
+        return header.producer_epoch, header.base_sequence, header.count
+
+    def landed(self, offset: int, append_ms: int | None, log_start_offset: int) -> None:
+        """Its records are in the log."""
+        outcome = self.outcome
+        outcome.base_offset, outcome.log_start_offset = offset, log_start_offset
+        outcome.append_ms = -1 if append_ms is None else append_ms
+        self.request.end()
+
+    def refused(self, error: BaseException) -> None:
+        """They are not, or nobody knows."""
+        refuse(self.outcome, error, self.topic)
+        self.request.end()
+
+
+def refuse(outcome: ProducedPartition, error: BaseException, topic: TopicRef) -> None:
+    """Note an error as its partition's outcome, by Kafka's code."""
+    outcome.error_code = code_of(error, topic)
+    outcome.error_message = str(error) if isinstance(error, TidelogError) else "The broker failed; its log says how."
+    outcome.record_errors = getattr(error, "record_errors", ())
+    outcome.leader = error.leader if isinstance(error, NotLeaderError) else None
+
+
+def code_of(error: BaseException, topic: TopicRef) -> int:
+    """The code that a client is given: it asks anew where the topic is, when there is none of that name or id."""
+    if isinstance(error, UnknownTopicError | TopicChangedError):
+        return _UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else _UNKNOWN_TOPIC
+    return error.kafka_code if isinstance(error, TidelogError) else _UNKNOWN_SERVER_ERROR

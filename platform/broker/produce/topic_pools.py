@@ -1,0 +1,112 @@
+"""From the name or id of a topic to the pool of its records, in order even while the topic is looked up."""
+
+import asyncio
+import logging
+from functools import partial
+from uuid import UUID
+
+from tidelog.broker.base.context import Context
+from tidelog.broker.base.settings import Linger
+from tidelog.broker.base.topics import BrokerTopic
+from tidelog.broker.produce.entry import EntryWriter
+from tidelog.broker.produce.pool import TopicPool
+from tidelog.broker.produce.request import TopicRef, Unit
+from tidelog.broker.records.columns import Records
+from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.lake import Lake
+from tidelog.log.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+
+class TopicPools:
+    """The pools of all topics that are produced to. For the loop's thread."""
+
+    def __init__(self, context: Context, records: Records, linger: Linger) -> None:
+        self._context = context
+        self._records = records
+        self._linger = linger
+        self._pools: dict[str, TopicPool] = {}  # by the topics' ids
+        self._known: dict[TopicRef, TopicPool] = {}
+        self._finding: dict[TopicRef, list[tuple[Unit, float]]] = {}
+        self._stale: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, unit: Unit, now_s: float) -> None:
+        """Hand a unit to its topic's pool, behind all that came before it."""
+        ref = unit.topic
+        waiting = self._finding.get(ref)
+        if waiting is not None:
+            waiting.append((unit, now_s))
+            return
+        pool = self._known.get(ref)
+        if pool is not None and pool.is_current:
+            pool.add(unit, now_s)
+            return
+        self._finding[ref] = [(unit, now_s)]
+        task = asyncio.create_task(self._find(ref))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _find(self, ref: TopicRef) -> None:
+        self._known.pop(ref, None)
+        try:
+            pool = self._known[ref] = self._pool(await self._topic(ref))
+        except Exception as e:  # no unit may wait for ever
+            if not isinstance(e, TidelogError):
+                logger.exception("Topic '%s' can't be found by a fault in the program.", ref)
+            for unit, _ in self._finding.pop(ref):
+                unit.refused(e)
+            return
+        for unit, now_s in self._finding.pop(ref):
+            pool.add(unit, now_s)
+
+    async def _topic(self, ref: TopicRef) -> BrokerTopic:
+        """The topic of that name or id; one of that name may be created. Raises why it can't be had."""
+        found = await self._look(ref)
+        if found is not None and found.name in self._stale:
+            self._stale.discard(found.name)
+            await self._context.blocking(found.log.refresh)
+            found = await self._look(ref)
+        if found is None and isinstance(ref, str):
+            await self._context.blocking(self._context.lake.ensure_topic, ref)
+            found = await self._look(ref)
+        if found is None:
+            raise UnknownTopicError(f"There is no topic '{ref}', or no longer.")
+        return found
+
+    async def _look(self, ref: TopicRef) -> BrokerTopic | None:
+        topics = self._context.topics
+        return await (topics.by_id(ref) if isinstance(ref, UUID) else topics.get(ref))
+
+    def _pool(self, followed: BrokerTopic) -> TopicPool:
+        topic_id, name = followed.topic.id, followed.name
+        pool = self._pools.get(topic_id)
+        if pool is None:
+            context = self._context
+            writer = EntryWriter(
+                partial(_open, context.lake, name, topic_id),
+                context.lake,
+                self._records,
+                lambda: context.cluster().epoch,
+            )
+            lost = partial(self._lost, topic_id, name)
+            pool = self._pools[topic_id] = TopicPool(context, followed, writer, self._linger, lost)
+        return pool
+
+    def _lost(self, topic_id: str, name: str) -> None:
+        """The topic may be gone: the next one who asks for it has its log looked at first."""
+        self._pools.pop(topic_id, None)
+        for ref in [ref for ref, pool in self._known.items() if pool.topic_id == topic_id]:
+            del self._known[ref]
+        self._stale.add(name)
+
+
+def _open(lake: Lake, name: str, topic_id: str) -> Topic:
+    """The topic, if it is still the one that the records are for."""
+    topic = lake.topic(name)
+    if not topic.id:
+        raise UnknownTopicError(f"Topic '{name}' does not exist any more.")
+    if topic.id != topic_id:
+        raise TopicChangedError(f"Topic '{name}' was deleted and created again since these records were sent.")
+    return topic

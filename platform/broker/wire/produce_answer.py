@@ -1,0 +1,133 @@
+"""The answer of Produce as bytes, in every version: made for each request of a producer, so it is written by hand.
+
+What the version lacks is left out. Versions 0 to 2 are written too: they are refused, in a form their clients read.
+Source: `ProduceResponse.json`; tagged fields and compact types: KIP-482; leaders: KIP-951.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from tidelog.broker.wire.primitives import compact_string, string, uvarint
+
+_INT32: Final = struct.Struct(">i")
+# Index, error code, base offset, and where the version has them LogAppendTime and log start offset.
+_PARTITION: Final = (struct.Struct(">ihq"), struct.Struct(">ihqq"), struct.Struct(">ihqqq"))
+_LEADER: Final = struct.Struct(">ii")
+_NONE: Final = struct.Struct(">h").pack(-1)
+
+_THROTTLED_SINCE: Final = 1
+_APPEND_TIME_SINCE: Final = 2
+_LOG_START_SINCE: Final = 5
+_RECORD_ERRORS_SINCE: Final = 8
+_FLEXIBLE_SINCE: Final = 9
+_LEADERS_SINCE: Final = 10
+_TOPIC_IDS_SINCE: Final = 13
+_NO_ID: Final = bytes(16)
+
+
+@dataclass(slots=True)
+class ProducedPartition:
+    """What became of one partition's records. Offsets and times (ms since the epoch) are -1 where there is none.
+
+    `record_errors`: (index in the batch, why) of the records to blame. `leader`: (id, epoch) of the broker to go to.
+    """
+
+    index: int
+    error_code: int = 0
+    base_offset: int = -1
+    append_ms: int = -1
+    log_start_offset: int = -1
+    record_errors: Sequence[tuple[int, str | None]] = ()
+    error_message: str | None = None
+    leader: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a broker is reached."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+def produce_answer(
+    version: int,
+    topics: Iterable[tuple[str | UUID, Sequence[ProducedPartition]]],
+    endpoints: Sequence[Endpoint] = (),
+    throttle_ms: int = 0,
+) -> bytes:
+    """The answer: topics by name, by id from version 13 on, with their partitions.
+
+    `endpoints`: the leaders that partitions name.
+    """
+    topics = list(topics)
+    out = bytearray()
+    if version < _FLEXIBLE_SINCE:
+        out += _INT32.pack(len(topics))
+        for name, partitions in topics:
+            out += string(str(name))
+            out += _INT32.pack(len(partitions))
+            for partition in partitions:
+                _put_partition(out, version, partition)
+        if version >= _THROTTLED_SINCE:
+            out += _INT32.pack(throttle_ms)
+        return bytes(out)
+    out += uvarint(len(topics) + 1)
+    for name, partitions in topics:
+        out += compact_string(str(name)) if version < _TOPIC_IDS_SINCE else _topic_id(name)
+        out += uvarint(len(partitions) + 1)
+        for partition in partitions:
+            _put_compact_partition(out, version, partition)
+        out.append(0)
+    out += _INT32.pack(throttle_ms)
+    if version >= _LEADERS_SINCE and endpoints:
+        nodes = bytearray(uvarint(len(endpoints) + 1))
+        for node in endpoints:
+            nodes += _INT32.pack(node.id) + compact_string(node.host) + _INT32.pack(node.port)
+            nodes += compact_string(node.rack) + b"\0"
+        out += b"\1\0" + uvarint(len(nodes)) + nodes
+    else:
+        out.append(0)
+    return bytes(out)
+
+
+def _put_numbers(out: bytearray, version: int, one: ProducedPartition) -> None:
+    if version >= _LOG_START_SINCE:
+        out += _PARTITION[2].pack(one.index, one.error_code, one.base_offset, one.append_ms, one.log_start_offset)
+    elif version >= _APPEND_TIME_SINCE:
+        out += _PARTITION[1].pack(one.index, one.error_code, one.base_offset, one.append_ms)
+    else:
+        out += _PARTITION[0].pack(one.index, one.error_code, one.base_offset)
+
+
+def _put_partition(out: bytearray, version: int, one: ProducedPartition) -> None:
+    _put_numbers(out, version, one)
+    if version >= _RECORD_ERRORS_SINCE:
+        out += _INT32.pack(len(one.record_errors))
+        for index, why in one.record_errors:
+            out += _INT32.pack(index) + (_NONE if why is None else string(why))
+        out += _NONE if one.error_message is None else string(one.error_message)
+
+
+def _put_compact_partition(out: bytearray, version: int, one: ProducedPartition) -> None:
+    _put_numbers(out, version, one)
+    if not one.error_code and one.leader is None and not one.record_errors and one.error_message is None:
+        out += b"\1\0\0"  # no errors of records, no message, no tagged fields
+        return
+    out += uvarint(len(one.record_errors) + 1)
+    for index, why in one.record_errors:
+        out += _INT32.pack(index) + compact_string(why) + b"\0"
+    out += compact_string(one.error_message)
+    if version >= _LEADERS_SINCE and one.leader is not None:
+        out += bytes((1, 0, _LEADER.size + 1)) + _LEADER.pack(*one.leader) + b"\0"
+    else:
+        out.append(0)
+
+
+def _topic_id(given: str | UUID) -> bytes:
+    return given.bytes if isinstance(given, UUID) else _NO_ID

@@ -1,0 +1,83 @@
+"""When what waits for a topic is due: a table, and what it costs in files when time passes."""
+
+import pytest
+
+from tidelog.broker.base.settings import Linger
+from tidelog.broker.produce.linger import FileBudget, due_in_s, small_files
+
+MIB = 1024 * 1024
+LINGER = Linger()
+
+
+@pytest.mark.parametrize(
+    ("files_left", "waiting_bytes", "waited_s", "due_s"),
+    [
+        # A lone producer, or a few: nothing waits while the budget is rather full.
+        (2_000, 100, 0.0, 0.0),
+        (1_000, 100, 0.0, 0.0),
+        # The budget shrinks: records linger for others.
+        (999, 100, 0.0, 0.005),
+        (999, 100, 0.003, 0.002),
+        (0, 100, 0.005, 0.0),
+        # In debt: until it is paid.
+        (-20, 100, 0.0, 0.1),
+        (-20, 100, 0.05, 0.1),
+        (-0.2, 100, 0.001, 0.004),
+        # Never later than half a second after the first.
+        (-2_000, 100, 0.0, 0.5),
+        (-2_000, 100, 0.4, 0.1),
+        (-2_000, 100, 0.5, 0.0),
+        (-2_000, 100, 9.0, 0.0),
+        # A full entry is free of charge.
+        (-2_000, 16 * MIB, 0.0, 0.0),
+        (-2_000, 16 * MIB - 1, 0.0, 0.5),
+    ],
+)
+def test_due(files_left, waiting_bytes, waited_s, due_s):
+    assert due_in_s(LINGER, files_left, waiting_bytes, waited_s) == pytest.approx(due_s)
+
+
+def test_an_object_store_lingers_longer():
+    assert due_in_s(Linger(linger_s=0.05), 999, 100, 0.0) == 0.05
+
+
+@pytest.mark.parametrize(
+    ("sizes", "files"),
+    [
+        ([], 0),
+        ([(0, 100)], 1),
+        ([(0, 100), (0, 100), (3, 100)], 2),
+        ([(0, MIB // 4), (1, MIB // 4 - 1)], 1),
+        ([(0, MIB // 8), (0, MIB // 8)], 0),
+    ],
+)
+def test_only_small_files_count(sizes, files):
+    assert small_files(LINGER, sizes) == files
+
+
+def test_the_budget_refills_up_to_its_burst():
+    budget = FileBudget(LINGER, 10.0)
+    budget.take(2_100, 10.0)
+    assert budget.left(10.0) == -100
+    assert budget.left(10.5) == 0
+    assert budget.left(11.0) == 100
+    assert budget.left(1_000.0) == 2_000
+
+
+@pytest.mark.parametrize(
+    ("partitions", "most_entries_per_s", "most_wait_s"), [(1, 200, 0.01), (8, 26, 0.05), (100, 3, 0.5)]
+)
+def test_a_thousand_small_producers_stay_within_the_budget(partitions, most_entries_per_s, most_wait_s):
+    budget, now_s, oldest_s, entries, files, longest_s = FileBudget(LINGER, 0.0), 0.0, None, 0, 0, 0.0
+    for step in range(60_000):  # a record a millisecond, a minute long
+        now_s = step / 1_000
+        if now_s == 30.0:
+            entries, files, longest_s = 0, 0, 0.0
+        oldest_s = now_s if oldest_s is None else oldest_s
+        if due_in_s(LINGER, budget.left(now_s), 100, now_s - oldest_s) == 0:
+            budget.take(partitions, now_s)
+            longest_s = max(longest_s, now_s - oldest_s)
+            oldest_s, entries, files = None, entries + 1, files + partitions
+    assert files / 30 <= 205
+    assert entries / 30 <= most_entries_per_s
+    assert longest_s <= most_wait_s
