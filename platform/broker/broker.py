@@ -15,6 +15,7 @@ from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
+from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.listeners import listen
 from tidelog.broker.wire.apis import ApiKey
@@ -28,6 +29,7 @@ DRAIN_S = 5.0
 # What each part of a broker answers.
 PARTS: Final[list[Callable[[Context], Handlers]]] = [
     admin_handlers,
+    produce_handlers,
 ]
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, Unit
 from tidelog.broker.records.batches import CODECS, check, patched
-from tidelog.broker.records.columns import RecordRules, Records
+from tidelog.broker.records.columns import RecordCodec, RecordRules
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
 from tidelog.log.group_commit.requests import ProduceRequests
@@ -57,7 +57,7 @@ class EntryWriter:
     """
 
     def __init__(
-        self, open_topic: Callable[[], Topic], lake: Lake, records: Records, leader_epoch: Callable[[], int]
+        self, open_topic: Callable[[], Topic], lake: Lake, records: RecordCodec, leader_epoch: Callable[[], int]
     ) -> None:
         self._open_topic = open_topic
         self._engine = GroupCommit(open_topic, lake.clock, lake.ids)

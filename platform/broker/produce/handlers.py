@@ -6,8 +6,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
+from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
+from tidelog.broker.produce.leaders import endpoints_of
 from tidelog.broker.produce.producer_ids import ProducerIds
 from tidelog.broker.produce.request import ProduceRequest, TopicRef, Unit, refuse
 from tidelog.broker.produce.topic_pools import TopicPools
@@ -45,7 +47,7 @@ class ProduceHandler:
         """Answer one request; none where it asks for none. Raises `UnacknowledgedError` when such a one fails."""
         if call.version not in OFFERED[ApiKey.PRODUCE]:
             return refused(call.version, call.body)
-        acks, request = call.body.acks, ProduceRequest()
+        acks, request = call.body.acks, ProduceRequest(rack_of(call.client_id))
         for one in call.body.topic_data:
             ref: TopicRef = one.name if call.version < _TOPIC_IDS_SINCE else one.topic_id or UUID(int=0)
             outcomes = [ProducedPartition(partition.index) for partition in one.partition_data]
@@ -64,7 +66,11 @@ class ProduceHandler:
             if request.error is not None:
                 raise UnacknowledgedError(f"Records with acks=0 were not appended: {request.error.error_message}")
             return None
-        return Encoded([produce_answer(call.version, request.topics)])
+        if request.error is None:
+            return Encoded([produce_answer(call.version, request.topics)])
+        everything = (outcome for _, outcomes in request.topics for outcome in outcomes)
+        endpoints = endpoints_of(self._context.cluster(), call.peer.listener, everything)
+        return Encoded([produce_answer(call.version, request.topics, endpoints)])
 
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any

@@ -5,7 +5,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
-from uuid import UUID
 
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
@@ -32,6 +31,7 @@ class TopicPool:
     ) -> None:
         self.followed = followed
         self.topic_id = followed.topic.id
+        self.uuid = followed.id
         self._context = context
         self._writer = writer
         self._linger = linger
@@ -156,11 +156,11 @@ class TopicPool:
 
     def _settle(self, settled: Settled) -> None:
         """Let consumers have what is in the log, and tell the producers."""
-        cache, topic_id = self._context.cache, UUID(self.topic_id)
+        cache = self._context.cache
         for one in settled.appended:
             offset = one.landed.offset
             if one.batch is not None:
-                cache.add(topic_id, one.unit.partition, offset, offset + one.unit.header.count - 1, one.batch)
+                cache.add(self.uuid, one.unit.partition, offset, offset + one.unit.header.count - 1, one.batch)
             one.unit.landed(offset, one.landed.append_ms, one.log_start_offset)
         for unit, error in settled.refused:
             unit.refused(error)

@@ -29,9 +29,10 @@ class NotLeaderError(TidelogError, kafka_code=6, retriable=True):
 
 
 class ProduceRequest:
-    """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs."""
+    """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs. `rack`: its client's."""
 
-    def __init__(self) -> None:
+    def __init__(self, rack: str | None) -> None:
+        self.rack = rack
         self.topics: list[tuple[TopicRef, list[ProducedPartition]]] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = 1  # what is still being handed in

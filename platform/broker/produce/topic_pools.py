@@ -9,11 +9,13 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import EntryWriter
+from tidelog.broker.produce.leaders import better_leader
 from tidelog.broker.produce.pool import TopicPool
-from tidelog.broker.produce.request import TopicRef, Unit
-from tidelog.broker.records.columns import Records
+from tidelog.broker.produce.request import NotLeaderError, TopicRef, Unit
+from tidelog.broker.records.columns import RecordCodec
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.lake import Lake
+from tidelog.log.storage.port import Distant
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ logger = logging.getLogger(__name__)
 class TopicPools:
     """The pools of all topics that are produced to. For the loop's thread."""
 
-    def __init__(self, context: Context, records: Records, linger: Linger) -> None:
+    def __init__(self, context: Context, records: RecordCodec, linger: Linger) -> None:
         self._context = context
         self._records = records
         self._linger = linger
@@ -31,6 +33,10 @@ class TopicPools:
         self._finding: dict[TopicRef, list[tuple[Unit, float]]] = {}
         self._stale: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._races_cost = isinstance(context.lake.storage, Distant)
+        # The cluster's epoch, and since when it is known.
+        self._epoch = -1
+        self._epoch_s = 0.0
 
     def add(self, unit: Unit, now_s: float) -> None:
         """Hand a unit to its topic's pool, behind all that came before it."""
@@ -41,7 +47,7 @@ class TopicPools:
             return
         pool = self._known.get(ref)
         if pool is not None and pool.is_current:
-            pool.add(unit, now_s)
+            self._hand_over(pool, unit, now_s)
             return
         self._finding[ref] = [(unit, now_s)]
         task = asyncio.create_task(self._find(ref))
@@ -59,7 +65,19 @@ class TopicPools:
                 unit.refused(e)
             return
         for unit, now_s in self._finding.pop(ref):
+            self._hand_over(pool, unit, now_s)
+
+    def _hand_over(self, pool: TopicPool, unit: Unit, now_s: float) -> None:
+        view = self._context.cluster()
+        if view.epoch != self._epoch:
+            self._epoch, self._epoch_s = view.epoch, now_s
+        age_s = now_s - self._epoch_s
+        leader = better_leader(view, pool.uuid, unit.request.rack, races_cost=self._races_cost, epoch_age_s=age_s)
+        if leader is None:
             pool.add(unit, now_s)
+        else:
+            text = f"Broker {leader.id} leads topic '{pool.followed.name}' now. Ask it."
+            unit.refused(NotLeaderError(text, (leader.id, view.epoch)))
 
     async def _topic(self, ref: TopicRef) -> BrokerTopic:
         """The topic of that name or id; one of that name may be created. Raises why it can't be had."""

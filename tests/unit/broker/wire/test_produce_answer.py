@@ -83,7 +83,9 @@ def test_bytes_are_those_of_the_generated_codec(version, topics, endpoints, thro
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_partitions_with_long_texts_too(version):
-    partitions = [ProducedPartition(at, 87, record_errors=[(at, "why" * 60)], error_message="x" * 300) for at in range(200)]
+    partitions = [
+        ProducedPartition(at, 87, record_errors=[(at, "why" * 60)], error_message="x" * 300) for at in range(200)
+    ]
     topics = [("t" * 249, UUID(int=7), partitions)]
     named = [(topics[0][version >= 13], partitions)]
     assert produce_answer(version, named) == generated(version, topics, [], 0)

@@ -1,0 +1,45 @@
+"""When a broker sends producers to another one, and to which."""
+
+from uuid import UUID
+
+import pytest
+
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.produce.leaders import better_leader, endpoints_of
+from tidelog.broker.wire.produce_answer import Endpoint, ProducedPartition
+
+TOPIC = UUID(int=5)
+NODES = [BrokerNode(n, {"PLAINTEXT": (f"host{n}", 9092)}, rack) for n, rack in ((1, "a"), (2, "b"), (3, "c"))]
+LEADER = ClusterView("c", 1, NODES).leader(TOPIC).id
+OTHERS = [node for node in NODES if node.id != LEADER]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "own", "rack", "races_cost", "age_s", "expected"),
+    [
+        # Where races are cheap, every broker that runs takes what it is sent.
+        (NODES, OTHERS[0].id, None, False, 1e6, None),
+        (NODES, LEADER, None, False, 1e6, None),
+        # Where they are dear, only for some time after brokers have come or gone.
+        (NODES, OTHERS[0].id, None, True, 9.9, None),
+        (NODES, OTHERS[0].id, None, True, 10.0, LEADER),
+        (NODES, LEADER, None, True, 1e6, None),
+        # Metadata names a broker in the client's rack.
+        (NODES, OTHERS[0].id, OTHERS[0].rack, True, 1e6, None),
+        (NODES, LEADER, OTHERS[0].rack, True, 1e6, OTHERS[0].id),
+        # A broker that drains runs no more, as the others see it.
+        ([n for n in NODES if n.id == LEADER], OTHERS[0].id, None, False, 0.0, LEADER),
+        (OTHERS, LEADER, OTHERS[1].rack, False, 0.0, OTHERS[1].id),
+    ],
+)
+def test_better_leader(nodes, own, rack, races_cost, age_s, expected):
+    view = ClusterView("c", 1, nodes, own)
+    found = better_leader(view, TOPIC, rack, races_cost=races_cost, epoch_age_s=age_s)
+    assert (found and found.id) == expected
+
+
+def test_endpoints_are_those_of_the_leaders_that_are_named():
+    view = ClusterView("c", 1, NODES)
+    partitions = [ProducedPartition(0), ProducedPartition(1, 6, leader=(2, 1)), ProducedPartition(2, 6, leader=(2, 1))]
+    assert endpoints_of(view, "PLAINTEXT", partitions) == [Endpoint(2, "host2", 9092, "b")]
+    assert endpoints_of(view, "PLAINTEXT", [ProducedPartition(0)]) == []
