@@ -11,6 +11,9 @@ SMALL_MODULE_LINES = 60
 
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
+    "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
+    "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
+    "platform/broker/wire/primitives.py": "Kafka's types as bytes, beside the answers that are written with them",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
     "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",

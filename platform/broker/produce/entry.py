@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.produce.repeats import Landed, Repeats
-from tidelog.broker.produce.request import DuplicateSequenceError, Unit
+from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, check, patched
 from tidelog.broker.records.columns import RecordCodec, RecordRules
 from tidelog.log.base.errors import TidelogError
@@ -26,17 +26,17 @@ logger = logging.getLogger(__name__)
 class Chunk:
     """Units whose records are read, and how many each has; `refused`: those that can't be taken, and why."""
 
-    units: Sequence[Unit]
+    units: Sequence[ProducedBatch]
     counts: Sequence[int]
     table: pa.Table
-    refused: Sequence[tuple[Unit, BaseException]]
+    refused: Sequence[tuple[ProducedBatch, BaseException]]
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
     """A unit that is in the log. `batch`: it as consumers get it, None where they must get it from its segment."""
 
-    unit: Unit
+    unit: ProducedBatch
     landed: Landed
     log_start_offset: int
     batch: bytes | None
@@ -47,7 +47,7 @@ class Settled:
     """What became of an entry's units; `refused` have nothing in it."""
 
     appended: Sequence[Appended]
-    refused: Sequence[tuple[Unit, BaseException]]
+    refused: Sequence[tuple[ProducedBatch, BaseException]]
 
 
 class EntryWriter:
@@ -65,12 +65,12 @@ class EntryWriter:
         self._leader_epoch = leader_epoch
         self._repeats = Repeats()
 
-    def read(self, units: Sequence[Unit]) -> Chunk:
+    def read(self, units: Sequence[ProducedBatch]) -> Chunk:
         """Check batches and read their records, all at once. What is wrong with one is its own matter."""
         topic = self._engine.known or self._open_topic()
         config = topic.config()
-        refused: list[tuple[Unit, BaseException]] = []
-        checked: list[Unit] = []
+        refused: list[tuple[ProducedBatch, BaseException]] = []
+        checked: list[ProducedBatch] = []
         for unit in units:
             try:
                 check(unit.header, unit.batch, topic=topic.name, most_bytes=config.max_message_bytes)
@@ -83,7 +83,7 @@ class EntryWriter:
         kept = [at for at, count in enumerate(columns.counts) if count]
         return Chunk([checked[at] for at in kept], [columns.counts[at] for at in kept], columns.table, refused)
 
-    def begin(self, chunks: Sequence[Chunk], units: Sequence[Unit]) -> "WrittenEntry":
+    def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "WrittenEntry":
         """Begin an entry of what was read before and of `units`, in this order, and try to commit it.
 
         Raises why the topic can't be had; then nothing was tried.
@@ -173,7 +173,7 @@ class WrittenEntry:
         return {p: topic.known.start(p) for p in {unit.partition for unit in self._units} if p < count}
 
 
-def producer_batch(unit: Unit) -> ProducerBatch:
+def producer_batch(unit: ProducedBatch) -> ProducerBatch:
     """What the unit's idempotent producer says of its records."""
     header = unit.header
     return ProducerBatch(
@@ -181,7 +181,7 @@ def producer_batch(unit: Unit) -> ProducerBatch:
     )
 
 
-def codec_of(units: Sequence[Unit]) -> str:
+def codec_of(units: Sequence[ProducedBatch]) -> str:
     """The codec that most bytes of an entry came in: what its segments get where the topic leaves it to producers."""
     sizes: Counter[int] = Counter()
     for unit in units:
@@ -189,7 +189,7 @@ def codec_of(units: Sequence[Unit]) -> str:
     return CODECS[sizes.most_common(1)[0][0]]
 
 
-def _duplicate(unit: Unit) -> DuplicateSequenceError:
+def _duplicate(unit: ProducedBatch) -> DuplicateSequenceError:
     return DuplicateSequenceError(
         f"Partition {unit.partition} of topic '{unit.topic}' has these records of producer {unit.header.producer_id}"
         " already. Their offsets are not known to this broker."

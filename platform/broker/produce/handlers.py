@@ -1,4 +1,7 @@
-"""Produce and InitProducerId."""
+"""Produce and InitProducerId.
+
+An idempotent producer's id costs no entry: it is drawn by chance from 63 bits.
+"""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,8 +13,7 @@ from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.produce.leaders import endpoints_of
-from tidelog.broker.produce.producer_ids import ProducerIds
-from tidelog.broker.produce.request import ProduceRequest, TopicRef, Unit, refuse
+from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
@@ -24,11 +26,14 @@ from tidelog.log.base.errors import (
     TidelogError,
     UnknownPartitionError,
 )
+from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
 from tidelog.log.storage.port import Distant
 
 # Files cost more where each is a request over a network.
 _DISTANT_LINGER: Final = Linger(linger_s=0.05)
 _TOPIC_IDS_SINCE: Final = 13
+_COORDINATOR_NOT_AVAILABLE: Final = 15
+_INVALID_REQUEST: Final = 42
 _ACKS: Final = (0, 1, -1)
 
 
@@ -74,7 +79,7 @@ class ProduceHandler:
 
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
-    ) -> Unit:
+    ) -> ProducedBatch:
         """One partition's batch; raises why it can't be taken."""
         body = call.body
         if body.acks not in _ACKS:
@@ -85,7 +90,7 @@ class ProduceHandler:
         if header.is_transactional or body.transactional_id is not None:
             raise InvalidTransactionStateError("This broker takes no records of transactions.")
         timeout_s = body.timeout / timedelta(seconds=1)
-        return Unit(request, ref, outcome, header, batch, call.received_s + timeout_s, body.acks)
+        return ProducedBatch(request, ref, outcome, header, batch, call.received_s + timeout_s, body.acks)
 
 
 def refused(version: int, payload: memoryview) -> Reply:
@@ -98,6 +103,32 @@ def refused(version: int, payload: memoryview) -> Reply:
         (name, [ProducedPartition(partition, code) for partition in partitions]) for name, partitions in topics
     ]
     return Encoded([produce_answer(version, told)])
+
+
+class ProducerIds:
+    """Answers InitProducerId of producers without a transactional id.
+
+    The coordinator of transactions answers the others; without one they get the error of a Kafka that has none yet.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._ids = context.lake.ids
+
+    async def __call__(self, call: Call) -> Reply:
+        """Answer one request."""
+        transactional_id = call.body.transactional_id
+        if transactional_id is None:
+            return _initialized(0, self.new(), 0)
+        return _initialized(_COORDINATOR_NOT_AVAILABLE if transactional_id else _INVALID_REQUEST)
+
+    def new(self) -> int:
+        """An id that no other producer has."""
+        return int(self._ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
+
+
+def _initialized(error: int, producer_id: int = -1, epoch: int = -1) -> Reply:
+    """The answer of InitProducerId."""
+    return {"error_code": error, "producer_id": producer_id, "producer_epoch": epoch}
 
 
 def handlers(context: Context) -> Handlers:

@@ -25,7 +25,7 @@ class FileBudget:
         return self._left
 
     def take(self, files: int, now_s: float) -> None:
-        """So many small files are written."""
+        """`files` small ones are written."""
         self._left = self.left(now_s) - files
 
 

@@ -11,7 +11,7 @@ from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import Chunk, EntryWriter, Settled, WrittenEntry
 from tidelog.broker.produce.linger import FileBudget, due_in_s, small_files
-from tidelog.broker.produce.request import Unit
+from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class TopicPool:
         self._linger = linger
         self._lost = lost
         self._budget = FileBudget(linger, context.clock.elapsed_s())
-        self._waiting: deque[tuple[Unit, float]] = deque()
+        self._waiting: deque[tuple[ProducedBatch, float]] = deque()
         self._waiting_bytes = 0
         self._chunks: list[Chunk] = []
         self._chunk_bytes = 0
@@ -52,7 +52,7 @@ class TopicPool:
         log = self.followed.log
         return log.error is None and log.topic is not None and log.topic.id == self.topic_id
 
-    def add(self, unit: Unit, now_s: float) -> None:
+    def add(self, unit: ProducedBatch, now_s: float) -> None:
         """Take a unit in. It has its outcome later, by itself."""
         self._waiting.append((unit, now_s))
         self._waiting_bytes += unit.header.size
@@ -110,16 +110,16 @@ class TopicPool:
             self._is_writing = False
         self._settle(settled)
 
-    async def _committed(self, chunks: Sequence[Chunk], units: Sequence[Unit]) -> Settled:
+    async def _committed(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled:
         blocking = self._context.blocking
         entry, settled = await blocking(_first_attempt, self._writer, chunks, units)
         while settled is None:
-            await asyncio.sleep(entry.due_s())
+            await _pause(entry.due_s())
             settled = await blocking(_next_attempt, entry)
         return settled
 
-    def _take(self, most_bytes: int, *, at_least_one: bool) -> list[Unit]:
-        units: list[Unit] = []
+    def _take(self, most_bytes: int, *, at_least_one: bool) -> list[ProducedBatch]:
+        units: list[ProducedBatch] = []
         while self._waiting:
             size = self._waiting[0][0].header.size
             if size > most_bytes and (units or not at_least_one):
@@ -140,7 +140,7 @@ class TopicPool:
                 self._chunk_bytes += sum(unit.header.size for unit in units)
                 self._ahead = asyncio.create_task(self._read(units))
 
-    async def _read(self, units: Sequence[Unit]) -> None:
+    async def _read(self, units: Sequence[ProducedBatch]) -> None:
         try:
             self._chunks.append(await self._context.blocking(self._writer.read, units))
         except Exception as e:
@@ -170,8 +170,14 @@ class TopicPool:
             self._lost()
 
 
+async def _pause(seconds: float) -> None:
+    over = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, over.set)
+    await over.wait()
+
+
 def _first_attempt(
-    writer: EntryWriter, chunks: Sequence[Chunk], units: Sequence[Unit]
+    writer: EntryWriter, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]
 ) -> tuple[WrittenEntry, Settled | None]:
     entry = writer.begin(chunks, units)
     return entry, entry.settled() if entry.is_done else None

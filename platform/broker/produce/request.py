@@ -8,7 +8,7 @@ from tidelog.broker.records.batches import BatchHeader
 from tidelog.broker.wire.produce_answer import ProducedPartition
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 
-# What a Kafka client is told of its topic, by name or by id.
+# That there is no such topic: of that name, of that id.
 _UNKNOWN_TOPIC = UnknownTopicError.kafka_code
 _UNKNOWN_TOPIC_ID = 100
 _UNKNOWN_SERVER_ERROR = -1
@@ -54,7 +54,7 @@ class ProduceRequest:
 
 
 @dataclass(slots=True, eq=False)
-class Unit:
+class ProducedBatch:
     """One batch of a request: what is taken or refused as a whole. `deadline_s` on the elapsed clock."""
 
     request: ProduceRequest
@@ -84,7 +84,7 @@ class Unit:
         self.request.end()
 
     def refused(self, error: BaseException) -> None:
-        """They are not, or nobody knows."""
+        """They are not, or that is unknown."""
         refuse(self.outcome, error, self.topic)
         self.request.end()
 
@@ -98,7 +98,7 @@ def refuse(outcome: ProducedPartition, error: BaseException, topic: TopicRef) ->
 
 
 def code_of(error: BaseException, topic: TopicRef) -> int:
-    """The code that a client is given: it asks anew where the topic is, when there is none of that name or id."""
+    """The code that a client is given: it asks again where the topic is, when there is none of that name or id."""
     if isinstance(error, UnknownTopicError | TopicChangedError):
         return _UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else _UNKNOWN_TOPIC
     return error.kafka_code if isinstance(error, TidelogError) else _UNKNOWN_SERVER_ERROR

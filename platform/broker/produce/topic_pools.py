@@ -11,7 +11,7 @@ from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import EntryWriter
 from tidelog.broker.produce.leaders import better_leader
 from tidelog.broker.produce.pool import TopicPool
-from tidelog.broker.produce.request import NotLeaderError, TopicRef, Unit
+from tidelog.broker.produce.request import NotLeaderError, ProducedBatch, TopicRef
 from tidelog.broker.records.columns import RecordCodec
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.lake import Lake
@@ -30,7 +30,7 @@ class TopicPools:
         self._linger = linger
         self._pools: dict[str, TopicPool] = {}  # by the topics' ids
         self._known: dict[TopicRef, TopicPool] = {}
-        self._finding: dict[TopicRef, list[tuple[Unit, float]]] = {}
+        self._finding: dict[TopicRef, list[tuple[ProducedBatch, float]]] = {}
         self._stale: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._races_cost = isinstance(context.lake.storage, Distant)
@@ -38,7 +38,7 @@ class TopicPools:
         self._epoch = -1
         self._epoch_s = 0.0
 
-    def add(self, unit: Unit, now_s: float) -> None:
+    def add(self, unit: ProducedBatch, now_s: float) -> None:
         """Hand a unit to its topic's pool, behind all that came before it."""
         ref = unit.topic
         waiting = self._finding.get(ref)
@@ -67,7 +67,7 @@ class TopicPools:
         for unit, now_s in self._finding.pop(ref):
             self._hand_over(pool, unit, now_s)
 
-    def _hand_over(self, pool: TopicPool, unit: Unit, now_s: float) -> None:
+    def _hand_over(self, pool: TopicPool, unit: ProducedBatch, now_s: float) -> None:
         view = self._context.cluster()
         if view.epoch != self._epoch:
             self._epoch, self._epoch_s = view.epoch, now_s
@@ -113,7 +113,7 @@ class TopicPools:
         return pool
 
     def _lost(self, topic_id: str, name: str) -> None:
-        """The topic may be gone: the next one who asks for it has its log looked at first."""
+        """The topic may be gone: its log is looked at before the next record is taken."""
         self._pools.pop(topic_id, None)
         for ref in [ref for ref, pool in self._known.items() if pool.topic_id == topic_id]:
             del self._known[ref]

@@ -1,4 +1,4 @@
-"""Produce over a lake in memory: what lands, in which entries, and what each request is told."""
+"""Produce over a lake in memory: what lands, in which entries, and how each request is answered."""
 
 import asyncio
 import struct
@@ -8,6 +8,7 @@ import pytest
 from support.group_commits import entries, failing, lake_with
 from support.logs import START_MS
 from support.produce_requests import LZ4, NEWEST, ZSTD, batch, read_back, with_broker
+from support.waiting import eventually_async
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import header_of
@@ -139,7 +140,7 @@ def test_large_batches_are_read_while_the_entry_before_is_written():
         sent = []
         for one in large:
             sent.append(asyncio.ensure_future(asked.one(one)))
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0)
         return [told(await one) for one in sent]
 
     assert with_broker(lake, act) == [(0, at * 700) for at in range(40)]
@@ -376,9 +377,12 @@ def test_an_attempt_that_fails_is_repeated():
 
     async def act(asked):
         found = asyncio.ensure_future(asked.one(batch(b"a")))
-        while not found.done():
+
+        def is_done():
             clock.pass_s(0.1)
-            await asyncio.sleep(0.01)
+            return found.done()
+
+        await eventually_async(is_done, "the batch lands")
         return await found
 
     assert told(with_broker(lake, act)) == (0, 0)
@@ -430,11 +434,18 @@ def test_a_batch_is_served_as_it_came_once_it_is_committed():
 
 
 def test_what_is_not_committed_is_not_served():
-    lake, _, _ = lake_with(1, failing(1_000, "put", "before", StorageUnavailableError))
+    refused = []
+
+    def hook(method, path, at):
+        if path.endswith(".parquet") and (method, at) == ("put", "before"):
+            refused.append(path)
+            raise StorageUnavailableError("the store says no")
+
+    lake, _, _ = lake_with(1, hook)
 
     async def act(asked):
         found = asyncio.ensure_future(asked.one(batch(b"a")))
-        await asyncio.sleep(0.05)
+        await eventually_async(lambda: refused, "a segment is put")
         followed = await asked.broker._topics.get("t")
         seen = asked.broker._context.cache.get(followed.id, 0, 0)
         found.cancel()
