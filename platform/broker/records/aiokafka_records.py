@@ -4,24 +4,21 @@ from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
 
-import cramjam
 import numpy as np
 import pyarrow as pa
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
-from crc32c import crc32c
 
+from tidelog.broker.records.arrow_batches import MOST_DELTA, arrow_batches, runs, timestamps_ms
 from tidelog.broker.records.batches import (
-    CHECKED_FROM,
     CODEC_BITS,
     HEADER,
-    LENGTH_END,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     NONE,
-    ZSTD,
     BatchHeader,
     header_of,
+    sealed,
 )
 from tidelog.broker.records.columns import COLUMNS, NO_TIMESTAMP, Columns, EncodedBatch, RecordRules
 from tidelog.broker.records.errors import CorruptBatchError
@@ -40,19 +37,20 @@ _GUARD: Final = b"\xff" * 32
 _LEAST_RECORD = 7
 # What a record takes at least in memory, however small it is.
 _ROW_BYTES = 32
-_MOST_DELTA: Final = 2**31 - 1
-# Of Zstandard: catching up is bound by the processor, and more would gain little.
-_ZSTD_LEVEL: Final = 1
+# Fewer records of a batch are quicker one by one.
+MANY_ROWS: Final = 200
 
 
 class AiokafkaRecords:
     """The port `RecordCodec` by aiokafka.
 
-    `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`.
+    `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`. Runs of at least `many_rows` records
+    are encoded at once, by Arrow, to the same bytes.
     """
 
-    def __init__(self, shared_bytes: int = SHARED_BYTES) -> None:
+    def __init__(self, shared_bytes: int = SHARED_BYTES, many_rows: int = MANY_ROWS) -> None:
         self._shared_bytes = shared_bytes
+        self._many_rows = many_rows
 
     def columns(self, batches: Sequence[bytes | memoryview], rules: RecordRules | None = None) -> Columns:
         """See `RecordCodec.columns`."""
@@ -65,61 +63,58 @@ class AiokafkaRecords:
         self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
     ) -> Sequence[EncodedBatch]:
         """See `RecordCodec.batches`."""
-        encoded = []
-        rows = _rows(records)
-        row = next(rows, None)
+        if not records.num_rows:
+            return []
+        parts = runs(records)
+        if records.num_rows < self._many_rows * len(parts):
+            return _one_by_one(records, leader_epoch, codec, most_bytes)
+        return [
+            batch
+            for start, end in parts
+            for batch in arrow_batches(records.slice(start, end - start), leader_epoch, codec, most_bytes)
+        ]
+
+
+def _one_by_one(records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int) -> Sequence[EncodedBatch]:
+    """Batches by aiokafka's builder."""
+    encoded = []
+    rows = _rows(records)
+    row = next(rows, None)
+    while row is not None:
+        base, first_ms, kind = row[0], row[1], row[2]
+        builder = DefaultRecordBatchBuilder(MAGIC, NONE, 0, -1, -1, -1, most_bytes)
+        count, last, max_ms = 0, base, first_ms
         while row is not None:
-            base, first_ms, kind = row[0], row[1], row[2]
-            builder = DefaultRecordBatchBuilder(MAGIC, NONE, 0, -1, -1, -1, most_bytes)
-            count, last, max_ms = 0, base, first_ms
-            while row is not None:
-                offset, ms, row_kind, key, value, headers = row
-                together = row_kind == kind and offset - base <= _MOST_DELTA
-                if not together or (kind == schema.LOG_APPEND_TIME and ms != first_ms):
-                    break
-                if builder.append(offset - base, ms, key, value, headers) is None:
-                    break
-                count, last, max_ms = count + 1, offset, max(max_ms, ms)
-                row = next(rows, None)
-            attributes = LOG_APPEND_TIME_BIT if kind == schema.LOG_APPEND_TIME else 0
-            header = BatchHeader(
-                base, 0, leader_epoch, MAGIC, 0, attributes, last - base, first_ms, max_ms, -1, -1, -1, count
-            )
-            encoded.append(EncodedBatch(_sealed(header, memoryview(builder.build())[HEADER.size :], codec), base, last))
-        return encoded
+            offset, ms, row_kind, key, value, headers = row
+            together = row_kind == kind and offset - base <= MOST_DELTA
+            if not together or (kind == schema.LOG_APPEND_TIME and ms != first_ms):
+                break
+            if builder.append(offset - base, ms, key, value, headers) is None:
+                break
+            count, last, max_ms = count + 1, offset, max(max_ms, ms)
+            row = next(rows, None)
+        attributes = LOG_APPEND_TIME_BIT if kind == schema.LOG_APPEND_TIME else 0
+        header = BatchHeader(
+            base, 0, leader_epoch, MAGIC, 0, attributes, last - base, first_ms, max_ms, -1, -1, -1, count
+        )
+        encoded.append(EncodedBatch(sealed(header, memoryview(builder.build())[HEADER.size :], codec), base, last))
+    return encoded
 
 
 def _rows(records: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     """Offset, timestamp in ms, its type, key, value and headers of each record."""
-    micros = records.column("timestamp").cast(pa.int64()).to_numpy(zero_copy_only=False)
     headers: Any = repeat([])
     if "headers" in records.schema.names and records.column("headers").null_count < records.num_rows:
         headers = ([(h["key"], h["value"]) for h in row or ()] for row in records.column("headers").to_pylist())
     return zip(
         records.column("offset").to_pylist(),
-        (micros // 1000).tolist(),
+        timestamps_ms(records).tolist(),
         records.column("timestampType").to_pylist(),
         records.column("key").to_pylist(),
         records.column("value").to_pylist(),
         headers,
         strict=False,
     )
-
-
-def _sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:
-    """A batch of this header and these records, packed where that makes it smaller."""
-    if codec == ZSTD:
-        packed = memoryview(cramjam.zstd.compress(body, level=_ZSTD_LEVEL))
-        if len(packed) < len(body):
-            body = packed
-            header = header._replace(attributes=header.attributes | ZSTD)
-    elif codec != NONE:
-        raise ValueError(f"batches are written with no codec or with zstd, not with {codec}")
-    size = HEADER.size + len(body)
-    header = header._replace(size=size - LENGTH_END)
-    checked = HEADER.pack(*header)[CHECKED_FROM:]
-    header = header._replace(crc=crc32c(body, crc32c(checked)))
-    return b"".join((HEADER.pack(*header), body))
 
 
 class _Decoding:

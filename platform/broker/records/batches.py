@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+import cramjam
 from crc32c import crc32c
 
 from tidelog.broker.records.errors import (
@@ -33,6 +34,8 @@ CONTROL_BIT: Final = 0x20
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+# Of Zstandard: catching up is bound by the processor, and more would gain little.
+_ZSTD_LEVEL: Final = 1
 # The first version of Produce whose batches may be packed by zstd (KIP-110).
 _ZSTD_SINCE = 7
 # The least that any message format's batch takes after its length, as Kafka reads it.
@@ -212,3 +215,19 @@ def patched(batch: bytes | memoryview, base_offset: int, leader_epoch: int, appe
     _LONG.pack_into(copy, _MAX_TIMESTAMP_AT, append_ms)
     _CHECKSUM.pack_into(copy, CHECKED_FROM - _CHECKSUM.size, crc32c(memoryview(copy)[CHECKED_FROM:]))
     return bytes(copy)
+
+
+def sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:
+    """A batch of this header and these records, packed where that makes it smaller; `size` and `crc` are filled in."""
+    if codec == ZSTD:
+        packed = memoryview(cramjam.zstd.compress(body, level=_ZSTD_LEVEL))
+        if len(packed) < len(body):
+            body = packed
+            header = header._replace(attributes=header.attributes | ZSTD)
+    elif codec != NONE:
+        raise ValueError(f"batches are written with no codec or with zstd, not with {codec}")
+    size = HEADER.size + len(body)
+    header = header._replace(size=size - LENGTH_END)
+    checked = HEADER.pack(*header)[CHECKED_FROM:]
+    header = header._replace(crc=crc32c(body, crc32c(checked)))
+    return b"".join((HEADER.pack(*header), body))

@@ -13,6 +13,7 @@ from tidelog.broker.records.errors import CorruptBatchError
 # At most this much is unpacked at once.
 _MOST_AT_ONCE: Final = 4 * 1024 * 1024
 _LEAST_AT_ONCE: Final = 64 * 1024
+_LEAST_SHORT: Final = 16 * 1024
 # A stream of Java's Snappy library: this, two versions, then blocks of which each has its length before it.
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES = 16
@@ -33,6 +34,8 @@ def unpacked(codec: int, packed: memoryview, most_bytes: int) -> bytes | memoryv
             return _gunzipped(packed, most_bytes)
         if codec == SNAPPY:
             return _unsnapped(packed, most_bytes)
+        if codec == ZSTD and (short := _short(packed, most_bytes)) is not None:
+            return short
         if codec in (LZ4, ZSTD):
             return _streamed(CODECS[codec], packed, most_bytes)
     except (zlib.error, cramjam.DecompressionError, struct.error, OSError) as e:
@@ -69,6 +72,15 @@ def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
         if not rest:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
     raise zlib.error(f"it has more than {_MOST_MEMBERS} members")
+
+
+def _short(packed: memoryview, most_bytes: int) -> memoryview | None:
+    """What Zstandard unpacks to, where that is little: beginning a stream takes longer than all of it."""
+    data = bytearray(min(max(_LEAST_SHORT, 8 * len(packed)), most_bytes))
+    try:
+        return memoryview(data)[: cramjam.zstd.decompress_into(packed, data)]
+    except cramjam.DecompressionError:
+        return None
 
 
 def _streamed(name: str, packed: memoryview, most_bytes: int) -> bytes:

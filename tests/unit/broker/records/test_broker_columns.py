@@ -1,4 +1,4 @@
-"""Batches into Arrow columns and back: what aiokafka's builder writes, what two other readers make of ours."""
+"""Batches of clients into Arrow columns: what is read, what is refused, and in how much memory."""
 
 import struct
 import tracemalloc
@@ -8,75 +8,18 @@ import cramjam
 import numpy as np
 import pyarrow as pa
 import pytest
-from aiokafka.record.default_records import (
-    DefaultRecordBatchBuilder,
-    _DefaultRecordBatchPy,
-)
-from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.records.readers import read_batch
+from support.record_batches import built, packed, record_of, rows_of, some_records, varint
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
-from tidelog.broker.records.batches import CHECKED_FROM, HEADER, NONE, ZSTD, check, header_of
+from tidelog.broker.records.batches import HEADER
 from tidelog.broker.records.columns import COLUMNS, RecordRules
 from tidelog.log.config.topics_and_lakes import TopicConfig
-from tidelog.log.delta import schema
 
 RECORDS = AiokafkaRecords()
 CORRUPT, INVALID, TIMESTAMP = 2, 87, 32
 MIB = 1024 * 1024
-
-some_bytes = st.none() | st.binary(max_size=200)
-some_headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=3)
-# (timestamp in ms, key, value, headers)
-some_records = st.lists(st.tuples(st.integers(0, 2**42), some_bytes, some_bytes, some_headers), min_size=1, max_size=20)
-
-
-def built(records, codec=0):
-    """A batch as a client of aiokafka's sends it, at offset 0."""
-    builder = DefaultRecordBatchBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
-    for row, (ms, key, value, headers) in enumerate(records):
-        builder.append(row, ms, key, value, headers)
-    return bytes(builder.build())
-
-
-def packed(body, codec, count, last_delta=None):
-    """A batch whose records are these bytes, as they are, with a checksum that is right."""
-    delta = count - 1 if last_delta is None else last_delta
-    batch = bytearray(HEADER.pack(0, HEADER.size + len(body) - 12, -1, 2, 0, codec, delta, 0, 0, -1, -1, -1, count))
-    batch += body
-    struct.pack_into(">I", batch, 17, crc32c(bytes(batch[CHECKED_FROM:])))
-    return bytes(batch)
-
-
-def rows_of(table):
-    headers = ([(h["key"], h["value"]) for h in row or ()] for row in table["headers"].to_pylist())
-    return list(
-        zip(table["timestamp"].to_pylist(), table["key"].to_pylist(), table["value"].to_pylist(), headers, strict=True)
-    )
-
-
-def stored(records, offsets=None, kind=schema.CREATE_TIME):
-    """Records as a reader of segments gets them."""
-    count = len(records)
-    columns = {
-        "key": pa.array([r[1] for r in records], pa.binary()),
-        "value": pa.array([r[2] for r in records], pa.binary()),
-        "topic": pa.array(["flights"] * count),
-        "partition": pa.array([0] * count, pa.int32()),
-        "offset": pa.array(range(count) if offsets is None else offsets, pa.int64()),
-        "timestamp": pa.array([r[0] * 1000 for r in records], pa.int64()).cast(schema.TIMESTAMP),
-        "timestampType": pa.array([kind] * count, pa.int32()),
-        "headers": pa.array([r[3] or None for r in records], schema.HEADERS),
-    }
-    return pa.record_batch(columns, schema=schema.RECORDS_WITH_HEADERS)
-
-
-def read_by_aiokafka(data):
-    batch = _DefaultRecordBatchPy(data)
-    assert batch.validate_crc()
-    return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in batch]
 
 
 @given(st.lists(st.tuples(some_records, st.integers(0, 4)), max_size=5))
@@ -97,79 +40,7 @@ def test_a_large_batch_is_read_in_order(codec):
     assert columns.counts == [1, 10_000, 1]
 
 
-@given(some_records, st.data(), st.sampled_from([NONE, ZSTD]), st.integers(100, 1000))
-def test_what_is_encoded_is_read_alike_by_others(records, data, codec, most_bytes):
-    gaps = data.draw(st.lists(st.integers(1, 2**40), min_size=len(records), max_size=len(records)))
-    offsets = np.cumsum(gaps).tolist()
-    encoded = RECORDS.batches(stored(records, offsets), 6, codec, most_bytes)
-    read, low = [], 0
-    for batch in encoded:
-        rows = read_by_aiokafka(batch.data)
-        header = header_of(batch.data)
-        assert (header.base_offset, header.leader_epoch, header.producer_id) == (batch.first, 6, -1)
-        assert (rows[0][0], rows[-1][0], header.last_offset) == (batch.first, batch.last, batch.last)
-        assert header.max_timestamp == max(row[1] for row in rows)
-        assert len(batch.data) == header.size
-        assert low <= batch.first <= batch.last
-        assert len(batch.data) <= most_bytes or len(rows) == 1
-        low = batch.last + 1
-        read += rows
-        if header.codec == NONE:  # kio reads what is not packed
-            theirs, end = read_batch(batch.data, 0)
-            assert end == len(batch.data)
-            assert [
-                (r.offset, r.key, r.value, [(h.key.decode(), h.value) for h in r.headers]) for r in theirs.records
-            ] == [(row[0], *row[2:]) for row in rows]
-    assert read == [(offset, *record) for offset, record in zip(offsets, records, strict=True)]
-
-
-@given(some_records, st.sampled_from([NONE, ZSTD]))
-def test_what_is_encoded_is_taken_again(records, codec):
-    (batch,) = RECORDS.batches(stored(records), 0, codec, MIB)
-    check(header_of(batch.data), batch.data, topic="flights", most_bytes=MIB)
-    columns = RECORDS.columns([batch.data])
-    assert (rows_of(columns.table), columns.counts) == (records, [len(records)])
-
-
-def test_packing_is_left_where_it_gains_nothing():
-    (tiny,) = RECORDS.batches(stored([(1, None, b"x", [])]), 0, ZSTD, MIB)
-    (larger,) = RECORDS.batches(stored([(1, None, b"x" * 1000, [])]), 0, ZSTD, MIB)
-    assert (header_of(tiny.data).codec, header_of(larger.data).codec) == (NONE, ZSTD)
-    assert len(larger.data) < 200
-
-
-def test_records_of_log_append_time_share_a_batch_while_their_time_is_one():
-    records = [(5, None, b"a", []), (5, None, b"b", []), (9, None, b"c", [])]
-    encoded = RECORDS.batches(stored(records, kind=schema.LOG_APPEND_TIME), 0, NONE, MIB)
-    assert [(b.first, b.last, header_of(b.data).is_log_append_time) for b in encoded] == [(0, 1, True), (2, 2, True)]
-    assert [row[1] for b in encoded for row in read_by_aiokafka(b.data)] == [5, 5, 9]
-
-
-def test_a_batch_has_one_type_of_timestamps():
-    records = stored([(5, None, b"a", []), (5, None, b"b", [])])
-    mixed = records.set_column(6, "timestampType", pa.array([0, 1], pa.int32()))
-    encoded = RECORDS.batches(mixed, 0, NONE, MIB)
-    assert [header_of(batch.data).is_log_append_time for batch in encoded] == [False, True]
-
-
-def test_an_offset_too_far_for_a_batch_begins_the_next():
-    encoded = RECORDS.batches(stored([(5, None, b"a", [])] * 3, [10, 10 + 2**31 - 1, 10 + 2**31]), 0, NONE, MIB)
-    assert [(batch.first, batch.last) for batch in encoded] == [(10, 10 + 2**31 - 1), (10 + 2**31, 10 + 2**31)]
-
-
 # --- what can't be read --------------------------------------------------------------------------------
-
-
-def varint(number):
-    coded, out = (number << 1) ^ (number >> 63), b""
-    while coded >= 128:
-        out, coded = out + bytes([coded & 127 | 128]), coded >> 7
-    return out + bytes([coded])
-
-
-def record_of(delta, *, key=b"\x01", value=b"\x01", headers=b"\x00", ms=0):
-    body = b"\0" + varint(ms) + varint(delta) + key + value + headers
-    return varint(len(body)) + body
 
 
 GOOD = record_of(0) + record_of(1)

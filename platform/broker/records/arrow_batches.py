@@ -1,0 +1,191 @@
+"""Record batches made of Arrow columns at once: a step costs the same for a thousand records as for one.
+
+A record is a length, attributes, two deltas, key, value and headers, each length and delta a varint (zigzag, 7 bits a
+byte). Every part is a column of bytes here, and Arrow joins the columns row by row, into one buffer that is the batch.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.broker.records.batches import HEADER, LOG_APPEND_TIME_BIT, MAGIC, BatchHeader, sealed
+from tidelog.broker.records.columns import EncodedBatch
+from tidelog.log.delta import schema
+
+I64 = npt.NDArray[np.int64]
+# The varint of a null's length, -1, and that of no headers.
+_NULL: Final = 1
+# Offsets of a batch are at most this far behind its first.
+MOST_DELTA: Final = 2**31 - 1
+_ATTRIBUTES: Final = pa.scalar(b"\0", pa.binary())
+
+
+def runs(records: pa.RecordBatch) -> Sequence[tuple[int, int]]:
+    """Rows [start, end) that may share a batch: of one type of timestamps, and of one time where that is the log's."""
+    kinds = records.column("timestampType").to_numpy()
+    borders = kinds[1:] != kinds[:-1]
+    if (kinds == schema.LOG_APPEND_TIME).any():
+        ms = timestamps_ms(records)
+        borders |= (ms[1:] != ms[:-1]) & (kinds[1:] == schema.LOG_APPEND_TIME)
+    starts = [0, *(np.flatnonzero(borders) + 1).tolist(), len(kinds)]
+    return list(pairwise(starts))
+
+
+def timestamps_ms(records: pa.RecordBatch) -> I64:
+    """Timestamps in ms since the epoch."""
+    micros: I64 = records.column("timestamp").cast(pa.int64()).to_numpy()
+    return micros // 1000
+
+
+def arrow_batches(records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int) -> Iterator[EncodedBatch]:
+    """A run of records as batches of at most `most_bytes`, or of one record that is larger. See `RecordCodec`."""
+    rows = _Rows(records)
+    kind = records.column("timestampType")[0].as_py()
+    attributes = LOG_APPEND_TIME_BIT if kind == schema.LOG_APPEND_TIME else 0
+    start = 0
+    while start < records.num_rows:
+        end, body = rows.body(start, most_bytes - HEADER.size)
+        base, last = int(rows.offsets[start]), int(rows.offsets[end - 1])
+        ms = rows.ms[start:end]
+        header = BatchHeader(
+            base, 0, leader_epoch, MAGIC, 0, attributes, last - base, int(ms[0]), int(ms.max()), -1, -1, -1, end - start
+        )
+        yield EncodedBatch(sealed(header, body, codec), base, last)
+        start = end
+
+
+class _Rows:
+    """Records and what does not depend on the batch they will be in."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self.offsets: I64 = records.column("offset").to_numpy()
+        self.ms = timestamps_ms(records)
+        self._key, self._value = records.column("key"), records.column("value")
+        self._key_length, self._value_length = _lengths(self._key), _lengths(self._value)
+        sizes = _varint_sizes(self._key_length) + _varint_sizes(self._value_length)
+        sizes += np.maximum(_zigzag_back(self._key_length), 0) + np.maximum(_zigzag_back(self._value_length), 0)
+        self._headers = _headers(records)
+        sizes += 1 if self._headers is None else _plain_lengths(self._headers)
+        # Attributes and all that is written as it is; the deltas and the length itself are not in it.
+        self._sizes = sizes + 1
+        self._ends = np.cumsum(self._sizes)
+
+    def body(self, start: int, most_bytes: int) -> tuple[int, memoryview]:
+        """The records from `start` on as bytes, and the row behind the last of them."""
+        before = int(self._ends[start - 1]) if start else 0
+        # A record has three bytes more at least, so that these are never too few rows, and seldom many too many.
+        end = max(int(np.searchsorted(self._ends, before + most_bytes, "right")), start + 1)
+        end = min(end, int(np.searchsorted(self.offsets, self.offsets[start] + MOST_DELTA, "right")))
+        times = _zigzag(self.ms[start:end] - self.ms[start])
+        deltas = _zigzag(self.offsets[start:end] - self.offsets[start])
+        lengths = self._sizes[start:end] + _varint_sizes(times) + _varint_sizes(deltas)
+        coded = _zigzag(lengths)
+        fits = int(np.searchsorted(np.cumsum(lengths + _varint_sizes(coded)), most_bytes, "right"))
+        count = max(fits, 1)
+        rows = slice(start, start + count)
+        joined = pc.binary_join_element_wise(
+            _varints(coded[:count]),
+            _ATTRIBUTES,
+            _varints(times[:count]),
+            _varints(deltas[:count]),
+            _varints(self._key_length[rows]),
+            self._key[rows],
+            _varints(self._value_length[rows]),
+            self._value[rows],
+            _ATTRIBUTES if self._headers is None else self._headers[rows],
+            b"",
+            null_handling="replace",
+            null_replacement=b"",
+        )
+        return start + count, _contents(joined)
+
+
+def _headers(records: pa.RecordBatch) -> pa.Array | None:
+    """The headers of each record as bytes; None where no record has any."""
+    if "headers" not in records.schema.names or records.column("headers").null_count == records.num_rows:
+        return None
+    column = records.column("headers").fill_null([])
+    flat, counts = pc.list_flatten(column), pc.list_value_length(column).to_numpy().astype(np.int64)
+    key, value = pc.struct_field(flat, "key").cast(pa.binary()), pc.struct_field(flat, "value")
+    each = pc.binary_join_element_wise(
+        _varints(_lengths(key)),
+        key,
+        _varints(_lengths(value)),
+        value,
+        b"",
+        null_handling="replace",
+        null_replacement=b"",
+    )
+    # The headers of a record lie side by side, and so do their bytes.
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    borders = _borders(each)[ends]
+    whole = pa.Array.from_buffers(pa.binary(), len(counts), [None, pa.py_buffer(borders), each.buffers()[2]])
+    return pc.binary_join_element_wise(_varints(_zigzag(counts)), whole, b"")
+
+
+def _borders(array: pa.Array) -> npt.NDArray[np.int32]:
+    """Where each value of a binary array begins, and where the last one ends."""
+    offsets = np.frombuffer(array.buffers()[1], np.int32) if len(array) else np.zeros(1, np.int32)
+    return offsets[array.offset : array.offset + len(array) + 1]
+
+
+def _contents(array: pa.Array) -> memoryview:
+    borders = _borders(array)
+    return memoryview(array.buffers()[2])[int(borders[0]) : int(borders[-1])]
+
+
+def _plain_lengths(array: pa.Array) -> I64:
+    lengths: I64 = np.diff(_borders(array)).astype(np.int64)
+    return lengths
+
+
+def _lengths(array: pa.Array) -> I64:
+    """Zigzag codes of the lengths of values, -1 for a null."""
+    return _zigzag(pc.fill_null(pc.binary_length(array), -1).to_numpy().astype(np.int64))
+
+
+def _zigzag(numbers: I64) -> I64:
+    return (numbers << 1) ^ (numbers >> 63)
+
+
+def _zigzag_back(codes: I64) -> I64:
+    """The numbers of zigzag codes, which are not negative."""
+    return (codes >> 1) ^ -(codes & 1)
+
+
+def _varint_sizes(codes: I64) -> I64:
+    sizes = np.ones(len(codes), np.int64)
+    most, bound = int(codes.max(initial=0)), 1 << 7
+    while bound <= most:
+        sizes += codes >= bound
+        bound <<= 7
+    return sizes
+
+
+def _varints(codes: I64) -> Any:
+    """Varints of zigzag codes, one a row; a scalar where all are the same."""
+    if len(codes) and (codes == codes[0]).all():
+        code, coded = int(codes[0]), b""
+        while code >= 128:
+            coded, code = coded + bytes((code & 127 | 128,)), code >> 7
+        return pa.scalar(coded + bytes((code,)), pa.binary())
+    sizes = _varint_sizes(codes)
+    borders = np.zeros(len(codes) + 1, np.int32)
+    np.cumsum(sizes, out=borders[1:])
+    data = np.empty(borders[-1], np.uint8)
+    place = 0
+    at, rest, left = borders[:-1], codes, sizes
+    while len(rest):
+        data[at + place] = (rest & 127) | ((left > 1) << 7)
+        if int(left.max()) == 1:
+            break
+        more = left > 1
+        if not more.all():
+            at, rest, left = at[more], rest[more], left[more]
+        rest, left, place = rest >> 7, left - 1, place + 1
+    return pa.Array.from_buffers(pa.binary(), len(codes), [None, pa.py_buffer(borders), pa.py_buffer(data)])
