@@ -275,11 +275,14 @@ class Lake:
         self.commit(name, decide)
         return self.describe_topic(name)
 
-    def delete_topic(self, name: str) -> None:
-        """Delete the topic and its records. Raises `UnknownTopicError`."""
+    def delete_topic(self, name: str, topic_id: str | None = None) -> None:
+        """Delete the topic and its records; `topic_id`: only if it is still the one of that id.
+
+        Raises `UnknownTopicError`, `TopicChangedError`.
+        """
         self._state(name)
         now_ms = self.clock.now_ms()
-        self.commit(name, lambda state: decide_delete(state, name, now_ms=now_ms))
+        self.commit(name, lambda state: decide_delete(state, name, topic_id, now_ms=now_ms))
 
     def delete_records(self, name: str, before: Mapping[int, int]) -> dict[int, int]:
         """Delete the records below an offset of each partition (-1: all); returns the new log start offsets.

@@ -19,6 +19,7 @@ from tidelog.broker.admin.topic_facts import (
     TopicFacts,
     brokers,
     facts_of,
+    find,
     placement,
     survey,
 )
@@ -85,15 +86,16 @@ class MetadataHandler:
     async def _find(self, wanted: str | UUID, *, may_create: bool) -> TopicFacts:
         if isinstance(wanted, UUID):
             return await self._find_id(wanted)
-        topics = self._context.topics
+        found = await find(self._context, wanted)
+        if found.error != UNKNOWN_TOPIC or not may_create:
+            return found
         try:
-            found = await topics.get(wanted)
-            if found is None and may_create and await self._create(wanted):
-                await topics.look(wanted)
-                found = await topics.get(wanted)
-            return TopicFacts(wanted, error=UNKNOWN_TOPIC) if found is None else facts_of(wanted, found.state)
+            if not await self._create(wanted):
+                return found
         except TidelogError as e:
             return TopicFacts(wanted, error=e.kafka_code)
+        await self._context.topics.look(wanted)
+        return await find(self._context, wanted)
 
     async def _find_id(self, topic_id: UUID) -> TopicFacts:
         try:

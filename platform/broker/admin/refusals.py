@@ -1,8 +1,15 @@
 """What requests of administration are refused for, beside what the lake itself refuses; and refusals as answers."""
 
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from typing import Any, TypeVar
+
 from tidelog.admin.access import operations_told
 from tidelog.admin.enums import ResourceType
+from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import TidelogError
+
+H = TypeVar("H", bound=Hashable)
 
 # The value of a field of operations that the client did not ask for.
 NOT_ASKED = -(2**31)
@@ -20,10 +27,6 @@ class InvalidRequestError(TidelogError, kafka_code=42):
     """A request that contradicts itself, or asks for what its version does not have."""
 
 
-class UnsupportedReassignmentError(TidelogError, kafka_code=42):
-    """A partition can't be given replicas: which brokers serve it follows from those that run."""
-
-
 class UnknownTopicIdError(TidelogError, kafka_code=100):
     """No topic has the id, or none has it any more."""
 
@@ -39,3 +42,17 @@ def operations(kind: ResourceType, asked: bool) -> int:
     """
     told = operations_told(kind, asked)
     return NOT_ASKED if told is None else sum(1 << operation.value for operation in told)
+
+
+def result(error: TidelogError | KafkaException | None = None) -> dict[str, Any]:
+    """The fields of an answer that say how one thing went."""
+    if error is None:
+        return {"error_code": 0, "error_message": None}
+    if isinstance(error, KafkaException):
+        return {"error_code": error.args[0].code(), "error_message": error.args[0].str()}
+    return {"error_code": error.kafka_code, "error_message": str(error)}
+
+
+def repeated(named: Iterable[H]) -> set[H]:
+    """Those that are named more than once."""
+    return {one for one, times in Counter(named).items() if times > 1}

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.base.context import Context
 from tidelog.log.base.errors import InvalidTopicError, NotATopicError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
@@ -99,3 +100,12 @@ def survey(lake: Lake) -> list[TopicFacts]:
         return None if state is None else facts_of(name, state)
 
     return [found for found in map(facts, folders) if found is not None]
+
+
+async def find(context: Context, name: str) -> TopicFacts:
+    """The topic of a name, or why it can't be had."""
+    try:
+        found = await context.topics.get(name)
+        return TopicFacts(name, error=UNKNOWN_TOPIC) if found is None else facts_of(name, found.state)
+    except TidelogError as e:
+        return TopicFacts(name, error=e.kafka_code)

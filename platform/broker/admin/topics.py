@@ -1,19 +1,35 @@
 """CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords: each topic of a request succeeds or fails by itself."""
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import UUID
 
-from tidelog.broker.admin.creation import TopicWish, create, planned
-from tidelog.broker.admin.refusals import InvalidRequestError, RequestTimedOutError
+from tidelog.admin import topic_requests
+from tidelog.admin.topics import NewPartitions
+from tidelog.broker.admin.config_rows import config_rows
+from tidelog.broker.admin.creation import TopicWish, assigned_factor, create, planned
+from tidelog.broker.admin.refusals import (
+    InvalidReplicaAssignmentError,
+    InvalidRequestError,
+    RequestTimedOutError,
+    UnknownTopicIdError,
+    repeated,
+    result,
+)
 from tidelog.broker.base.calls import Call, Reply
+from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
-from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.lake import Lake
 
 R = TypeVar("R")
+
+# The log start offset of a partition whose records could not be deleted.
+_NO_OFFSET = -1
 
 
 class TopicHandlers:
@@ -22,42 +38,165 @@ class TopicHandlers:
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    # --- CreateTopics --------------------------------------------------------------------------------------
+
     async def create(self, call: Call) -> Reply:
         """CreateTopics."""
         body = call.body
-        repeated = _repeated(one.name for one in body.topics)
+        twice = repeated(one.name for one in body.topics)
         asked = {one.name: one for one in body.topics}
-        answers = [self._create(one, again=one.name in repeated, body=body) for one in asked.values()]
+        answers = [self._create(one, again=one.name in twice, body=body) for one in asked.values()]
         return {"topics": await asyncio.gather(*answers)}
 
     async def _create(self, asked: Any, *, again: bool, body: Any) -> Answer:
         context = self._context
-        wish = TopicWish(
-            asked.name,
-            asked.num_partitions,
-            asked.replication_factor,
-            {one.partition_index: one.broker_ids for one in asked.assignments},
-            {one.name: one.value for one in asked.configs},
-        )
         try:
             if again:
                 raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
-            if len(wish.assignments) < len(asked.assignments):
-                raise InvalidRequestError("A partition is assigned twice. Assign each once.")
-            plan = planned(wish, context.cluster(), context.settings.default_replication_factor)
+            plan = planned(wish_of(asked), context.cluster(), context.settings.default_replication_factor)
             made = context.blocking(create, context.lake, plan, validate_only=body.validate_only)
             await within(body.timeout, made)
-            told: dict[str, Any] = {"error_code": 0, "error_message": None, "topic_id": None}
-            config = await context.blocking(context.lake.config)
-            told |= {"num_partitions": plan.partitions or config.num_partitions, "replication_factor": plan.factor}
+            told = await context.blocking(_as_created, context.lake, plan.partitions, plan.config)
+            told |= {"topic_id": None, "replication_factor": plan.factor}
             if not body.validate_only:
                 await context.topics.look(asked.name)
                 found = await context.topics.get(asked.name)
                 if found is not None:  # else it is deleted again
                     told |= {"topic_id": found.id, "num_partitions": found.state.partitions}
+            return {"name": asked.name, **result(), **told}
         except TidelogError as e:
-            told = {"error_code": e.kafka_code, "error_message": str(e), "topic_id": None, "configs": None}
-        return {"name": asked.name, **told}
+            return {"name": asked.name, **result(e), "topic_id": None, "configs": None}
+
+    # --- DeleteTopics --------------------------------------------------------------------------------------
+
+    async def delete(self, call: Call) -> Reply:
+        """DeleteTopics."""
+        body = call.body
+        if call.version < 6:
+            wanted: list[tuple[str | None, UUID | None]] = [(name, None) for name in body.topic_names]
+        else:
+            wanted = [(one.name, one.topic_id) for one in body.topics]
+        twice = repeated(wanted)
+        answers = [self._delete(*one, again=one in twice, timeout=body.timeout) for one in dict.fromkeys(wanted)]
+        return {"responses": await asyncio.gather(*answers)}
+
+    async def _delete(self, name: str | None, topic_id: UUID | None, *, again: bool, timeout: timedelta) -> Answer:
+        context = self._context
+        try:
+            if again:
+                raise InvalidRequestError("Duplicate topic name or id. Name each topic once in a request.")
+            if (name is None) == (topic_id is None):
+                what = "Neither topic name nor id were specified." if name is None else "Both were specified."
+                raise InvalidRequestError(f"{what} Give one of topic name and topic id.")
+            if topic_id is not None:
+                found = await context.topics.by_id(topic_id)
+                if found is None:
+                    raise UnknownTopicIdError(f"There is no topic of the id {topic_id}.")
+                name = found.name
+            assert name is not None
+            deleted = context.blocking(context.lake.delete_topic, name, None if topic_id is None else str(topic_id))
+            try:
+                await within(timeout, deleted)
+            except (UnknownTopicError, TopicChangedError) as e:
+                raise e if topic_id is None else UnknownTopicIdError(str(e)) from e
+            finally:
+                await context.topics.look(name)
+            return {"name": name, "topic_id": topic_id, **result()}
+        except TidelogError as e:
+            return {"name": name, "topic_id": topic_id, **result(e)}
+
+    # --- CreatePartitions ----------------------------------------------------------------------------------
+
+    async def create_partitions(self, call: Call) -> Reply:
+        """CreatePartitions."""
+        body = call.body
+        twice = repeated(one.name for one in body.topics)
+        asked = {one.name: one for one in body.topics}
+        answers = [self._grow(one, again=one.name in twice, body=body) for one in asked.values()]
+        return {"results": await asyncio.gather(*answers)}
+
+    async def _grow(self, asked: Any, *, again: bool, body: Any) -> Answer:
+        context = self._context
+        assignments = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
+        try:
+            if again:
+                raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
+            grown = context.blocking(
+                grow,
+                context.lake,
+                NewPartitions(asked.name, asked.count),
+                assignments,
+                context.cluster(),
+                validate_only=body.validate_only,
+            )
+            await within(body.timeout, grown)
+            await context.topics.look(asked.name)
+            return {"name": asked.name, **result()}
+        except TidelogError as e:
+            return {"name": asked.name, **result(e)}
+
+    # --- DeleteRecords -------------------------------------------------------------------------------------
+
+    async def delete_records(self, call: Call) -> Reply:
+        """DeleteRecords."""
+        wanted: dict[str, dict[int, int]] = {}
+        for topic in call.body.topics:
+            wanted.setdefault(topic.name, {}).update({p.partition_index: p.offset for p in topic.partitions})
+        answers = [self._delete_records(name, before, call.body.timeout) for name, before in wanted.items()]
+        return {"topics": await asyncio.gather(*answers)}
+
+    async def _delete_records(self, name: str, before: Mapping[int, int], timeout: timedelta) -> Answer:
+        context = self._context
+        try:
+            deleted: Mapping[int, Any] = await within(
+                timeout, context.blocking(topic_requests.delete_records, context.lake, name, before)
+            )
+            context.topics.committed(name)
+        except TidelogError as e:
+            deleted = dict.fromkeys(before, e)
+
+        def told(partition: int) -> Answer:
+            found = deleted[partition]
+            if isinstance(found, TidelogError):
+                code = found.kafka_code
+                return {"partition_index": partition, "low_watermark": _NO_OFFSET, "error_code": code}
+            return {"partition_index": partition, "low_watermark": found.low_watermark, "error_code": 0}
+
+        return {"name": name, "partitions": [told(partition) for partition in before]}
+
+
+def wish_of(asked: Any) -> TopicWish:
+    """What a topic of a CreateTopics request wants. Raises `InvalidReplicaAssignmentError`."""
+    assignments = {one.partition_index: one.broker_ids for one in asked.assignments}
+    if len(assignments) < len(asked.assignments):
+        raise InvalidReplicaAssignmentError("A partition is assigned twice. Assign each once.")
+    config = {one.name: one.value for one in asked.configs}
+    return TopicWish(asked.name, asked.num_partitions, asked.replication_factor, assignments, config)
+
+
+def grow(
+    lake: Lake,
+    new: NewPartitions,
+    assignments: Sequence[Sequence[int]] | None,
+    view: ClusterView,
+    *,
+    validate_only: bool,
+) -> None:
+    """Add partitions to a topic, or only check that they could be added. Raises as `Lake.alter_topic` does.
+
+    `assignments`: the replicas of each new partition, checked as those of a new topic.
+    """
+    if assignments is not None:
+        state = lake.peek(new.topic)
+        first = 0 if state is None else state.partitions
+        if state is not None and len(assignments) != new.new_total_count - first:
+            raise InvalidReplicaAssignmentError(
+                f"Increasing the number of partitions by {new.new_total_count - first} but {len(assignments)}"
+                " assignments provided. Give one for each new partition, or none."
+            )
+        if assignments:
+            assigned_factor(dict(enumerate(assignments, first)), view, first)
+    topic_requests.create_partitions(lake, new, validate_only=validate_only)
 
 
 async def within(timeout: timedelta, work: Awaitable[R]) -> R:
@@ -66,26 +205,29 @@ async def within(timeout: timedelta, work: Awaitable[R]) -> R:
     Without a time above 0 there is no limit.
     """
     seconds = timeout.total_seconds()
-    task = asyncio.ensure_future(work)
     if seconds <= 0:
-        return await task
+        return await work
+    task = asyncio.ensure_future(work)
     done, _ = await asyncio.wait([task], timeout=seconds)
     if not done:
         raise RequestTimedOutError(f"Not done within the request's {seconds:g} s; it goes on. Look again later.")
     return task.result()
 
 
-def outcome(error: TidelogError | None) -> Mapping[str, Any]:
-    """The fields of an answer that say how it went."""
-    return (
-        {"error_code": 0, "error_message": None}
-        if error is None
-        else {
-            "error_code": error.kafka_code,
-            "error_message": str(error),
-        }
-    )
-
-
-def _repeated(names: Iterable[Any]) -> set[Any]:
-    return {name for name, times in Counter(names).items() if times > 1}
+def _as_created(lake: Lake, partitions: int | None, config: Mapping[str, str]) -> dict[str, Any]:
+    """A new topic's number of partitions, and its configuration in force."""
+    defaults = lake.config()
+    rows = config_rows(TopicConfig.parse(config, defaults=defaults))
+    return {
+        "num_partitions": defaults.num_partitions if partitions is None else partitions,
+        "configs": [
+            {
+                "name": row.name,
+                "value": row.value,
+                "read_only": row.read_only,
+                "config_source": row.source,
+                "is_sensitive": row.is_sensitive,
+            }
+            for row in rows
+        ],
+    }

@@ -189,9 +189,9 @@ def decide_alter(
     return Outcome((replace(metadata, configuration=configuration),), None, "SET TBLPROPERTIES")
 
 
-def decide_delete(state: TopicState, topic: str, *, now_ms: int) -> Outcome[None]:
-    """Delete the topic: all segments leave, and it is marked deleted until it is created again."""
-    metadata = require_topic(state, topic)
+def decide_delete(state: TopicState, topic: str, topic_id: str | None = None, *, now_ms: int) -> Outcome[None]:
+    """Delete the topic, which may have to have an id: all segments leave, and it is marked deleted."""
+    metadata = require_topic(state, topic, topic_id)
     gone = replace(metadata, configuration={**metadata.configuration, DELETED: "true"})
     removes = (Remove(s.path, s.partition, s.base_offset, s.size, now_ms, False) for s in state.all_segments())
     return Outcome((gone, *removes), None, "DROP TABLE")

@@ -5,24 +5,13 @@ from uuid import UUID, uuid4
 import pytest
 from kio.schema.errors import ErrorCode
 from support.broker_requests import Requests
-from support.logs import memory_lake, open_lake
+from support.logs import open_lake
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 
 VERSIONS = range(OFFERED[ApiKey.METADATA].first, OFFERED[ApiKey.METADATA].last + 1)
 THREE = ClusterView("lake", 7, [BrokerNode(n, {"PLAINTEXT": (f"h{n}", 9000 + n)}, f"r{n}") for n in (1, 2, 3)], 1)
-
-
-@pytest.fixture
-def lake():
-    return memory_lake()[0]
-
-
-@pytest.fixture
-def requests(lake):
-    with Requests(lake) as requests:
-        yield requests
 
 
 def named(answer):

@@ -1,0 +1,178 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: of topics, of the lake, of brokers, of groups.
+
+The lake's configuration is that of all brokers: in Kafka's words the broker resource without a name, the cluster-wide
+default. A single broker has only what it was started with.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tidelog.admin import config_requests
+from tidelog.admin.configs import ConfigEntry
+from tidelog.admin.configs import ConfigResource as LakeResource
+from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
+from tidelog.broker.admin.config_rows import ConfigRow, broker_rows, config_rows, row_fields
+from tidelog.broker.admin.refusals import InvalidRequestError, repeated, result
+from tidelog.broker.base.calls import Call, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.wire.codec import Answer
+from tidelog.clients.values.errors import KafkaException
+from tidelog.log.base.errors import InvalidConfigError, TidelogError
+
+# Kafka's numbers. Source: `ConfigResource.Type`.
+TOPIC: Final = 2
+BROKER: Final = 4
+GROUP: Final = 32
+_OPERATIONS: Final = {operation.value: operation for operation in AlterConfigOpType}
+
+
+class ConfigHandlers:
+    """Answers what shows and changes configurations."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def describe(self, call: Call) -> Reply:
+        """DescribeConfigs."""
+        synonyms, documentation = call.body.include_synonyms, getattr(call.body, "include_documentation", False)
+
+        async def one(resource: Any) -> Answer:
+            named = _named(resource)
+            try:
+                rows = await self._rows(resource.resource_type, resource.resource_name)
+            except TidelogError as e:
+                return {**named, **result(e), "configs": ()}
+            wanted = set(resource.configuration_keys or ())
+            told = [
+                row_fields(row, synonyms=synonyms, documentation=documentation)
+                for row in rows
+                if not wanted or row.name in wanted
+            ]
+            return {**named, **result(), "configs": told}
+
+        return {"results": await asyncio.gather(*(one(resource) for resource in call.body.resources))}
+
+    async def _rows(self, kind: int, name: str) -> Sequence[ConfigRow]:
+        context = self._context
+        if kind == TOPIC:
+            return config_rows(await context.blocking(context.lake.topic_config, name))
+        if kind == BROKER:
+            rows = config_rows(await context.blocking(context.lake.reload_config))
+            if not name:  # what was set for all brokers, and nothing else
+                return [row for row in rows if row.source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value]
+            self._require_this_broker(name)
+            return sorted([*rows, *self._own_rows()], key=lambda row: row.name)
+        _require_group(kind, name)
+        return ()
+
+    def _own_rows(self) -> list[ConfigRow]:
+        context = self._context
+        view = context.cluster()
+        node = view.node(view.node_id) or view.controller
+        return broker_rows(node, context.settings, context.lake.uri)
+
+    def _require_this_broker(self, name: str) -> None:
+        node_id = self._context.node_id
+        if not name.isascii() or not name.isdigit():
+            raise InvalidRequestError(f"Broker id must be an integer, but it is: {name}")
+        if int(name) != node_id:
+            raise InvalidRequestError(
+                f"Unexpected broker id, expected {node_id} or empty string, but received {name}: what a broker was"
+                " started with, only that broker knows. Ask it."
+            )
+
+    async def replace(self, call: Call) -> Reply:
+        """AlterConfigs: set what is named, and reset everything else."""
+
+        def replace(resource: Any) -> None:
+            missing = sorted(one.name for one in resource.configs if one.value is None)
+            if missing:
+                raise InvalidRequestError(f"Null value not supported for : {','.join(missing)}")
+            wanted = LakeResource(
+                self._kind(resource), resource.resource_name, {one.name: one.value for one in resource.configs}
+            )
+            config_requests.replace(self._context.lake, wanted, validate_only=call.body.validate_only)
+
+        return await self._each(call, replace)
+
+    async def alter(self, call: Call) -> Reply:
+        """IncrementalAlterConfigs: do what is said of each key, and leave everything else."""
+
+        def alter(resource: Any) -> None:
+            entries = [changed_entry(one.name, one.config_operation, one.value) for one in resource.configs]
+            wanted = LakeResource(self._kind(resource), resource.resource_name, incremental_configs=entries)
+            config_requests.alter(self._context.lake, wanted, validate_only=call.body.validate_only)
+
+        return await self._each(call, alter)
+
+    async def _each(self, call: Call, change: Any) -> Reply:
+        """Change each resource by itself, one after the other: two may be about the same lake."""
+        resources = call.body.resources
+        twice = repeated((one.resource_type, one.resource_name) for one in resources)
+        told = {}
+        for resource in resources:
+            named = (resource.resource_type, resource.resource_name)
+            try:
+                if named in twice:
+                    raise InvalidRequestError("Each resource must appear at most once.")
+                keys = repeated(one.name for one in resource.configs)
+                if keys:
+                    raise InvalidRequestError(f"Error due to duplicate config keys: {','.join(sorted(keys))}")
+                await self._context.blocking(change, resource)
+                if resource.resource_type == TOPIC:
+                    await self._context.topics.look(resource.resource_name)
+                outcome = result()
+            except (TidelogError, KafkaException) as e:
+                outcome = result(e)
+            told[named] = {**_named(resource), **outcome}
+        return {"responses": list(told.values())}
+
+    def _kind(self, resource: Any) -> ResourceType:
+        """What of the lake a resource stands for. Raises for one that can't be changed, or not in this way."""
+        kind, name = resource.resource_type, resource.resource_name
+        if kind == TOPIC:
+            return ResourceType.TOPIC
+        keys = sorted(one.name for one in resource.configs)
+        if kind == BROKER:
+            fixed = [key for key in keys if key in {row.name for row in self._own_rows()}]
+            if fixed:
+                raise InvalidConfigError(
+                    f"Cannot update these configs dynamically: {','.join(fixed)}. A broker takes them when it is"
+                    " started: start it again with others."
+                )
+            if name:
+                self._require_this_broker(name)
+                raise InvalidRequestError(
+                    f"Broker {name} has no dynamic configuration of its own: brokers share that of the lake. Change it"
+                    " for all of them (the broker resource without a name; kafka-configs --entity-default)."
+                )
+            return ResourceType.BROKER
+        _require_group(kind, name)
+        raise InvalidConfigError(
+            f"Unknown group config name: {','.join(keys)}. Groups have no configuration here: members bring theirs."
+        )
+
+
+def changed_entry(name: str, operation: int, value: str | None) -> ConfigEntry:
+    """What an incremental change does with one key. Raises `InvalidRequestError`."""
+    known = _OPERATIONS.get(operation)
+    if known is None:
+        raise InvalidRequestError(f"Unknown operation type {operation} for key {name}: 0 to {max(_OPERATIONS)} are.")
+    if value is None and known is not AlterConfigOpType.DELETE:
+        raise InvalidRequestError(f"Null value not supported for : {name}")
+    return ConfigEntry(name, value, incremental_operation=known)
+
+
+def _require_group(kind: int, name: str) -> None:
+    if kind != GROUP:
+        raise InvalidRequestError(
+            f"Unexpected resource type {kind}: topics ({TOPIC}), brokers ({BROKER}) and groups ({GROUP}) have"
+            " configurations here."
+        )
+    if not name:
+        raise InvalidRequestError("Group name must not be empty.")
+
+
+def _named(resource: Any) -> Answer:
+    return {"resource_type": resource.resource_type, "resource_name": resource.resource_name}

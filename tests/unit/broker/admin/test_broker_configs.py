@@ -1,0 +1,246 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: in every version, over topics, the lake, brokers, groups."""
+
+import pytest
+from kio.schema.errors import ErrorCode
+from support.broker_requests import Requests
+
+from tidelog.broker.base.settings import Bounds
+from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+
+TOPIC, BROKER, BROKER_LOGGER, GROUP = 2, 4, 8, 32
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def versions(key):
+    return range(OFFERED[key].first, OFFERED[key].last + 1)
+
+
+def describe(requests, kind, name, version=4, keys=None, **asked):
+    resource = {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+    (found,) = requests.ask(ApiKey.DESCRIBE_CONFIGS, version, {"resources": [resource], **asked}).results
+    assert (found.resource_type, found.resource_name) == (kind, name)
+    return found
+
+
+def configs(found):
+    return {one.name: one for one in found.configs}
+
+
+def alter(requests, kind, name, *changes, version=1, validate_only=False):
+    keys = [{"name": key, "config_operation": operation, "value": value} for key, operation, value in changes]
+    asked = {"resources": [{"resource_type": kind, "resource_name": name, "configs": keys}]}
+    (told,) = requests.ask(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, version, {**asked, "validate_only": validate_only}
+    ).responses
+    return told
+
+
+# --- DescribeConfigs ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.DESCRIBE_CONFIGS))
+def test_a_topic_has_all_keys_with_value_source_and_synonyms(lake, requests, version):
+    lake.alter_config({"log.retention.ms": "7000", "log.retention.bytes": "9"})
+    lake.create_topic("t", config={"retention.ms": "5000"})
+    found = configs(describe(requests, TOPIC, "t", version, include_synonyms=True, include_documentation=True))
+    assert sorted(found) == sorted(TopicConfig.KEYS)
+    assert (found["retention.ms"].value, found["retention.ms"].config_source) == ("5000", 1)
+    assert [(s.name, s.value, s.source) for s in found["retention.ms"].synonyms] == [
+        ("retention.ms", "5000", 1),
+        ("log.retention.ms", "7000", 3),
+        ("log.retention.ms", "604800000", 5),
+    ]
+    assert (found["retention.bytes"].value, found["retention.bytes"].config_source) == ("9", 3)
+    assert (found["cleanup.policy"].value, found["cleanup.policy"].config_source) == ("delete", 5)
+    assert not any(one.read_only or one.is_sensitive for one in found.values())
+    if version >= 3:
+        kinds = {name: found[name].config_type for name in found}
+        assert kinds["retention.ms"] == 5
+        assert kinds["max.message.bytes"] == 3
+        assert kinds["cleanup.policy"] == 7
+        assert kinds["min.cleanable.dirty.ratio"] == 6
+        assert kinds["compression.type"] == 2
+        assert found["retention.ms"].documentation == TopicConfig.retention_ms.doc
+
+
+def test_only_what_is_asked_for_is_told(lake, requests):
+    lake.create_topic("t")
+    found = configs(describe(requests, TOPIC, "t", keys=["retention.ms", "no.such.key"]))
+    assert list(found) == ["retention.ms"]
+    assert (found["retention.ms"].synonyms, found["retention.ms"].documentation) == ((), None)
+    assert len(configs(describe(requests, TOPIC, "t", keys=[]))) == len(TopicConfig.KEYS)
+
+
+def test_a_broker_has_the_lakes_keys_and_what_it_was_started_with(lake):
+    lake.alter_config({"num.partitions": "6"})
+    with Requests(lake, rack="r1", bounds=Bounds(max_connections=7)) as requests:
+        found = configs(describe(requests, BROKER, "1", include_synonyms=True))
+    assert set(found) > set(LakeConfig.KEYS)
+    assert (found["num.partitions"].value, found["num.partitions"].config_source) == ("6", 3)
+    assert found["num.partitions"].read_only is False
+    assert (found["max.connections"].value, found["max.connections"].config_source) == ("7", 4)
+    assert found["max.connections"].read_only is True
+    assert [(s.value, s.source) for s in found["max.connections"].synonyms] == [("7", 4), ("2147483647", 5)]
+    assert (found["socket.request.max.bytes"].value, found["socket.request.max.bytes"].config_source) == (
+        "104857600",
+        5,
+    )
+    assert found["broker.rack"].value == "r1"
+    assert found["advertised.listeners"].value == "PLAINTEXT://127.0.0.1:9092"
+    assert found["log.dirs"].value == lake.uri
+    assert found["connections.max.idle.ms"].value == "600000"
+    assert found["delete.topic.enable"].value == "true"
+
+
+def test_the_cluster_wide_default_is_what_was_set(lake, requests):
+    assert configs(describe(requests, BROKER, "")) == {}
+    lake.alter_config({"num.partitions": "6"})
+    assert {name: one.value for name, one in configs(describe(requests, BROKER, "")).items()} == {"num.partitions": "6"}
+
+
+def test_a_group_has_no_configuration(requests):
+    found = describe(requests, GROUP, "g")
+    assert (found.error_code, found.configs) == (ErrorCode.none, ())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [
+        (TOPIC, "missing", "unknown_topic_or_partition"),
+        (TOPIC, "bad name", "invalid_topic_exception"),
+        (TOPIC, "", "invalid_topic_exception"),
+        (BROKER, "2", "invalid_request"),
+        (BROKER, "one", "invalid_request"),
+        (BROKER, "²", "invalid_request"),
+        (GROUP, "", "invalid_request"),
+        (BROKER_LOGGER, "1", "invalid_request"),
+        (99, "x", "invalid_request"),
+    ],
+)
+def test_what_has_no_configuration_says_why(lake, requests, kind, name, error):
+    lake.create_topic("t")
+    found = describe(requests, kind, name)
+    assert (found.error_code.name, found.configs) == (error, ())
+    assert found.error_message
+    changed = alter(requests, kind, name, ("retention.ms", SET, "1"))
+    assert (changed.error_code.name, bool(changed.error_message)) == (error, True)
+
+
+def test_one_wrong_resource_spoils_no_other(lake, requests):
+    lake.create_topic("t")
+    asked = [{"resource_type": TOPIC, "resource_name": name, "configuration_keys": None} for name in ("x", "t")]
+    wrong, right = requests.ask(ApiKey.DESCRIBE_CONFIGS, 4, {"resources": asked}).results
+    assert (wrong.error_code, right.error_code) == (ErrorCode.unknown_topic_or_partition, ErrorCode.none)
+
+
+# --- IncrementalAlterConfigs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.INCREMENTAL_ALTER_CONFIGS))
+def test_keys_are_set_reset_appended_and_subtracted(lake, requests, version):
+    lake.create_topic("t", config={"retention.ms": "5", "segment.bytes": "100"})
+    requests.ask(ApiKey.METADATA, 9, {"topics": [{"name": "t"}]})
+    changes = [
+        ("retention.ms", SET, "6"),
+        ("segment.bytes", DELETE, None),
+        ("cleanup.policy", APPEND, "compact"),
+    ]
+    assert alter(requests, TOPIC, "t", *changes, version=version).error_code is ErrorCode.none
+    assert lake.topic_config("t").overrides == {"cleanup.policy": "compact,delete", "retention.ms": "6"}
+    assert requests.broker._topics._followed["t"].state.overrides["retention.ms"] == "6"
+    assert alter(requests, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"), version=version).error_code.value == 0
+    assert lake.topic_config("t").overrides["cleanup.policy"] == "compact"
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (("retention.ms", SET, "soon"), "invalid_config"),
+        (("retention.ms", SET, None), "invalid_request"),
+        (("retention.ms", APPEND, "5"), "invalid_config"),
+        (("retention.ms", 4, "5"), "invalid_request"),
+        (("retention.ms", -1, "5"), "invalid_request"),
+        (("no.such.key", SET, "5"), "invalid_config"),
+        (("no.such.key", DELETE, None), "invalid_config"),
+        (("flush.ms", SET, "5"), "invalid_config"),
+        (("cleanup.policy", APPEND, "shred"), "invalid_config"),
+        (("min.compaction.lag.ms", SET, str(2**63)), "invalid_config"),
+    ],
+)
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_a_wrong_change_changes_nothing(lake, requests, change, error, validate_only):
+    lake.create_topic("t", config={"segment.bytes": "100"})
+    told = alter(requests, TOPIC, "t", ("segment.bytes", DELETE, None), change, validate_only=validate_only)
+    assert (told.error_code.name, bool(told.error_message)) == (error, True)
+    assert lake.topic_config("t").overrides == {"segment.bytes": "100"}
+
+
+def test_a_key_or_a_resource_that_is_named_twice_is_refused(lake, requests):
+    lake.create_topic("t")
+    told = alter(requests, TOPIC, "t", ("retention.ms", SET, "1"), ("retention.ms", DELETE, None))
+    assert told.error_code is ErrorCode.invalid_request
+    change = {"configs": [{"name": "retention.ms", "config_operation": SET, "value": "1"}]}
+    asked = [{"resource_type": TOPIC, "resource_name": "t", **change}] * 2
+    answers = requests.ask(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, {"resources": asked}).responses
+    assert [one.error_code for one in answers] == [ErrorCode.invalid_request]
+    assert lake.topic_config("t").overrides == {}
+
+
+def test_what_is_only_validated_stays(lake, requests):
+    lake.create_topic("t")
+    assert alter(requests, TOPIC, "t", ("retention.ms", SET, "1"), validate_only=True).error_code is ErrorCode.none
+    assert alter(requests, BROKER, "", ("num.partitions", SET, "3"), validate_only=True).error_code is ErrorCode.none
+    assert (lake.topic_config("t").overrides, lake.reload_config().overrides) == ({}, {})
+
+
+def test_the_lake_is_changed_as_the_default_of_all_brokers(lake, requests):
+    assert alter(requests, BROKER, "", ("num.partitions", SET, "3")).error_code is ErrorCode.none
+    assert lake.reload_config().num_partitions == 3
+    assert alter(requests, BROKER, "", ("num.partitions", SET, "0")).error_code is ErrorCode.invalid_config
+    assert alter(requests, BROKER, "", ("num.partitions", DELETE, None)).error_code is ErrorCode.none
+    assert lake.reload_config().overrides == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "error", "words"),
+    [
+        ("1", "num.partitions", "invalid_request", "--entity-default"),
+        ("1", "listeners", "invalid_config", "when it is started"),
+        ("", "listeners", "invalid_config", "when it is started"),
+        ("", "no.such.key", "invalid_config", "Unknown lake configuration"),
+    ],
+)
+def test_what_a_broker_can_not_change_says_where_it_can(requests, name, key, error, words):
+    told = alter(requests, BROKER, name, (key, SET, "1"))
+    assert (told.error_code.name, words in told.error_message) == (error, True)
+
+
+def test_a_group_takes_no_configuration(requests):
+    told = alter(requests, GROUP, "g", ("consumer.session.timeout.ms", SET, "1"))
+    assert told.error_code is ErrorCode.invalid_config
+    assert "Unknown group config name: consumer.session.timeout.ms" in told.error_message
+
+
+# --- AlterConfigs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.ALTER_CONFIGS))
+def test_a_replaced_configuration_is_reset_where_it_is_silent(lake, requests, version):
+    lake.create_topic("t", config={"retention.ms": "5", "segment.bytes": "100"})
+
+    def replace(validate_only=False, **keys):
+        wanted = [{"name": key.replace("_", "."), "value": value} for key, value in keys.items()]
+        asked = [{"resource_type": TOPIC, "resource_name": "t", "configs": wanted}]
+        body = {"resources": asked, "validate_only": validate_only}
+        (told,) = requests.ask(ApiKey.ALTER_CONFIGS, version, body).responses
+        return told.error_code.name
+
+    assert replace(validate_only=True, retention_ms="6") == "none"
+    assert replace(retention_ms="soon") == "invalid_config"
+    assert replace(retention_ms=None) == "invalid_request"
+    assert lake.topic_config("t").overrides == {"retention.ms": "5", "segment.bytes": "100"}
+    assert replace(retention_ms="6") == "none"
+    assert lake.topic_config("t").overrides == {"retention.ms": "6"}
+    assert replace() == "none"
+    assert lake.topic_config("t").overrides == {}
