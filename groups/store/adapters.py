@@ -1,6 +1,6 @@
 """Groups' offsets and upkeep for folders that don't know groups: the adapters of their ports over a `GroupLog`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidelog.groups.model import CommittedOffset, TopicPartition
@@ -47,11 +47,20 @@ class LoggedOffsets:
 
 
 class GroupsAndTransactions:
-    """`tidelog.log.group_ports.GroupUpkeep` over a lake's groups and its transactions."""
+    """`tidelog.log.group_ports.GroupUpkeep` over a lake's groups and its transactions.
 
-    def __init__(self, groups: GroupLog, transactions: TransactionUpkeep) -> None:
+    `further`: the other tables of rows that maintenance looks after.
+    """
+
+    def __init__(
+        self,
+        groups: GroupLog,
+        transactions: TransactionUpkeep,
+        further: Callable[[], Sequence[RowLog[Any]]] = tuple,
+    ) -> None:
         self._groups = groups
         self._transactions = transactions
+        self._further = further
 
     def expire_offsets(self, now_ms: int, *, dry_run: bool = False) -> Mapping[str, Sequence[TopicPartition]]:
         """Finish and forget transactions, then expire offsets: {group: (topic, partition) whose offset went}.
@@ -68,5 +77,5 @@ class GroupsAndTransactions:
         return self._groups.expire_offsets(now_ms)
 
     def tables(self) -> Sequence[RowLog[Any]]:
-        """The tables that hold groups and transactions, as far as there are any."""
-        return [*self._groups.tables(), *self._transactions.tables()]
+        """The tables that hold groups and transactions, and further ones, as far as there are any."""
+        return [*self._groups.tables(), *self._transactions.tables(), *self._further()]

@@ -11,10 +11,10 @@ from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
-from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
+from tidelog.broker.cluster.cluster import Cluster
 from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.listeners import listen
@@ -43,7 +43,9 @@ class Broker:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
         blocking = blocking or in_threads(self._threads)
         self._topics = BrokerTopics(lake, blocking)
-        self._context = Context(lake, settings, blocking, self._topics, self._view, BatchCache(settings.cache_bytes))
+        self._cluster = Cluster(lake, settings, blocking)
+        cache = BatchCache(settings.cache_bytes)
+        self._context = Context(lake, settings, blocking, self._topics, lambda: self._cluster.view, cache)
         self.meter = self._context.meter
         self._servers: list[asyncio.Server] = []
         parts: dict[ApiKey, Handler] = {}
@@ -52,24 +54,27 @@ class Broker:
         self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions([*parts, ApiKey.API_VERSIONS])}
         self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter)
 
-    def _view(self) -> ClusterView:
-        settings = self._context.settings
-        return ClusterView(
-            "tidelog", 0, [BrokerNode(settings.id or 0, self.addresses, settings.rack)], settings.id or 0
-        )
-
     async def start(self) -> None:
-        """Listen. Raises `ListenerError` for an address that can't be had."""
+        """Listen, register, and serve. Raises `ListenerError` for an address that can't be had.
+
+        Raises `DuplicateBrokerError` where another broker that lives has the id.
+        """
         settings = self._context.settings
         for name, address in settings.listeners.items():
             server, bound = await listen(partial(self.connections.new, name), address)
             self._servers.append(server)
             self.addresses[name] = settings.advertised.get(name, bound)
+        await self._cluster.start(self.addresses)
+        for server in self._servers:
+            await server.start_serving()
 
     async def close(self, grace_s: float = DRAIN_S) -> None:
-        """Take no more connections, answer what was asked, and close the connections that are open."""
+        """Send clients to the other brokers, answer what was asked, close the connections, and be gone."""
+        if await self._cluster.drain():
+            await self.connections.until_left(self._cluster.links, self._context.settings.drain_s)
         for server in self._servers:
             server.close()
         await self.connections.drain(grace_s)
+        await self._cluster.close()
         await self._context.blocking(self._topics.close)
         self._threads.shutdown(wait=True)

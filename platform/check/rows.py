@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 from tidelog.check.files import each_unread
 from tidelog.check.listing import LogFiles
 from tidelog.check.report import Finding, Kind, OnProgress
+from tidelog.cluster import rows as cluster_rows
 from tidelog.groups.store import rows as group_rows
 from tidelog.groups.store.rows import GroupsFold
 from tidelog.log.base.errors import CorruptLogError, CorruptSegmentError, StorageError, StorageUnavailableError
@@ -25,7 +26,9 @@ from tidelog.transactions import rows as transaction_rows
 F = TypeVar("F", bound=Fold)
 
 # The kinds of rows that tidelog reads. Of another one `check` knows what its table says: its columns.
-_KINDS: dict[str, RowKind[Any]] = {kind.name: kind for kind in (group_rows.KIND, transaction_rows.KIND)}
+_KINDS: dict[str, RowKind[Any]] = {
+    kind.name: kind for kind in (group_rows.KIND, transaction_rows.KIND, cluster_rows.KIND)
+}
 _FROM_A_COPY = "Restore the file from a copy. While the entry that added it is kept, the rows are in its commitInfo."
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.commands.failures import FAILED, complain
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
 from tidelog.commands.options import Session
@@ -40,6 +41,7 @@ def maintain_lake(
         executor, compactor = on_spark(lake) if on_spark else (None, None)
         groups = GroupLog(lake)
         transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
+        cluster = ClusterLog(lake)
 
         def once() -> MaintenanceReport:
             report = maintain(
@@ -51,7 +53,7 @@ def maintain_lake(
                 dry_run=asked.dry_run,
                 executor=executor,
                 compactor=compactor,
-                groups=GroupsAndTransactions(groups, transactions),
+                groups=GroupsAndTransactions(groups, transactions, cluster.tables),
                 needed=transactions.needed_files,
             )
             print_report(report, as_json=call.as_json, one_line=every_s is not None)

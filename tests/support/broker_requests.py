@@ -11,6 +11,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
 
 from tidelog.broker.base.calls import Call, Encoded, Peer
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.codec import decode, encode
@@ -29,9 +30,9 @@ class Requests:
     async def _make(self, lake, view, settings):
         broker = Broker(lake, replace(SETTINGS, **settings), _at_once)
         broker.addresses[LISTENER] = ("127.0.0.1", 9092)
-        if view is not None:
-            broker._view = view
-            object.__setattr__(broker._context, "cluster", view)
+        own = broker._context.settings
+        alone = ClusterView("tidelog", 0, (BrokerNode(own.id, broker.addresses, own.rack),), own.id)
+        object.__setattr__(broker._context, "cluster", view or (lambda: alone))
         return broker
 
     def __enter__(self):

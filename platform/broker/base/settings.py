@@ -42,6 +42,7 @@ class BrokerSettings:
     `listeners`: {name: (host, port)} to bind, port 0 takes a free one; `advertised`: what clients get to see instead.
     `id`: the broker's, None for the lowest one that is free. `cache_bytes`: of record batches kept for consumers.
     `linger`: None takes what suits the store.
+    `drain_s`: how long a broker that stops sends clients to the others before it closes their connections.
     """
 
     listeners: Mapping[str, tuple[str, int]]
@@ -49,6 +50,7 @@ class BrokerSettings:
     rack: str | None = None
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     bounds: Bounds = field(default_factory=Bounds)
+    drain_s: float = 5.0
     cache_bytes: int = 128 * 1024 * 1024
     linger: Linger | None = None
     default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
+from contextlib import suppress
 
 from tidelog.broker.base.calls import Handlers
 from tidelog.broker.base.meter import BrokerMeter
@@ -30,6 +31,7 @@ class Connections:
         self.answers = Budget(bounds.unsent_max_bytes)
         self._open: set[ClientConnection] = set()
         self._by_host: Counter[str] = Counter()
+        self._fewer = asyncio.Event()
         self._empty = asyncio.Event()
         self._empty.set()
         self._look: asyncio.TimerHandle | None = None
@@ -66,6 +68,7 @@ class Connections:
             self._by_host[host] -= 1
             if not self._by_host[host]:
                 del self._by_host[host]
+        self._fewer.set()
         if not self._open:
             self._empty.set()
             self._stop_looking()
@@ -75,6 +78,14 @@ class Connections:
         now_s = self.clock.elapsed_s()
         for connection in list(self._open):
             connection.look(now_s)
+
+    async def until_left(self, most: int, within_s: float) -> None:
+        """Wait until no more than `most` are open, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while len(self._open) > most:
+                    self._fewer.clear()
+                    await self._fewer.wait()
 
     async def drain(self, grace_s: float) -> None:
         """Read no further requests, answer those that have come, and close; what is open after `grace_s` is cut."""

@@ -53,11 +53,14 @@ def advertised_host(host: str) -> str:
 async def listen(
     protocol: Callable[[], asyncio.BaseProtocol], address: tuple[str, int]
 ) -> tuple[asyncio.Server, tuple[str, int]]:
-    """Listen; the server, and the address as clients reach it. Raises `ListenerError`."""
+    """Have the address; the server, and the address as clients reach it. Raises `ListenerError`.
+
+    No client can connect before `start_serving`: a broker that is not registered answers none.
+    """
     host, port = address
     loop = asyncio.get_running_loop()
     try:
-        server = await loop.create_server(protocol, host, port, backlog=BACKLOG)
+        server = await loop.create_server(protocol, host, port, backlog=BACKLOG, start_serving=False)
     except OSError as e:
         raise ListenerError(f"The broker can't listen at {shown(address)}: {_why(e, port)}") from e
     return server, (advertised_host(host), server.sockets[0].getsockname()[1])

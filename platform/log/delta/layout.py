@@ -19,6 +19,8 @@ LAKE_FILE = "__lake.json"
 OFFSETS_TABLE = "__consumer_offsets"
 # What becomes of transactions.
 TRANSACTIONS_TABLE = "__transaction_state"
+# Which brokers serve the lake.
+CLUSTER_TABLE = "__cluster"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
 TXN_PREFIX = "tidelog/"

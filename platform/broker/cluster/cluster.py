@@ -1,0 +1,127 @@
+"""A broker's part in its cluster, driven by a thread: what `Context.cluster()` says comes from here."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+
+from tidelog.broker.base.blocking import Blocking
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.cluster.leases import times_of
+from tidelog.broker.cluster.links import BrokerLinks
+from tidelog.broker.cluster.membership import ANY_ID, BrokerMembership
+from tidelog.cluster.model import Listener, RegisteredBroker
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.delta import layout
+from tidelog.log.follow.tailing import Tailing
+from tidelog.log.lake import Lake
+
+logger = logging.getLogger(__name__)
+
+
+class Cluster:
+    """One broker in its cluster. Its methods are for the loop's thread.
+
+    A thread of its own beats and watches, so that no work for clients keeps it waiting. When the loop itself is
+    held up, it beats no more: a broker that does not answer is of no use.
+    """
+
+    def __init__(self, lake: Lake, settings: BrokerSettings, blocking: Blocking) -> None:
+        self._lake = lake
+        self._settings = settings
+        self._blocking = blocking
+        self._started_ms = lake.clock.now_ms()
+        self._loop = asyncio.get_running_loop()
+        self._links = BrokerLinks(lake.clock)
+        self._membership: BrokerMembership | None = None
+        self._tailing: Tailing | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._ticked_s = 0.0
+        # When another view came last, on the elapsed clock.
+        self.changed_s = lake.clock.elapsed_s()
+
+    @property
+    def view(self) -> ClusterView:
+        """The brokers that serve, as of now."""
+        if self._membership is None:
+            node_id = ANY_ID if self._settings.id is None else self._settings.id
+            return ClusterView("", 0, (BrokerNode(node_id, {}, self._settings.rack),), node_id)
+        return self._membership.view
+
+    @property
+    def links(self) -> int:
+        """How many other brokers keep a connection to this one."""
+        return 0 if self._membership is None else len(self._membership.others())
+
+    async def start(self, addresses: Mapping[str, tuple[str, int]]) -> None:
+        """Register with these addresses, and follow the cluster. Raises `DuplicateBrokerError`, StorageError."""
+        settings, lake = self._settings, self._lake
+        broker_id = ANY_ID if settings.id is None else settings.id
+        listeners = tuple(Listener(name, host, port) for name, (host, port) in addresses.items())
+        wanted = RegisteredBroker(broker_id, "", listeners, settings.rack, self._started_ms)
+        membership = BrokerMembership(lake, wanted)
+        await self._blocking(membership.join, self._links.answers)
+        self._membership = membership
+        self._tailing = Tailing(lake.storage, lake.clock)
+        self._tailing.add(layout.CLUSTER_TABLE)
+        self._ticked()
+        self._thread = threading.Thread(target=self._run, args=(membership, self._tailing), name="tidelog-cluster")
+        self._thread.daemon = True
+        self._thread.start()
+
+    async def drain(self) -> bool:
+        """Send clients to the other brokers from now on; whether there are any."""
+        if self._membership is None:
+            return False
+        try:
+            await self._blocking(self._membership.drain)
+        except TidelogError as e:  # the others will notice
+            logger.warning("That the broker drains could not be said. %s", e)
+        return not self.view.serves
+
+    async def close(self) -> None:
+        """Be gone, and follow no more."""
+        self._closing = True
+        if self._tailing is not None and self._thread is not None:
+            self._tailing.wake()
+            await self._blocking(self._thread.join)
+            self._tailing.close()
+        if self._membership is not None:
+            try:
+                await self._blocking(self._membership.leave)
+            except TidelogError as e:
+                logger.warning("That the broker is gone could not be said. %s", e)
+        await self._links.close()
+
+    # --- its thread ----------------------------------------------------------------------------------------
+
+    def _run(self, membership: BrokerMembership, tailing: Tailing) -> None:
+        clock = self._lake.clock
+        while not self._closing:
+            grew = bool(tailing.wait(max(0.0, membership.due_s() - clock.elapsed_s())))
+            if self._closing:
+                break
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._ticked)
+            began_s = clock.elapsed_s()
+            changed = False
+            try:
+                changed = membership.step(
+                    self._links.answers,
+                    grew=grew,
+                    beats=began_s - self._ticked_s < times_of(self._lake.storage).silence_s,
+                )
+            except TidelogError as e:
+                logger.warning("The cluster can't be followed for now. %s", e)
+            if grew:
+                tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
+            if changed:
+                self.changed_s = clock.elapsed_s()
+                self._links.keep(membership.others())
+
+    def _ticked(self) -> None:
+        """The loop goes round."""
+        self._ticked_s = self._lake.clock.elapsed_s()

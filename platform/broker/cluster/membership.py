@@ -1,0 +1,218 @@
+"""One broker's place in its cluster: it registers, beats, watches the others, and leaves. No thread, no socket.
+
+Its caller calls `step` when `due_s` says so, and whenever the log of the cluster has grown.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.cluster.leases import BrokerLeases, BrokerTimers, LeaseTimes, times_of
+from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.model import (
+    BrokerState,
+    ClusterState,
+    DuplicateBrokerError,
+    RegisteredBroker,
+    StaleRegistrationError,
+)
+from tidelog.log.lake import Lake
+
+logger = logging.getLogger(__name__)
+
+# Between looks at the lease of a broker that does not answer.
+LOOK_EVERY_S: Final = 0.25
+# Between two tries to register again.
+RETRY_S: Final = 2.0
+# The id of a broker that takes the lowest one that is free.
+ANY_ID: Final = -1
+
+# Whether a broker answers at its address.
+Answers = Callable[[RegisteredBroker], bool]
+
+
+class BrokerMembership:
+    """One broker's place. `wanted`: what to register, of no registration yet; its id may be `ANY_ID`.
+
+    `view` is as of the last look and is replaced, never changed: any thread may read it. The methods may be called
+    from several threads.
+    """
+
+    def __init__(self, lake: Lake, wanted: RegisteredBroker, times: LeaseTimes | None = None) -> None:
+        self._lake = lake
+        self._log = ClusterLog(lake)
+        self._leases = BrokerLeases(lake.storage)
+        self._wanted = wanted
+        self._times = times or times_of(lake.storage)
+        self._timers = BrokerTimers(self._times.silence_s)
+        self._lock = threading.Lock()
+        self._counter = 0
+        self._beat_due_s = self._watch_due_s = self._rejoin_due_s = 0.0
+        # Of a registration that may be in the log: asked for again until the log says so or not.
+        self._asked = ""
+        self._leaving = False
+        self._cluster_id = ""
+        self._state = ClusterState()
+        self.me = replace(wanted, state=BrokerState.GONE)
+        self.view = ClusterView("", 0, (), wanted.id)
+
+    # --- coming --------------------------------------------------------------------------------------------
+
+    def join(self, answers: Answers) -> None:
+        """Register. Raises `DuplicateBrokerError` when a broker that lives has the id, and StorageError.
+
+        A predecessor of this id that ended without a word is waited for, until its lease was silent for long enough.
+        """
+        while True:
+            try:
+                with self._lock:
+                    self._register(takes_place=True)
+                return
+            except DuplicateBrokerError:
+                if not self._outlive(answers):
+                    raise
+
+    def _register(self, *, takes_place: bool) -> None:
+        wanted = self._wanted
+        self._asked = self._asked or self._lake.ids.new()
+        asked = replace(wanted, registration=self._asked, state=BrokerState.RUNNING)
+        self._leases.renew(wanted.id, self._asked, self._counter)  # before the others look for it
+        try:
+            self.me = self._log.register(asked, any_id=wanted.id == ANY_ID, takes_place=takes_place)
+        except (DuplicateBrokerError, StaleRegistrationError):
+            self._leases.drop(self._asked)
+            self._asked = ""
+            raise
+        self._asked = ""
+        self._cluster_id = self._log.cluster_id() or ""
+        self._see()
+        logger.info("Broker %d is registered as %s, epoch %d.", self.me.id, self.me.registration, self._state.epoch)
+
+    def _outlive(self, answers: Answers) -> bool:
+        """Watch the broker that has the id until that broker is dead, and say that it is gone; False when it lives."""
+        timers, clock = BrokerTimers(self._times.silence_s), self._lake.clock
+        seen = None
+        while True:
+            other = self._log.look().brokers.get(self._wanted.id)
+            if other is None or not other.is_live:
+                return True
+            counter = self._leases.counter(other.registration)
+            seen = seen or (other.registration, counter)
+            if answers(other) or seen != (other.registration, counter):
+                return False
+            if timers.look(other.registration, counter, clock.elapsed_s()):
+                self._bury(other)
+                return True
+            clock.sleep(LOOK_EVERY_S)
+
+    # --- living --------------------------------------------------------------------------------------------
+
+    def due_s(self) -> float:
+        """When the next step is due, on the elapsed clock."""
+        return min(self._beat_due_s, self._watch_due_s)
+
+    def step(self, answers: Answers, *, grew: bool = True, beats: bool = True) -> bool:
+        """Do what is due; whether the view has changed. Raises StorageError: call again when `due_s` says so.
+
+        `grew`: the log may have entries that were not seen. `beats` False: this process does not answer its clients,
+        whatever holds it up.
+        """
+        with self._lock:
+            before, now_s = self.view, self._lake.clock.elapsed_s()
+            beat_is_due, watch_is_due = now_s >= self._beat_due_s, now_s >= self._watch_due_s
+            if beat_is_due:
+                self._beat_due_s = now_s + self._times.beat_s
+            if watch_is_due:
+                self._watch_due_s = now_s + LOOK_EVERY_S
+            if beat_is_due and beats and self.me.is_live:
+                self._counter += 1
+                self._leases.renew(self.me.id, self.me.registration, self._counter)
+            if grew or beat_is_due:
+                self._see()
+            if beats and not self.me.is_live and not self._leaving and now_s >= self._rejoin_due_s:
+                self._rejoin_due_s = now_s + RETRY_S
+                self._rejoin()
+            if watch_is_due:
+                self._watch(answers)
+            return self.view is not before
+
+    def _rejoin(self) -> None:
+        """It was taken for dead, or unregistered: register again."""
+        logger.warning("Broker %d (registration %s) is gone by the log, and lives.", self.me.id, self.me.registration)
+        try:
+            self._register(takes_place=False)
+        except DuplicateBrokerError as e:
+            logger.error("Broker %d serves no more. %s", self.me.id, e)
+
+    def _watch(self, answers: Answers) -> None:
+        """Look at the leases of the brokers that don't answer, and say of those that are dead that they are gone."""
+        others = [one for one in self._state.live if one.registration != self.me.registration]
+        self._timers.keep(one.registration for one in others)
+        for one in others:
+            if answers(one):
+                self._timers.answered(one.registration)
+                continue
+            counter = self._leases.counter(one.registration)
+            if self._timers.look(one.registration, counter, self._lake.clock.elapsed_s()):
+                self._bury(one)
+                self._see()
+        due_s = self._timers.due_s()
+        if due_s is not None:
+            self._watch_due_s = min(self._watch_due_s, due_s)
+
+    def _bury(self, other: RegisteredBroker) -> None:
+        if self._log.gone(other.registration):
+            logger.warning(
+                "Broker %d is gone (registration %s): its lease stood still for %g s, and it does not answer.",
+                other.id, other.registration, self._times.silence_s,
+            )  # fmt: skip
+        self._leases.drop(other.registration)
+
+    # --- going ---------------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """Send clients to the others from now on. Raises StorageError."""
+        with self._lock:
+            self._leaving = True
+            if self.me.state is BrokerState.RUNNING:
+                self._end(self._log.drain)
+
+    def leave(self) -> None:
+        """Be gone. Raises StorageError."""
+        with self._lock:
+            self._leaving = True
+            if self.me.is_live:
+                self._end(self._log.gone)
+                self._leases.drop(self.me.registration)
+
+    def _end(self, decide: Callable[[str], object]) -> None:
+        with suppress(StaleRegistrationError):  # others took it for dead before
+            decide(self.me.registration)
+        self._see()
+
+    # --- the view ------------------------------------------------------------------------------------------
+
+    def others(self) -> list[str]:
+        """The registrations of the other brokers that run or drain, as of the last look."""
+        return [one.registration for one in self._state.live if one.registration != self.me.registration]
+
+    def _see(self) -> None:
+        """Take what the log says."""
+        self._state = self._log.look()
+        self.me = self._state.of(self.me.registration) or replace(self.me, state=BrokerState.GONE)
+        view = view_of(self._state, self._cluster_id, self.me)
+        if view != self.view:
+            self.view = view
+
+
+def view_of(state: ClusterState, cluster_id: str, me: RegisteredBroker) -> ClusterView:
+    """The cluster as the broker `me` sees it. Where no broker serves, it names itself."""
+    return ClusterView(cluster_id, state.epoch, tuple(map(_node, state.serving or (me,))), me.id)
+
+
+def _node(broker: RegisteredBroker) -> BrokerNode:
+    return BrokerNode(broker.id, {one.name: (one.host, one.port) for one in broker.listeners}, broker.rack)

@@ -1,0 +1,1 @@
+"""tidelog.cluster: the table `__cluster`, which brokers serve a lake (docs/format.md)."""

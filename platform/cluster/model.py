@@ -1,0 +1,82 @@
+"""What a lake's cluster is, as its log says: brokers, and the epoch of those that serve."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tidelog.log.base.errors import TidelogError
+
+
+class DuplicateBrokerError(TidelogError, kafka_code=101):
+    """Another broker that lives has the id."""
+
+
+class UnknownBrokerError(TidelogError, kafka_code=102):
+    """No broker has the id."""
+
+
+class StaleRegistrationError(TidelogError, kafka_code=77):
+    """The registration is over: it was taken for dead, drained, or the broker was unregistered."""
+
+
+class BrokerState(StrEnum):
+    """A broker's life. It never goes back: a broker that was gone registers again."""
+
+    RUNNING = "running"
+    DRAINING = "draining"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where clients reach a broker, under the name of a listener."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredBroker:
+    """A broker as it has registered. `registration`: a UUID of this one life; `started_ms`: the process' start.
+
+    Every decision on a broker names its registration, so that one about an earlier life has no effect.
+    """
+
+    id: int
+    registration: str
+    listeners: tuple[Listener, ...] = ()
+    rack: str | None = None
+    started_ms: int = 0
+    state: BrokerState = BrokerState.RUNNING
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the log does not say that it is gone."""
+        return self.state is not BrokerState.GONE
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """All brokers by id, and the epoch: it rises with each change of `serving`."""
+
+    brokers: Mapping[int, RegisteredBroker] = field(default_factory=dict)
+    epoch: int = 0
+
+    @property
+    def serving(self) -> tuple[RegisteredBroker, ...]:
+        """The brokers that clients are sent to, by id: those that run; where none does, those that drain."""
+        by_state = {
+            state: tuple(one for _, one in sorted(self.brokers.items()) if one.state is state)
+            for state in (BrokerState.RUNNING, BrokerState.DRAINING)
+        }
+        return by_state[BrokerState.RUNNING] or by_state[BrokerState.DRAINING]
+
+    @property
+    def live(self) -> tuple[RegisteredBroker, ...]:
+        """The brokers that run or drain, by id."""
+        return tuple(one for _, one in sorted(self.brokers.items()) if one.is_live)
+
+    def of(self, registration: str) -> RegisteredBroker | None:
+        """The broker of a registration; None when its id has another one by now, or none."""
+        return next((one for one in self.brokers.values() if one.registration == registration), None)
