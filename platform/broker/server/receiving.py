@@ -51,7 +51,7 @@ class FrameReceiver:
         self._filled += count
         if self._filled == self._size:
             self._frame = None
-            yield memoryview(frame)
+            yield memoryview(frame).toreadonly()  # as the codec demands
 
     def drop(self) -> None:
         """Drop what has come in part."""

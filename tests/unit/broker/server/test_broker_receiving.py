@@ -91,3 +91,15 @@ def test_what_is_no_request_is_told_from_its_first_bytes(start, said):
 
 def test_a_request_of_the_largest_size_is_taken():
     assert receive(FrameReceiver(MOST), framed(b"x" * MOST), [4 + MOST]) == [b"x" * MOST]
+
+
+@pytest.mark.parametrize("size", [10, 1_000_000])
+def test_the_codec_takes_frames_of_any_size(size):
+    receiver, data, found = FrameReceiver(MOST), framed(bytes(size)), []
+    while data:
+        space = receiver.space()
+        count = min(len(space), len(data))
+        space[:count] = data[:count]
+        found += receiver.received(count)
+        data = data[count:]
+    assert [frame.readonly for frame in found] == [True]
