@@ -210,6 +210,7 @@ class LocalStorage:
                 raise failed_or_done("create", location, error) from error
         if created:
             self._durability.sync_new_name(folder, location)
+            self._drafts.open_ahead()
         else:
             require_file(location)
             self._durability.sync_found_name(folder, location)
@@ -219,14 +220,18 @@ class LocalStorage:
         """Create or replace the file; durable only after `sync`."""
         check_path(path)
         location = f"{self._root}/{path}"
-        with closing(self._open_temporary(location)) as draft:
+        with closing(self._in_folder(location[: location.rindex("/")], location, self._drafts.open)) as draft:
             write_all(draft.fd, data, location)
             if len(data) >= WORTH_WRITEBACK:
                 start_writeback(draft.fd)
             with Failing("write", location):
                 draft.close_file()
-            with Failing("replace", location, failed_or_done):
-                draft.rename(location)
+            try:
+                self._drafts.replace(draft, location)
+            except OSError as error:
+                if self._drafts.must_be_temporary(draft, error):
+                    return self.put(path, data)
+                raise failed_or_done("replace", location, error) from error
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:

@@ -7,6 +7,9 @@ same folder until link(2) or rename(2) gives it the object's name; a writer that
 
 import errno
 import os
+import threading
+import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -22,6 +25,8 @@ _UNNAMED: Final = getattr(os, "O_TMPFILE", 0)  # Linux only
 UNNAMED_LAST_ON: Final = frozenset(("ext3", "ext4", "tmpfs", "xfs"))
 # The answers of a kernel, a file system or a sandbox that knows no unnamed files, or can't name them.
 _UNKNOWN: Final = frozenset((errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.EXDEV))
+# Folders for which files are opened ahead.
+_MOST_SPARE: Final = 16
 
 
 @dataclass(slots=True)
@@ -45,9 +50,10 @@ class Draft:
         self.temporary = ""
 
     def close_file(self) -> None:
-        """Close the descriptor before the draft ends. Raises OSError for what could not be written."""
-        fd, self.fd = self.fd, -1
-        os.close(fd)
+        """Close a temporary file before the draft ends. Raises OSError for what could not be written."""
+        if self.temporary:  # an unnamed one is named while it is open, on file systems whose close(2) can't fail
+            fd, self.fd = self.fd, -1
+            os.close(fd)
 
     def close(self) -> None:
         """End the draft: nothing is left of it but the name that it was given."""
@@ -60,6 +66,54 @@ class Draft:
                 os.unlink(self.temporary)
 
 
+class Spares:
+    """Unnamed files that are opened ahead, as to open one takes as long as to write it. For many threads.
+
+    One for each of the folders that files were opened in last, from a folder's second file on: most get only one.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[str, int | None] = {}  # by folder, the one that was used last at the end
+        self._due: set[str] = set()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        weakref.finalize(self, _close_all, self._held)
+
+    def take(self, folder: str) -> int | None:
+        """The folder's file, if there is one, which is the caller's now; `refill` opens the next one."""
+        if self._process != os.getpid():  # forked: what is open is the parent's: it will write them
+            self._lock, self._process = threading.Lock(), os.getpid()
+            self._due.clear()
+            _close_all(self._held)
+        with self._lock:
+            if folder in self._held:
+                self._due.add(folder)
+            fd, self._held[folder] = self._held.pop(folder, None), None
+            if len(self._held) > _MOST_SPARE:
+                oldest = next(iter(self._held))
+                self._due.discard(oldest)
+                _close_all({oldest: self._held.pop(oldest)})
+        return fd
+
+    def refill(self, open_unnamed: Callable[[str], int | None]) -> None:
+        """Open files for the folders whose files were taken. A folder for which that fails has none."""
+        while self._due:
+            with suppress(KeyError, OSError):
+                folder = self._due.pop()
+                fd = open_unnamed(folder)
+                with self._lock:
+                    if folder in self._held and self._held[folder] is None:
+                        self._held[folder], fd = fd, None
+                _close_all({folder: fd})
+
+
+def _close_all(files: dict[str, int | None]) -> None:
+    while files:
+        fd = files.popitem()[1]
+        if fd is not None:
+            os.close(fd)
+
+
 class Drafts:
     """Opens new files. `unnamed`: whether unnamed files are used where the file system has them."""
 
@@ -69,17 +123,40 @@ class Drafts:
         self._unnamed = unnamed and bool(_UNNAMED)
         # Whether a file system, by its device number, has unnamed files that last.
         self._chosen: dict[int, bool] = {}
+        self._spares = Spares()
 
     def open(self, folder: str) -> Draft:
         """A new file for an object in `folder`, by the way that suits the file system. Raises OSError."""
-        fd = self._open_unnamed(folder) if self._unnamed else None
+        fd = None
+        if self._has_unnamed(folder):
+            fd = self._spares.take(folder)
+            fd = self._open_unnamed(folder) if fd is None else fd
         return Draft(fd, "") if fd is not None else self.open_temporary(folder)
+
+    def open_ahead(self) -> None:
+        """Open the files that are likely to be asked for next. Raises nothing."""
+        self._spares.refill(lambda folder: self._open_unnamed(folder) if self._has_unnamed(folder) else None)
 
     def open_temporary(self, folder: str) -> Draft:
         """A temporary file in `folder`. Raises OSError."""
-        # The pid tells a forked child's names from its parent's.
-        temporary = f"{folder}/.{self._token}-{os.getpid()}-{next(self._count)}.tmp"
+        temporary = self._temporary_name(folder)
         return Draft(os.open(temporary, _CREATE, 0o666), temporary)
+
+    def replace(self, draft: Draft, location: str) -> None:
+        """Give a file its name, in place of what has it. Raises OSError."""
+        if not draft.temporary:
+            try:
+                draft.link(location)
+                return
+            except FileExistsError:
+                temporary = self._temporary_name(os.path.dirname(location))
+                draft.link(temporary)
+                draft.temporary = temporary
+        draft.rename(location)
+
+    def _temporary_name(self, folder: str) -> str:
+        # The pid tells a forked child's names from its parent's.
+        return f"{folder}/.{self._token}-{os.getpid()}-{next(self._count)}.tmp"
 
     def must_be_temporary(self, draft: Draft, error: OSError) -> bool:
         """Whether this error of `link` says that unnamed files can't be named here: from now on, none is opened."""
@@ -88,20 +165,23 @@ class Drafts:
         self._chosen[os.fstat(draft.fd).st_dev] = False
         return True
 
-    def _open_unnamed(self, folder: str) -> int | None:
-        """An unnamed file; None where the file system has none that lasts."""
+    def _has_unnamed(self, folder: str) -> bool:
+        """Whether unnamed files are used there. Raises OSError for a folder that is not there."""
+        if not self._unnamed:
+            return False
         device = os.stat(folder).st_dev
-        chosen = self._chosen.get(device)
-        if chosen is None:
-            chosen = self._chosen[device] = type_of(folder) in UNNAMED_LAST_ON
-        if not chosen:
-            return None
+        if device not in self._chosen:
+            self._chosen[device] = type_of(folder) in UNNAMED_LAST_ON
+        return self._chosen[device]
+
+    def _open_unnamed(self, folder: str) -> int | None:
+        """An unnamed file; None where there turns out to be none."""
         try:
             return os.open(folder, _UNNAMED | os.O_WRONLY | os.O_CLOEXEC, 0o666)
         except OSError as error:
             if error.errno not in _UNKNOWN:
                 raise
-            self._chosen[device] = False
+            self._chosen[os.stat(folder).st_dev] = False
             return None
 
 

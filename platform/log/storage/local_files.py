@@ -69,6 +69,8 @@ def require_file(location: str) -> None:
 def write_all(fd: int, data: bytes | memoryview, location: str) -> None:
     """Write everything. Raises `StorageError` that names the location."""
     with Failing("write", location):
+        if not data:  # the file may have been opened long ago, and no write gives it its time
+            os.utime(fd)
         written = os.write(fd, data)
         while written < len(data):
             written += os.write(fd, memoryview(data)[written:])
