@@ -1,5 +1,9 @@
 """Heartbeat objects: each member of a group overwrites a small one, its lease; the others see it change, or not.
 
+A member that speaks Kafka's protocol has no lease of its own. The broker that coordinates its group hears it, evicts it
+when it falls silent, and vouches for it until then: an object of the group names the broker, and the broker's own lease
+counts as that of all members that have none.
+
 A lease holds a counter and no time: clocks of two machines are never compared. Only time that an observer itself spent
 watching counts against a member: an observer that was frozen, or that could not reach the store, begins again.
 """
@@ -29,14 +33,56 @@ class Leases:
         self._storage.put(lease_path(group_id, member_id), json.dumps(lease).encode())
 
     def counter(self, group_id: str, member_id: str) -> int | None:
+        """The counter that the member wrote last, or that of the broker that vouches for it. Raises StorageError.
+
+        None when it has no lease and no broker vouches.
+        """
+        own = self.own_counter(group_id, member_id)
+        if own is not None:
+            return own
+        broker = self.voucher(group_id)
+        return None if broker is None else self._counter(_broker_path(broker))
+
+    def own_counter(self, group_id: str, member_id: str) -> int | None:
         """The counter that the member wrote last; None when it has no lease. Raises StorageError.
 
         None, too, for one that a power loss has torn: it is never synced, and counts as silence.
         """
+        return self._counter(lease_path(group_id, member_id))
+
+    def _counter(self, path: str) -> int | None:
+        found = self._read(path, "counter")
+        return found if isinstance(found, int) else None
+
+    def _read(self, path: str, field: str) -> object:
         try:
-            return int(json.loads(self._storage.get(lease_path(group_id, member_id)))["counter"])
+            return json.loads(self._storage.get(path))[field]
         except (ObjectNotFoundError, ValueError, KeyError, TypeError):
             return None
+
+    # --- brokers -------------------------------------------------------------------------------------------
+
+    def renew_broker(self, broker: int, counter: int) -> None:
+        """Write a broker's heartbeat, for all members that it vouches for. Raises StorageError."""
+        lease = {"broker": broker, "counter": counter}
+        self._storage.put(_broker_path(broker), json.dumps(lease).encode())
+
+    def vouch(self, group_id: str, broker: int) -> None:
+        """Have a broker vouch for the members of the group that have no lease, in place of any before it.
+
+        Raises StorageError.
+        """
+        self._storage.put(_voucher_path(group_id), json.dumps({"group": group_id, "broker": broker}).encode())
+
+    def voucher(self, group_id: str) -> int | None:
+        """The broker that vouches for members of the group; None where none does. Raises StorageError."""
+        found = self._read(_voucher_path(group_id), "broker")
+        return found if isinstance(found, int) else None
+
+    def end_vouching(self, group_id: str, broker: int) -> None:
+        """Vouch no more, unless another broker does so by now. Raises StorageError."""
+        if self.voucher(group_id) == broker:
+            self._storage.delete(_voucher_path(group_id))
 
     def drop(self, group_id: str, member_id: str) -> None:
         """Delete the lease of a former member. Raises StorageError."""
@@ -46,6 +92,14 @@ class Leases:
 def lease_path(group_id: str, member_id: str) -> str:
     """The path of a lease. Ids may hold anything, so the names are digests; the ids themselves are inside."""
     return f"{FOLDER}/{_digest(group_id)}/{_digest(member_id)}"
+
+
+def _voucher_path(group_id: str) -> str:
+    return f"{FOLDER}/{_digest(group_id)}/broker"
+
+
+def _broker_path(broker: int) -> str:
+    return f"{FOLDER}/brokers/{broker}"
 
 
 def _digest(text: str) -> str:

@@ -7,7 +7,7 @@ makes), so a request that is repeated after an unknown outcome changes nothing m
 Source: `GroupCoordinator` and `GroupMetadata` (kafka 4.0), `ClassicGroup`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,6 +20,7 @@ from tidelog.log.base.errors import (
     InconsistentProtocolError,
     InvalidGroupError,
     RebalanceInProgressError,
+    TidelogError,
     UnknownMemberError,
 )
 
@@ -44,7 +45,14 @@ def current(view: GroupView, group_id: str) -> Group:
 
 
 def join(
-    view: GroupView, group_id: str, member: Member, *, known: bool, now_ms: int, protocol_type: str = PROTOCOL_TYPE
+    view: GroupView,
+    group_id: str,
+    member: Member,
+    *,
+    known: bool,
+    now_ms: int,
+    protocol_type: str = PROTOCOL_TYPE,
+    ends_round: bool = True,
 ) -> Decision[Group]:
     """A member wants to take part in the next generation, or to learn the current one. Answers the group after it.
 
@@ -55,7 +63,8 @@ def join(
       rejoins because partitions changed. In CompletingRebalance the leader does so without one too.
     - A newcomer with the `instance_id` of a member takes its place, and fences it. A Stable group does not rebalance
       for that, if the protocol and the topics subscribed to stay the same (Kafka looks at the protocol only).
-    - Whatever else begins a round, or goes into the one under way; the last to join completes it.
+    - Whatever else begins a round, or goes into the one under way; the last to join completes it, unless others are to
+      join in the same step (not `ends_round`).
 
     Raises InvalidGroupError, InconsistentProtocolError, UnknownMemberError (known, but no member any more),
     FencedInstanceError (known, but another has its `instance_id` now).
@@ -63,30 +72,56 @@ def join(
     check_group_id(group_id)
     group = current(view, group_id)
     _require_compatible(group, member, protocol_type)
+    before = group
     if not group.members:
         group = replace(group, protocol_type=protocol_type)
     if member.member_id in group.members or known:
         check_member(group, member.member_id, member.instance_id)
-        return _rejoin(group, member, now_ms)
-    old = _holder(group, member.instance_id)
-    if old is not None:
-        return _take_place(group, old, member, now_ms)
-    return _written(complete(put(begin(group), member, joined=True), now_ms))
+        after = _rejoin(group, member)
+    elif (old := _holder(group, member.instance_id)) is not None:
+        after = _take_place(group, old, member)
+    else:
+        after = put(begin(group), member, joined=True)
+    after = complete(after, now_ms) if ends_round else after
+    return Decision(response=after) if after is before else _written(after)
 
 
-def _rejoin(group: Group, member: Member, now_ms: int) -> Decision[Group]:
+def join_all(
+    view: GroupView, group_id: str, newcomers: Iterable[tuple[Member, str]], *, now_ms: int
+) -> Decision[tuple[Group, Mapping[str, TidelogError]]]:
+    """Newcomers join at once, so that one round has them all: those that waited for a group's first round.
+
+    `newcomers`: each with its protocol type. Answers the group after it, and why some could not join, by member id.
+    Raises InvalidGroupError.
+    """
+    check_group_id(group_id)
+    group = current(view, group_id)
+    refused: dict[str, TidelogError] = {}
+    for member, protocol_type in newcomers:
+        seen = replace(view, group=group)
+        try:
+            group = join(
+                seen, group_id, member, known=False, now_ms=now_ms, protocol_type=protocol_type, ends_round=False
+            ).response
+        except TidelogError as e:
+            refused[member.member_id] = e
+    group = complete(group, now_ms) if group.members else group
+    return Decision(response=(group, refused), group=group if group.members else None)
+
+
+def _rejoin(group: Group, member: Member) -> Group:
     before = group.members[member.member_id]
     member = replace(member, assignment=before.assignment)
     unchanged = before.protocols == member.protocols
     if group.phase is GroupPhase.PREPARING and before.joined and unchanged:
-        return Decision(response=group)
+        return group
     leads = group.leader == member.member_id
     if unchanged and (group.phase is GroupPhase.COMPLETING or (group.phase is GroupPhase.STABLE and not leads)):
-        return Decision(response=group)
-    return _written(complete(put(begin(group), member, joined=True), now_ms))
+        return group
+    return put(begin(group), member, joined=True)
 
 
-def _take_place(group: Group, old: Member, member: Member, now_ms: int) -> Decision[Group]:
+def _take_place(group: Group, old: Member, member: Member) -> Group:
     """The newcomer has the static id of a member: it follows in its place, its assignment and its office."""
     member = replace(member, assignment=old.assignment)
     led = group.leader == old.member_id
@@ -94,10 +129,10 @@ def _take_place(group: Group, old: Member, member: Member, now_ms: int) -> Decis
     if group.phase is GroupPhase.STABLE:
         stable = put(group, member, joined=False)
         if _same_topics(group, old, member) and elected_protocol(stable.members.values()) == group.protocol:
-            return _written(replace(stable, leader=member.member_id) if led else stable)
+            return replace(stable, leader=member.member_id) if led else stable
     # A leader that works out the assignment just now does so for the old id, hence a round in every other phase.
     group = put(begin(group), member, joined=True)
-    return _written(complete(replace(group, leader=member.member_id) if led else group, now_ms))
+    return replace(group, leader=member.member_id) if led else group
 
 
 def _require_compatible(group: Group, member: Member, protocol_type: str) -> None:

@@ -3,10 +3,10 @@
 A group's generation, members and offsets share one log, so that one decision fences a commit by member and generation.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import mmh3
 
@@ -106,6 +106,18 @@ class GroupLog:
         """The ids of all groups that have members, a generation or offsets; sorted."""
         return sorted(group_id for log in self.tables() for group_id in log.look(GroupsFold.group_ids))
 
+    def with_members(self) -> dict[str, Group]:
+        """The groups that have members, by their ids."""
+
+        def at(fold: GroupsFold) -> dict[str, Group]:
+            found = {group_id: fold.view(group_id).group for group_id in fold.group_ids()}
+            return {group_id: group for group_id, group in found.items() if group is not None and group.members}
+
+        groups: dict[str, Group] = {}
+        for log in self.tables():
+            groups |= log.look(at)
+        return groups
+
     def views(self) -> dict[str, GroupView]:
         """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic."""
         look = cache(self._lake.peek)
@@ -156,6 +168,46 @@ class GroupLog:
                 return first.response
             self._first().create()
         return self._log(group_id, self._tables()).commit(over_fold)
+
+    def decide_all(
+        self, requests: Sequence[tuple[str, Callable[[GroupView], Decision[Any]]]]
+    ) -> list[tuple[Any, Exception | None]]:
+        """Make many decisions, each of one group, in their order, and in one entry for each table that they touch.
+
+        Answers, for each, the rule's response or its refusal. A decision sees those before it. Raises as `decide` does,
+        for all: then some may have been made.
+        """
+        now_ms = self._lake.clock.now_ms()
+        answers: dict[int, tuple[Any, Exception | None]] = {}
+
+        def over_fold(fold: GroupsFold, numbers: Iterable[int]) -> RowOutcome[None]:
+            after, rows = fold.fork(), []
+            for number in numbers:
+                group_id, rule = requests[number]
+                try:
+                    check_group_id(group_id)
+                    view = after.view(group_id)
+                    decision = rule(view)
+                    new = [KIND.schema.checked(row) for row in changes(view, group_id, decision, now_ms)]
+                except Exception as e:  # a refusal, or a broken rule: only its own caller hears of it
+                    answers[number] = None, e
+                    continue
+                answers[number] = decision.response, None
+                after.take(new)
+                rows.extend(new)
+            return RowOutcome(rows, None)
+
+        if not self._tables():
+            if not over_fold(GroupsFold(), range(len(requests))).rows:
+                return [answers[number] for number in range(len(requests))]
+            self._first().create()
+        tables: dict[str, tuple[RowLog[GroupsFold], list[int]]] = {}
+        for number, (group_id, _) in enumerate(requests):
+            log = self._log(group_id, self._tables())
+            tables.setdefault(log.name, (log, []))[1].append(number)
+        for log, numbers in tables.values():
+            log.commit(partial(over_fold, numbers=numbers))
+        return [answers[number] for number in range(len(requests))]
 
     def commit_offsets(
         self,

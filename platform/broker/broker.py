@@ -15,6 +15,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster.cluster import Cluster
+from tidelog.broker.groups.handlers import handlers as group_handlers
 from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.listeners import listen
@@ -30,6 +31,7 @@ DRAIN_S = 5.0
 PARTS: Final[list[Callable[[Context], Handlers]]] = [
     admin_handlers,
     produce_handlers,
+    group_handlers,
 ]
 
 
@@ -74,6 +76,8 @@ class Broker:
             await self.connections.until_left(self._cluster.links, self._context.settings.drain_s)
         for server in self._servers:
             server.close()
+        for close in self._context.at_close:
+            await close()
         await self.connections.drain(grace_s)
         await self._cluster.close()
         await self._context.blocking(self._topics.close)

@@ -1,6 +1,6 @@
 """What the parts of a broker share: the lake, the topics, the cluster, and how to wait beside the loop."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from tidelog.broker.base.batch_cache import BatchCache
@@ -19,6 +19,7 @@ class Context:
 
     `cluster()`: the brokers that run, as of now. `cache`: committed batches, which Produce brings and Fetch serves.
     `meter`: what is counted.
+    `at_close`: what parts do when the broker stops, before it waits for answers.
     """
 
     lake: Lake
@@ -28,6 +29,7 @@ class Context:
     cluster: Callable[[], ClusterView]
     cache: BatchCache
     meter: BrokerMeter = field(default_factory=BrokerMeter)
+    at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 
     @property
     def node_id(self) -> int:

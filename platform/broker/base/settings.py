@@ -36,6 +36,16 @@ class Linger:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """What a broker asks of consumers' groups; Kafka's setting in the comment."""
+
+    min_session_timeout_ms: int = 6_000  # group.min.session.timeout.ms
+    max_session_timeout_ms: int = 1_800_000  # group.max.session.timeout.ms
+    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
+    max_size: int = 2**31 - 1  # group.max.size
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """Settings of one broker.
 
@@ -54,3 +64,4 @@ class BrokerSettings:
     cache_bytes: int = 128 * 1024 * 1024
     linger: Linger | None = None
     default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one
+    groups: GroupSettings = field(default_factory=GroupSettings)

@@ -1,0 +1,273 @@
+"""The coordinator of groups: it drives their timers, parks requests, and goes through the log for whatever changes one.
+
+A group's state is in its log only. So a broker that begins to coordinate a group reads it there, gives every member a
+full session, and goes on without a rebalance; one that ends answers who waits that it is not the coordinator.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from tidelog.broker.base.context import Context
+from tidelog.broker.groups.decisions import Decisions
+from tidelog.broker.groups.desk import Action, Admit, Answers, Evict, GroupDesk, Joining
+from tidelog.broker.groups.errors import NotCoordinatorError
+from tidelog.broker.groups.lifesigns import LifeSigns
+from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
+from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import TidelogError
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+# Between looks at the timers, and at what native members have written. A gap of PAUSE_S is one in which the broker
+# itself was frozen.
+TICK_S = 0.1
+LOOK_S = 0.25
+PAUSE_S = 1.0
+
+
+class GroupCoordinator:
+    """One broker's part as coordinator of groups. For the loop's thread."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._clock = context.clock
+        self.log = GroupLog(context.lake)
+        self.decisions = Decisions(self.log, context.blocking)
+        self._desks: dict[str, GroupDesk] = {}
+        self._signs = LifeSigns(context, self)
+        self._look_s = 0.0
+        self._closed = False
+        self._ticked_s = self._clock.elapsed_s()
+        self._tasks = [asyncio.get_running_loop().create_task(run()) for run in (self._keep_time, self._signs.run)]
+
+    # --- which groups --------------------------------------------------------------------------------------
+
+    def coordinates(self, group_id: str) -> bool:
+        """Whether this broker coordinates the group."""
+        view = self._context.cluster()
+        return not self._closed and view.coordinator("group", group_id).id == view.node_id
+
+    def require(self, group_id: str) -> None:
+        """Refuse a group that no group may be, and one of another broker. InvalidGroupError, NotCoordinatorError."""
+        check_group_id(group_id)
+        if not self.coordinates(group_id):
+            raise _elsewhere(group_id)
+
+    def desks(self) -> Mapping[str, GroupDesk]:
+        """The groups that are at hand, by id. Not to be changed."""
+        return self._desks
+
+    async def desk(self, group_id: str) -> GroupDesk:
+        """The group, read from its log where it is not at hand. Raises as `require`, and why it can't be read."""
+        self.require(group_id)
+        if group_id not in self._desks:
+            group = await self.decisions.decide(group_id, _look)
+            self.adopt(group_id, group)
+        return self._desks[group_id]
+
+    def adopt(self, group_id: str, group: Group | None) -> None:
+        """Begin to coordinate a group that is as its log says: all its members have a full session."""
+        if group_id not in self._desks:
+            self._desks[group_id] = desk = GroupDesk(group_id, self._context.settings.groups)
+            self.answer(desk.seen(group, self._clock.elapsed_s()))
+
+    async def look(self, desk: GroupDesk) -> None:
+        """See the group as its log has it now. Raises why it can't be read."""
+        await self.change(desk, lambda view: Decision(response=(None, view.group)))
+
+    # --- changing one --------------------------------------------------------------------------------------
+
+    async def change(self, desk: GroupDesk, rule: Callable[[GroupView], Decision[tuple[R, Group | None]]]) -> R:
+        """Decide, and see the group as it is after it: the rule answers with its response and the group."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = loop.create_future()
+
+        def done(outcome: Any, error: Exception | None) -> None:
+            if error is None:
+                self.answer(desk.seen(outcome[1], self._clock.elapsed_s()))
+            if not future.done():
+                future.set_result(outcome[0]) if error is None else future.set_exception(error)
+
+        self.decisions.submit(desk.group.group_id, rule, done)
+        return await future
+
+    def answer(self, answers: Answers) -> None:
+        """Give parked requests their answers."""
+        for ticket, given in answers:
+            if ticket.done():
+                continue
+            if isinstance(given, TidelogError):
+                ticket.set_exception(given)
+            else:
+                ticket.set_result(given)
+
+    def join(self, desk: GroupDesk, joining: Joining) -> None:
+        """Have a member join; its ticket gets the answer when its round is over."""
+        now_s = self._clock.elapsed_s()
+        held = desk.holds(joining, now_s)
+        if held is not None:
+            self.answer(held)
+            return
+        group_id, now_ms, before = desk.group.group_id, self._clock.now_ms(), [desk.group]
+
+        def rule(view: GroupView) -> Decision[Group]:
+            before[0] = view.group or Group(group_id)
+            return join(
+                view, group_id, joining.member, known=joining.known, now_ms=now_ms, protocol_type=joining.protocol_type
+            )
+
+        def done(after: Group, error: Exception | None) -> None:
+            if error is not None:
+                self._refuse(joining, error)
+                return
+            self._joined(desk, joining, _took_place(before[0], after, joining))
+            self.answer(desk.seen(after, self._clock.elapsed_s()))
+
+        self.decisions.submit(group_id, rule, done)
+
+    def _joined(self, desk: GroupDesk, joining: Joining, old_leader: str | None) -> None:
+        self.answer(desk.joined(joining, old_leader))
+        if joining.ticket.done():  # its client has gone meanwhile
+            asyncio.get_running_loop().call_soon(self.gone, desk, joining.ticket)
+
+    def _refuse(self, joining: Joining, error: Exception) -> None:
+        if not joining.ticket.done():
+            joining.ticket.set_exception(error)
+
+    def _admit(self, desk: GroupDesk, admitted: Admit) -> None:
+        group_id, now_ms = desk.group.group_id, self._clock.now_ms()
+        newcomers = [(one.member, one.protocol_type) for one in admitted.joinings]
+
+        def done(outcome: Any, error: Exception | None) -> None:
+            refused = {} if error is not None else outcome[1]
+            for joining in admitted.joinings:
+                why = error or refused.get(joining.member.member_id)
+                if why is None:
+                    self._joined(desk, joining, None)
+                else:
+                    self._refuse(joining, why)
+            if error is None:
+                self.answer(desk.seen(outcome[0], self._clock.elapsed_s()))
+
+        self.decisions.submit(group_id, lambda view: join_all(view, group_id, newcomers, now_ms=now_ms), done)
+
+    def gone(self, desk: GroupDesk, ticket: object) -> None:
+        """The client of a parked request is gone."""
+        evicted = desk.gone(ticket, self._clock.elapsed_s())
+        if evicted is not None:
+            self._act(desk, evicted)
+
+    # --- timers --------------------------------------------------------------------------------------------
+
+    async def _keep_time(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            try:
+                self.tick()
+            except Exception:
+                logger.exception("The timers of groups were not looked at.")
+
+    def tick(self) -> None:
+        """Do what time has brought."""
+        now_s = self._clock.elapsed_s()
+        paused_s, self._ticked_s = now_s - self._ticked_s, now_s
+        for group_id, desk in list(self._desks.items()):
+            if not self.coordinates(group_id):
+                self._give_up(group_id)
+                continue
+            if paused_s > PAUSE_S:
+                desk.paused(paused_s)
+            for action in desk.due(now_s):
+                self._act(desk, action)
+            if desk.is_idle:
+                self._give_up(group_id)
+        if now_s >= self._look_s:
+            self._look_s = now_s + LOOK_S
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        """See what others have written: native members, other brokers."""
+        for group_id, desk in self._desks.items():
+
+            def done(group: Group | None, error: Exception | None, desk: GroupDesk = desk) -> None:
+                if error is None:
+                    self.answer(desk.seen(group, self._clock.elapsed_s()))
+
+            self.decisions.submit(group_id, _look, done)
+
+    def _act(self, desk: GroupDesk, action: Action) -> None:
+        if isinstance(action, Admit):
+            self._admit(desk, action)
+            return
+        group_id = desk.group.group_id
+        if isinstance(action, Evict):
+            strangers = {name for name in action.turns if desk.never_heard(name)}
+            if strangers:
+                self._signs.ask_again(desk, strangers)
+            turns = {name: turn for name, turn in action.turns.items() if name not in strangers}
+            if turns:
+                self.evict(desk, turns)
+            return
+        self._write_eviction(desk, lambda view, ms: evict_late(view, group_id, action.generation, now_ms=ms))
+
+    def evict(self, desk: GroupDesk, turns: Mapping[str, int]) -> None:
+        """Members that fell silent go, unless they have joined since."""
+        group_id = desk.group.group_id
+        self._write_eviction(desk, lambda view, ms: evict_silent(view, group_id, turns, now_ms=ms))
+
+    def _write_eviction(self, desk: GroupDesk, rule: Callable[[GroupView, int], Decision[frozenset[str]]]) -> None:
+        group_id, now_ms = desk.group.group_id, self._clock.now_ms()
+
+        def with_group(view: GroupView) -> Decision[tuple[frozenset[str], Group | None]]:
+            decision = rule(view, now_ms)
+            return Decision(response=(decision.response, decision.group or view.group), group=decision.group)
+
+        def done(outcome: Any, error: Exception | None) -> None:
+            if error is not None:
+                logger.warning("Members of group %r could not be evicted: %s", group_id, error)
+                return
+            gone, group = outcome
+            if gone:
+                logger.info("Group %r: evicted %s.", group_id, ", ".join(sorted(gone)))
+                self._signs.drop(group_id, gone)
+            self.answer(desk.seen(group, self._clock.elapsed_s()))
+
+        self.decisions.submit(group_id, with_group, done)
+
+    # --- the end -------------------------------------------------------------------------------------------
+
+    def _give_up(self, group_id: str) -> None:
+        desk = self._desks.pop(group_id)
+        self.answer(desk.close(_elsewhere(group_id)))
+
+    async def close(self) -> None:
+        """Coordinate nothing any more: who waits looks elsewhere, what was decided is written, nobody is vouched for."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for group_id in list(self._desks):
+            self._give_up(group_id)
+        await self.decisions.finish()
+
+
+def _look(view: GroupView) -> Decision[Group | None]:
+    return Decision(response=view.group)
+
+
+def _elsewhere(group_id: str) -> NotCoordinatorError:
+    return NotCoordinatorError(
+        f"Group {group_id!r} is coordinated by another broker: the brokers have changed. Look for its coordinator."
+    )
+
+
+def _took_place(before: Group, after: Group, joining: Joining) -> str | None:
+    """The leader whose place a newcomer of the same static id has, where no round begins for that."""
+    if joining.known or after.phase is not GroupPhase.STABLE or after.leader != joining.member.member_id:
+        return None
+    return before.leader

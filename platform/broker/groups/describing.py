@@ -1,0 +1,152 @@
+"""DescribeGroups, ListGroups and DeleteGroups: what operators and tools ask about groups.
+
+Source: `GroupMetadataManager.describeGroups`, `ClassicGroup.describe` (kafka 4.0), KIP-518, KIP-848, KIP-1043.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.groups.coordinator import GroupCoordinator
+from tidelog.broker.groups.errors import code_of
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
+from tidelog.groups.rules.offsets import delete_group
+from tidelog.log.base.errors import GroupNotFoundError, TidelogError
+
+# The type of groups that rebalance in rounds, as against those of KIP-848.
+CLASSIC: Final = "classic"
+# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS of a group, as bits (`AclEntry.supportedOperations`).
+_ALL_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+_NOT_ASKED: Final = -(2**31)
+
+
+class DescribingHandlers:
+    """What is asked about groups."""
+
+    def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
+        self._blocking = context.blocking
+        self._coordinator = coordinator
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {
+            ApiKey.DESCRIBE_GROUPS: self.describe,
+            ApiKey.LIST_GROUPS: self.list,
+            ApiKey.DELETE_GROUPS: self.delete,
+        }
+
+    async def describe(self, call: Call) -> Reply:
+        """DescribeGroups."""
+        body = call.body
+        operations = _ALL_OPERATIONS if getattr(body, "include_authorized_operations", False) else _NOT_ASKED
+        groups = []
+        for group_id in body.groups:
+            try:
+                self._coordinator.require(group_id)
+                view = await self._blocking(self._coordinator.log.view, group_id)
+                found = described(view, group_id, operations)
+            except GroupNotFoundError as e:
+                # Until version 6 such a group counts as dead (KIP-1043).
+                code = code_of(e) if call.version >= 6 else 0
+                found = _no_group(group_id, code, str(e), GroupPhase.DEAD.value) | {"authorized_operations": operations}
+            except TidelogError as e:
+                found = _no_group(group_id, code_of(e), str(e), "")
+            groups.append(found)
+        return {"groups": groups}
+
+    async def list(self, call: Call) -> Reply:
+        """ListGroups: those that this broker coordinates. Clients ask all brokers."""
+        states, types = getattr(call.body, "states_filter", ()), getattr(call.body, "types_filter", ())
+        try:
+            views = await self._blocking(self._coordinator.log.views)
+        except TidelogError as e:
+            return {"error_code": code_of(e)}
+        own = {group_id: view for group_id, view in views.items() if self._coordinator.coordinates(group_id)}
+        return {"groups": listed(own, states, types)}
+
+    async def delete(self, call: Call) -> Reply:
+        """DeleteGroups."""
+        results = []
+        for group_id in call.body.groups_names:
+            error = 0
+            try:
+                self._coordinator.require(group_id)
+                await self._coordinator.decisions.decide(group_id, _deleting(group_id))
+            except TidelogError as e:
+                error = code_of(e)
+            results.append({"group_id": group_id, "error_code": error})
+        return {"results": results}
+
+
+def _deleting(group_id: str) -> Any:
+    def rule(view: GroupView) -> Decision[None]:
+        return delete_group(view, group_id)
+
+    return rule
+
+
+# --- rules -----------------------------------------------------------------------------------------------------
+
+
+def described(view: GroupView, group_id: str, operations: int) -> Mapping[str, Any]:
+    """A group in full; what members say for the protocol only while it is Stable. Raises GroupNotFoundError."""
+    if view.group is None and not view.offsets and not view.pending:
+        raise GroupNotFoundError(f"There is no group {group_id!r}.")
+    group = view.group or Group(group_id)
+    is_stable = group.phase is GroupPhase.STABLE
+    protocol = (group.protocol or "") if is_stable else ""
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "client_host": member.host,
+            "member_metadata": dict(member.protocols).get(protocol, b"") if is_stable else b"",
+            "member_assignment": member.assignment,
+        }
+        for _, member in sorted(group.members.items())
+    ]
+    return {
+        "error_code": 0,
+        "error_message": None,
+        "group_id": group_id,
+        "group_state": group.phase.value,
+        "protocol_type": group.protocol_type,
+        "protocol_data": protocol,
+        "members": members,
+        "authorized_operations": operations,
+    }
+
+
+def _no_group(group_id: str, code: int, message: str, state: str) -> dict[str, Any]:
+    return {
+        "error_code": code,
+        "error_message": message if code else None,
+        "group_id": group_id,
+        "group_state": state,
+        "protocol_type": "",
+        "protocol_data": "",
+    }
+
+
+def listed(views: Mapping[str, GroupView], states: Iterable[str], types: Iterable[str]) -> list[Mapping[str, Any]]:
+    """Groups in short, those of these states and types: none named means all. Case does not count."""
+    wanted_states, wanted_types = {s.lower() for s in states}, {t.lower() for t in types}
+    found: list[Mapping[str, Any]] = []
+    for group_id, view in views.items():
+        group = view.group or Group(group_id)
+        if wanted_states and group.phase.value.lower() not in wanted_states:
+            continue
+        if wanted_types and CLASSIC not in wanted_types:
+            continue
+        found.append(
+            {
+                "group_id": group_id,
+                "protocol_type": group.protocol_type,
+                "group_state": group.phase.value,
+                "group_type": CLASSIC,
+            }
+        )
+    return found

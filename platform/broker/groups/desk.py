@@ -1,0 +1,341 @@
+"""A group at its coordinator, beside what its log says: who waits for an answer, and whose time is over. Pure.
+
+The log has the group's generation, members and offsets. What is here is lost without harm: a client whose request was
+parked asks again, and a coordinator that begins anew gives every member a full session. Times are seconds of a clock
+that is passed in.
+
+Source: `ClassicGroup`, `GroupMetadataManager` (kafka 4.0), `DelayedJoin`, `InitialDelayedJoin`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tidelog.broker.base.settings import GroupSettings
+from tidelog.groups.model import Group, GroupPhase, Member
+from tidelog.groups.rules.members import check_member
+from tidelog.log.base.errors import RebalanceInProgressError, TidelogError
+
+# What the shell finds a parked request's client by.
+Ticket: TypeAlias = Any
+
+# An eviction that could not be written is tried again after this long.
+AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """A request to join. `known`: under the id that it has as a member. `fresh`: its client has not heard its id."""
+
+    member: Member
+    protocol_type: str
+    known: bool
+    ticket: Ticket
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A member belongs to this generation. `old_leader`: it took the place of that one, and the share-out stands."""
+
+    group: Group
+    member_id: str
+    old_leader: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """A member has its share."""
+
+    group: Group
+    member_id: str
+
+
+Answers: TypeAlias = list[tuple[Ticket, Joined | Synced | TidelogError]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """These members are to go, unless they have joined since this turn of theirs."""
+
+    turns: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EvictLate:
+    """The round of this generation has had its time."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """The first round of a group has waited for its members: they join."""
+
+    joinings: tuple[Joining, ...]
+
+
+Action: TypeAlias = Evict | EvictLate | Admit
+
+
+@dataclass(slots=True)
+class _Hold:
+    """Newcomers to an empty group, and how long they wait for others."""
+
+    joinings: dict[str, Joining]
+    until_s: float
+    left_s: float
+    grew: bool = False
+
+
+@dataclass(slots=True)
+class _ParkedJoin:
+    ticket: Ticket
+    old_leader: str | None
+    fresh: bool
+
+
+class GroupDesk:
+    """One group at its coordinator. Answers go back to the caller, by ticket; `due` says what time has brought."""
+
+    def __init__(self, group_id: str, settings: GroupSettings) -> None:
+        self.group = Group(group_id)
+        # Members that have leases of their own, and those of which that is to be found out.
+        self.native: set[str] = set()
+        self.unsorted: set[str] = set()
+        self._settings = settings
+        self._deadlines: dict[str, float] = {}  # when a Kafka member's session is over
+        self._heard: set[str] = set()
+        self._joins: dict[str, _ParkedJoin] = {}
+        self._syncs: dict[str, tuple[Ticket, int]] = {}
+        self._pending: dict[str, float] = {}  # ids that were given out, until they are used
+        self._hold: _Hold | None = None
+        self._round: object = None
+        self._round_s = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing here would be missed."""
+        return not (self._deadlines or self.unsorted or self._joins or self._syncs or self._pending or self._hold)
+
+    @property
+    def kafka_members(self) -> bool:
+        """Whether there are members to vouch for."""
+        return bool(self._deadlines)
+
+    def never_heard(self, member_id: str) -> bool:
+        """Whether a member is known from the log only."""
+        return member_id not in self._heard
+
+    # --- the log -------------------------------------------------------------------------------------------
+
+    def seen(self, group: Group | None, now_s: float) -> Answers:
+        """The group is this now, as its log says. Groups come in the order of the log."""
+        group = Group(self.group.group_id) if group is None else group
+        self.group = group
+        if self._round != (group.phase, group.generation):
+            self._round, self._round_s = (group.phase, group.generation), now_s
+        self._deadlines = {name: at for name, at in self._deadlines.items() if name in group.members}
+        self._heard.intersection_update(group.members)
+        self.native.intersection_update(group.members)
+        self.unsorted = set(group.members).difference(self._deadlines, self.native)
+        return [*self._joins_over(now_s), *self._syncs_over(now_s)]
+
+    def sort(self, member_id: str, *, native: bool, now_s: float) -> None:
+        """A member that is known from the log only has a lease of its own, or else gets a full session here."""
+        if member_id not in self.unsorted:
+            return
+        self.unsorted.discard(member_id)
+        if native:
+            self.native.add(member_id)
+        else:
+            self._begin_session(member_id, now_s)
+
+    def turns_native(self, member_id: str) -> None:
+        """A member that was taken for one of Kafka's has a lease of its own."""
+        if self._deadlines.pop(member_id, None) is not None:
+            self.native.add(member_id)
+
+    def _joins_over(self, now_s: float) -> Answers:
+        answers: Answers = []
+        for name, parked in list(self._joins.items()):
+            member = self.group.members.get(name)
+            if member is not None and self.group.phase is GroupPhase.PREPARING and member.joined:
+                continue
+            del self._joins[name]
+            refusal = self.refusal(name)
+            self.heard(name, now_s)
+            answers.append((parked.ticket, refusal or Joined(self.group, name, parked.old_leader)))
+        return answers
+
+    def _syncs_over(self, now_s: float) -> Answers:
+        answers: Answers = []
+        for name, (ticket, generation) in list(self._syncs.items()):
+            answer: Synced | TidelogError | None = self.refusal(name)
+            if answer is None:
+                if self.group.phase is GroupPhase.PREPARING or self.group.generation != generation:
+                    answer = rebalancing(self.group.group_id)
+                elif self.group.phase is GroupPhase.STABLE:
+                    answer = Synced(self.group, name)
+                else:
+                    continue
+            del self._syncs[name]
+            self.heard(name, now_s)
+            answers.append((ticket, answer))
+        return answers
+
+    def refusal(self, member_id: str, instance_id: str | None = None) -> TidelogError | None:
+        """Why this is no member; None for one."""
+        try:
+            check_member(self.group, member_id, instance_id)
+        except TidelogError as e:
+            return e
+        return None
+
+    # --- sessions ------------------------------------------------------------------------------------------
+
+    def heard(self, member_id: str, now_s: float) -> None:
+        """A member shows life: its session begins again."""
+        if member_id in self.group.members and member_id not in self.native:
+            self._heard.add(member_id)
+            self.unsorted.discard(member_id)
+            self._begin_session(member_id, now_s)
+
+    def _begin_session(self, member_id: str, now_s: float) -> None:
+        member = self.group.members.get(member_id)
+        if member is not None:
+            self._deadlines[member_id] = now_s + member.session_timeout_ms / 1000
+
+    def paused(self, seconds: float) -> None:
+        """The coordinator itself did nothing for so long: it heard nobody, and that counts against none."""
+        self._deadlines = {name: at + seconds for name, at in self._deadlines.items()}
+        self._pending = {name: at + seconds for name, at in self._pending.items()}
+        self._round_s += seconds
+
+    # --- joining -------------------------------------------------------------------------------------------
+
+    def expect(self, member_id: str, session_s: float, now_s: float) -> None:
+        """An id was given to a newcomer, which is to join with it."""
+        self._pending[member_id] = now_s + session_s
+
+    def expects(self, member_id: str) -> bool:
+        """Whether a newcomer was given this id."""
+        return member_id in self._pending
+
+    def drop_expected(self, member_id: str) -> bool:
+        """The newcomer of this id does not come; whether there was one."""
+        return self._pending.pop(member_id, None) is not None
+
+    def is_full(self) -> bool:
+        """Whether no further member may join."""
+        waiting = len(self._hold.joinings) if self._hold else 0
+        return len(self.group.members) + waiting >= self._settings.max_size
+
+    def holds(self, joining: Joining, now_s: float) -> Answers | None:
+        """Have a newcomer to an empty group wait for others, so that its first round has them all; None: it must not.
+
+        The answers are for a request that this one repeats.
+        """
+        delay_s = self._settings.initial_rebalance_delay_ms / 1000
+        if self.group.members or not delay_s or joining.known:
+            return None
+        name, hold = joining.member.member_id, self._hold
+        if hold is None:
+            longest_s = joining.member.rebalance_timeout_ms / 1000
+            self._hold = _Hold({name: joining}, now_s + delay_s, max(0.0, longest_s - delay_s))
+            return []
+        before = hold.joinings.get(name)
+        hold.joinings[name] = joining
+        hold.grew = hold.grew or before is None
+        return [] if before is None else [(before.ticket, rebalancing(self.group.group_id))]
+
+    def joined(self, joining: Joining, old_leader: str | None = None) -> Answers:
+        """A join is written: its client waits until its round is over. To be followed by `seen`."""
+        name = joining.member.member_id
+        self._pending.pop(name, None)
+        before = self._joins.get(name)
+        self._joins[name] = _ParkedJoin(joining.ticket, old_leader, joining.fresh)
+        return [] if before is None else [(before.ticket, rebalancing(self.group.group_id))]
+
+    def syncs(self, member_id: str, generation: int, ticket: Ticket, now_s: float) -> Answers:
+        """A member waits for its share; who does not wait any more."""
+        before = self._syncs.get(member_id)
+        self._syncs[member_id] = ticket, generation
+        answers = self._syncs_over(now_s)
+        return answers if before is None else [*answers, (before[0], rebalancing(self.group.group_id))]
+
+    def gone(self, ticket: Ticket, now_s: float) -> Evict | None:
+        """The client of a parked request is gone: its session runs from here.
+
+        One that has not heard its id is to be evicted: it would join again as another member.
+        """
+        if self._hold is not None:
+            kept = {name: one for name, one in self._hold.joinings.items() if one.ticket is not ticket}
+            self._hold.joinings = kept
+            if not kept:
+                self._hold = None
+        for name, parked in list(self._joins.items()):
+            if parked.ticket is ticket:
+                del self._joins[name]
+                self.heard(name, now_s)
+                member = self.group.members.get(name)
+                if parked.fresh and member is not None and member.instance_id is None:
+                    return Evict({name: member.turn})
+        for name, (waiting, _) in list(self._syncs.items()):
+            if waiting is ticket:
+                del self._syncs[name]
+                self.heard(name, now_s)
+        return None
+
+    def close(self, why: TidelogError) -> Answers:
+        """End: all that wait get this answer."""
+        answers: Answers = [(parked.ticket, why) for parked in self._joins.values()]
+        answers += [(ticket, why) for ticket, _ in self._syncs.values()]
+        answers += [(one.ticket, why) for one in self._hold.joinings.values()] if self._hold else []
+        self._joins, self._syncs, self._hold = {}, {}, None
+        return answers
+
+    # --- timers --------------------------------------------------------------------------------------------
+
+    def due(self, now_s: float) -> list[Action]:
+        """What is to be done now that it is so late. What is not done comes again."""
+        self._pending = {name: at for name, at in self._pending.items() if at > now_s}
+        actions: list[Action] = []
+        members = self.group.members
+        parked = self._joins.keys() | self._syncs.keys()
+        silent = [name for name, at in self._deadlines.items() if at <= now_s and name not in parked]
+        if silent:
+            self._deadlines |= dict.fromkeys(silent, now_s + AGAIN_S)
+            actions.append(Evict({name: members[name].turn for name in silent}))
+        if self._is_late(now_s):
+            self._round_s = now_s
+            actions.append(EvictLate(self.group.generation))
+        admitted = self._admit(now_s)
+        return actions if admitted is None else [*actions, admitted]
+
+    def _is_late(self, now_s: float) -> bool:
+        group = self.group
+        joining = group.phase is GroupPhase.PREPARING and any(member.joined for member in group.members.values())
+        if not joining and group.phase is not GroupPhase.COMPLETING:
+            return False
+        longest_ms = max((member.rebalance_timeout_ms for member in group.members.values()), default=0)
+        return now_s - self._round_s >= longest_ms / 1000
+
+    def _admit(self, now_s: float) -> Admit | None:
+        hold = self._hold
+        if hold is None:
+            return None
+        if not self.group.members:
+            if now_s < hold.until_s:
+                return None
+            if hold.grew and hold.left_s > 0:
+                more_s = min(self._settings.initial_rebalance_delay_ms / 1000, hold.left_s)
+                hold.until_s, hold.left_s, hold.grew = now_s + more_s, hold.left_s - more_s, False
+                return None
+        self._hold = None
+        return Admit(tuple(hold.joinings.values()))
+
+
+def rebalancing(group_id: str) -> RebalanceInProgressError:
+    """What a member is told whose group is in a round."""
+    return RebalanceInProgressError(f"Group {group_id!r} is rebalancing: its members join again. Join again.")

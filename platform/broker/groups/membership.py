@@ -1,0 +1,278 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: being a member of a group.
+
+Source: `GroupMetadataManager.classicGroupJoin` and its neighbours (kafka 4.0), KIP-345, KIP-394, KIP-559, KIP-814.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.groups.coordinator import GroupCoordinator
+from tidelog.broker.groups.desk import GroupDesk, Joined, Joining, Synced, rebalancing
+from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.model import Decision, Group, GroupPhase, GroupView, Member
+from tidelog.groups.rules.members import check_generation, check_member, current, join, leave, sync
+from tidelog.log.base.errors import InconsistentProtocolError, TidelogError, UnknownMemberError
+
+logger = logging.getLogger(__name__)
+
+_MS = timedelta(milliseconds=1)
+
+
+class MembershipHandlers:
+    """What members ask of the coordinator."""
+
+    def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
+        self._settings = context.settings.groups
+        self._ids = context.lake.ids
+        self._clock = context.clock
+        self._coordinator = coordinator
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {
+            ApiKey.JOIN_GROUP: self.join,
+            ApiKey.SYNC_GROUP: self.sync,
+            ApiKey.HEARTBEAT: self.heartbeat,
+            ApiKey.LEAVE_GROUP: self.leave,
+        }
+
+    # --- joining -------------------------------------------------------------------------------------------
+
+    async def join(self, call: Call) -> Reply:
+        """JoinGroup: answered when the round is over."""
+        try:
+            joined = await self._joined(call)
+        except TidelogError as e:
+            return {
+                "error_code": code_of(e),
+                "generation_id": -1,
+                "protocol_type": None,
+                "protocol_name": None if call.version >= 7 else "",
+                "leader": "",
+                "member_id": e.member_id if isinstance(e, MemberIdRequiredError) else call.body.member_id,
+            }
+        return joined_answer(joined, call.version)
+
+    async def _joined(self, call: Call) -> Joined:
+        body, now_s = call.body, self._clock.elapsed_s()
+        session_ms = body.session_timeout // _MS
+        if not self._settings.min_session_timeout_ms <= session_ms <= self._settings.max_session_timeout_ms:
+            raise InvalidSessionTimeoutError(
+                f"A session timeout of {session_ms} ms is refused: group.min.session.timeout.ms is"
+                f" {self._settings.min_session_timeout_ms}, group.max.session.timeout.ms"
+                f" {self._settings.max_session_timeout_ms}. Change `session.timeout.ms`."
+            )
+        desk = await self._coordinator.desk(body.group_id)
+        fresh = not body.member_id
+        instance_id = getattr(body, "group_instance_id", None)
+        member_id = f"{instance_id or call.client_id or ''}-{self._ids.new()}" if fresh else body.member_id
+        known = not fresh and not desk.expects(member_id)
+        member = self._member(call, member_id, session_ms)
+        if not known:
+            newcomer = member_id not in desk.group.members and instance_id is None
+            if newcomer and desk.is_full():
+                raise GroupFullError(
+                    f"Group {body.group_id!r} has {self._settings.max_size} members, `group.max.size`."
+                )
+            join(GroupView(desk.group), body.group_id, member, known=False, now_ms=0, protocol_type=body.protocol_type)
+        if fresh and instance_id is None and call.version >= 4:
+            desk.expect(member_id, session_ms / 1000, now_s)
+            raise MemberIdRequiredError(member_id)
+        if known:
+            await self._checked(desk, member_id, instance_id)
+        reason = getattr(body, "reason", None)
+        logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
+        ticket: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
+        self._coordinator.join(desk, Joining(member, body.protocol_type, known, ticket, fresh))
+        joined: Joined = await self._parked(desk, ticket)
+        return joined
+
+    async def _parked(self, desk: GroupDesk, ticket: "asyncio.Future[Any]") -> Any:
+        try:
+            return await ticket
+        except asyncio.CancelledError:  # the client is gone
+            ticket.cancel()
+            self._coordinator.gone(desk, ticket)
+            raise
+
+    def _member(self, call: Call, member_id: str, session_ms: int) -> Member:
+        body = call.body
+        rebalance = getattr(body, "rebalance_timeout", None)  # from version 1 on
+        return Member(
+            member_id=member_id,
+            client_id=call.client_id or "",
+            host=f"/{call.peer.host}",
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=session_ms if rebalance is None or rebalance < timedelta() else rebalance // _MS,
+            protocols=tuple((one.name, bytes(one.metadata)) for one in body.protocols),
+            instance_id=getattr(body, "group_instance_id", None),
+        )
+
+    # --- the share -----------------------------------------------------------------------------------------
+
+    async def sync(self, call: Call) -> Reply:
+        """SyncGroup: answered when the leader has handed in the assignments."""
+        try:
+            synced = await self._synced(call.body)
+        except TidelogError as e:
+            return {"error_code": code_of(e), "assignment": b""}
+        group = synced.group
+        return {
+            "protocol_type": group.protocol_type,
+            "protocol_name": group.protocol,
+            "assignment": group.members[synced.member_id].assignment,
+        }
+
+    async def _synced(self, body: Any) -> Synced:
+        instance_id = getattr(body, "group_instance_id", None)
+        desk = await self._coordinator.desk(body.group_id)
+        await self._checked(desk, body.member_id, instance_id, body.generation_id)
+        _require_protocol(desk.group, getattr(body, "protocol_type", None), getattr(body, "protocol_name", None))
+        ticket: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
+        group = desk.group
+        if group.phase is GroupPhase.PREPARING:
+            desk.heard(body.member_id, self._clock.elapsed_s())
+            raise rebalancing(body.group_id)
+        if group.phase is GroupPhase.COMPLETING and group.leader == body.member_id:
+            await self._share_out(desk, body, instance_id)
+        self._coordinator.answer(desk.syncs(body.member_id, body.generation_id, ticket, self._clock.elapsed_s()))
+        found: Synced = await self._parked(desk, ticket)
+        return found
+
+    async def _share_out(self, desk: GroupDesk, body: Any, instance_id: str | None) -> None:
+        assignments = {one.member_id: bytes(one.assignment) for one in body.assignments}
+
+        def rule(view: GroupView) -> Decision[tuple[None, Group | None]]:
+            decision = sync(
+                view, body.group_id, body.member_id, body.generation_id, instance_id=instance_id,
+                assignments=assignments,
+            )  # fmt: skip
+            return Decision(response=(None, decision.group or view.group), group=decision.group)
+
+        await self._coordinator.change(desk, rule)
+
+    # --- staying and going ---------------------------------------------------------------------------------
+
+    async def heartbeat(self, call: Call) -> Reply:
+        """Heartbeat: from memory, unless the member is to be refused."""
+        body = call.body
+        try:
+            desk = await self._coordinator.desk(body.group_id)
+            await self._checked(desk, body.member_id, getattr(body, "group_instance_id", None), body.generation_id)
+            desk.heard(body.member_id, self._clock.elapsed_s())
+            if desk.group.phase is GroupPhase.PREPARING:
+                raise rebalancing(body.group_id)
+        except TidelogError as e:
+            return {"error_code": code_of(e)}
+        return {}
+
+    async def _checked(
+        self, desk: GroupDesk, member_id: str, instance_id: str | None, generation: int | None = None
+    ) -> None:
+        """Refuse who is no member, of this generation; before that the log is asked what it says now."""
+        try:
+            _require_member(desk.group, member_id, instance_id, generation)
+        except TidelogError:
+            await self._coordinator.look(desk)
+            _require_member(desk.group, member_id, instance_id, generation)
+
+    async def leave(self, call: Call) -> Reply:
+        """LeaveGroup: one member, or several from version 3 on, static ones too."""
+        body = call.body
+        try:
+            desk = await self._coordinator.desk(body.group_id)
+            if call.version < 3:
+                await self._leave(desk, body.member_id, None)
+                return {}
+        except TidelogError as e:
+            return {"error_code": code_of(e)}
+        members = []
+        for one in body.members:
+            error = 0
+            try:
+                await self._leave(desk, one.member_id, one.group_instance_id)
+            except TidelogError as e:
+                error = code_of(e)
+            members.append(
+                {"member_id": one.member_id, "group_instance_id": one.group_instance_id, "error_code": error}
+            )
+        return {"members": members}
+
+    async def _leave(self, desk: GroupDesk, member_id: str, instance_id: str | None) -> None:
+        if instance_id is None and desk.drop_expected(member_id):
+            return
+        group_id, now_ms = desk.group.group_id, self._clock.now_ms()
+
+        def rule(view: GroupView) -> Decision[tuple[None, Group | None]]:
+            who = leaving(current(view, group_id), member_id, instance_id)
+            decision = leave(view, group_id, who, now_ms=now_ms)
+            return Decision(response=(None, decision.group), group=decision.group)
+
+        await self._coordinator.change(desk, rule)
+
+
+# --- rules -----------------------------------------------------------------------------------------------------
+
+
+def joined_answer(joined: Joined, version: int) -> Mapping[str, Any]:
+    """The answer to JoinGroup. The leader gets all members with what they say for the elected protocol.
+
+    Where a member took the leader's place and the share-out stands, it is told so from version 9 on (KIP-814); before,
+    that another leads, so that it shares nothing out.
+    """
+    group = joined.group
+    leads, stands = group.leader == joined.member_id, joined.old_leader is not None
+    told = leads and (not stands or version >= 9)
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.instance_id,
+            "metadata": dict(member.protocols).get(group.protocol or "", b""),
+        }
+        for member in group.members.values()
+        if told
+    ]
+    return {
+        "generation_id": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol_name": group.protocol or "",
+        "leader": (joined.old_leader if leads and not told else group.leader) or "",
+        "skip_assignment": told and stands,
+        "member_id": joined.member_id,
+        "members": members,
+    }
+
+
+def leaving(group: Group, member_id: str, instance_id: str | None) -> str:
+    """The id of the member that is to leave: a static one may be named by its static id alone.
+
+    Raises UnknownMemberError, FencedInstanceError.
+    """
+    if instance_id is None or member_id:
+        check_member(group, member_id, instance_id)
+        return member_id
+    for member in group.members.values():
+        if member.instance_id == instance_id:
+            return member.member_id
+    raise UnknownMemberError(f"Group {group.group_id!r} has no member of the static id {instance_id!r}.")
+
+
+def _require_member(group: Group, member_id: str, instance_id: str | None, generation: int | None) -> None:
+    check_member(group, member_id, instance_id)
+    if generation is not None:
+        check_generation(group, generation)
+
+
+def _require_protocol(group: Group, protocol_type: str | None, protocol: str | None) -> None:
+    """Refuse a member that takes the group for one of another protocol (KIP-559)."""
+    if protocol_type not in (None, group.protocol_type) or protocol not in (None, group.protocol):
+        raise InconsistentProtocolError(
+            f"Group {group.group_id!r} has protocol {group.protocol!r} of type {group.protocol_type!r}, not"
+            f" {protocol!r} of type {protocol_type!r}. Join again."
+        )

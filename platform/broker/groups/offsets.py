@@ -1,0 +1,268 @@
+"""OffsetCommit, OffsetFetch and OffsetDelete: where groups go on.
+
+Source: `OffsetMetadataManager`, `OffsetCommitRequest.json`, `OffsetFetchRequest.json` (kafka 4.2), KIP-211, KIP-447,
+KIP-709, KIP-848.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.base.topics import BrokerTopic
+from tidelog.broker.groups.coordinator import GroupCoordinator
+from tidelog.broker.groups.errors import UnknownTopicIdError, code_of
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
+from tidelog.groups.rules.members import check_group_id
+from tidelog.groups.rules.offsets import decide_commit, delete_offsets
+from tidelog.groups.store.offset_checks import check_values, placed
+from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, UnknownTopicError, UnstableOffsetError
+from tidelog.log.state.topic_state import TopicState
+from tidelog.transactions.ports import GroupIdentity
+
+_NO_OFFSET: Final = -1
+
+# {(topic's number in the request, partition): error code}
+Codes: TypeAlias = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A topic of a request, by its name or its id; `code`: why it can't be had."""
+
+    name: str
+    id: UUID | None
+    topic: BrokerTopic | None
+    code: int
+
+    def state(self, name: str) -> TopicState | None:  # noqa: ARG002 - it is asked for this one only
+        """The topic as it is known."""
+        return None if self.topic is None else self.topic.state
+
+
+class OffsetHandlers:
+    """Groups' offsets."""
+
+    def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
+        self._blocking = context.blocking
+        self._topics = context.topics
+        self._clock = context.clock
+        self._coordinator = coordinator
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {
+            ApiKey.OFFSET_COMMIT: self.commit,
+            ApiKey.OFFSET_FETCH: self.fetch,
+            ApiKey.OFFSET_DELETE: self.delete,
+        }
+
+    # --- committing ----------------------------------------------------------------------------------------
+
+    async def commit(self, call: Call) -> Reply:
+        """OffsetCommit: what can be committed is, all at once; a time of retention is not looked at (KIP-211)."""
+        body = call.body
+        topics = [await self._asked(one) for one in body.topics]
+        codes = await self._committed(body, topics)
+        return {
+            "topics": [
+                {
+                    "name": asked.name,
+                    "topic_id": asked.id,
+                    "partitions": [
+                        {"partition_index": p.partition_index, "error_code": codes.get((number, p.partition_index), 0)}
+                        for p in one.partitions
+                    ],
+                }
+                for number, (one, asked) in enumerate(zip(body.topics, topics, strict=True))
+            ]
+        }
+
+    async def _committed(self, body: Any, topics: list[_Asked]) -> Codes:
+        codes: Codes = {}
+        wanted: dict[TopicPartition, CommittedOffset] = {}
+        for number, (one, asked) in enumerate(zip(body.topics, topics, strict=True)):
+            for p in one.partitions:
+                epoch = getattr(p, "committed_leader_epoch", -1)
+                offset = CommittedOffset(p.committed_offset, p.committed_metadata or "", epoch)
+                try:
+                    wanted[asked.name, p.partition_index] = await self._placed(asked, p.partition_index, offset)
+                except TidelogError as e:
+                    codes[number, p.partition_index] = code_of(e)
+        try:
+            self._coordinator.require(body.group_id)
+            if wanted:
+                await self._commit(body, wanted)
+        except TidelogError as e:
+            for number, one in enumerate(body.topics):
+                codes |= {(number, p.partition_index): code_of(e) for p in one.partitions}
+        return codes
+
+    async def _commit(self, body: Any, wanted: Mapping[TopicPartition, CommittedOffset]) -> None:
+        group_id, member_id = body.group_id, body.member_id
+        instance_id = getattr(body, "group_instance_id", None)
+        committer = GroupIdentity(group_id, member_id, body.generation_id_or_member_epoch, instance_id)
+        await self._coordinator.decisions.decide(group_id, lambda view: decide_commit(view, committer, wanted))
+        desk = self._coordinator.desks().get(group_id)
+        if member_id and desk is not None:
+            desk.heard(member_id, self._clock.elapsed_s())
+
+    async def _placed(self, asked: _Asked, partition: int, offset: CommittedOffset) -> CommittedOffset:
+        """The offset, of the topic that has the name now. Raises why it can't be committed, whoever asks."""
+        if asked.topic is None:
+            raise UnknownTopicIdError("There is no such topic.") if asked.code == 100 else _no_topic(asked.name)
+        place = asked.name, partition
+        check_values({place: offset})
+        try:
+            return placed({place: offset}, asked.state)[place]
+        except OffsetOutOfRangeError:  # the records may have come by another broker a moment ago
+            await self._blocking(asked.topic.log.refresh)
+            return placed({place: offset}, asked.state)[place]
+
+    async def _asked(self, one: Any) -> _Asked:
+        """A topic of a request."""
+        topic_id = getattr(one, "topic_id", None)
+        name = getattr(one, "name", None)
+        try:
+            found = await (self._topics.get(name) if name is not None else self._topics.by_id(topic_id or UUID(int=0)))
+        except TidelogError:  # a name that no topic can have, or a topic that can't be read
+            found = None
+        if found is not None:
+            return _Asked(found.name, found.id, found, 0)
+        missing = UnknownTopicIdError.kafka_code if name is None else UnknownTopicError.kafka_code
+        return _Asked(name or "", topic_id, None, missing)
+
+    # --- fetching ------------------------------------------------------------------------------------------
+
+    async def fetch(self, call: Call) -> Reply:
+        """OffsetFetch: of one group, or of several from version 8 on."""
+        body = call.body
+        stable = getattr(body, "require_stable", False)
+        if call.version >= 8:
+            return {"groups": [await self._fetched(one.group_id, one.topics, stable) for one in body.groups]}
+        found = await self._fetched(body.group_id, body.topics, stable)
+        code = found["error_code"]
+        if code and call.version < 2:  # there is no field but the partitions' for it
+            topics = [
+                {"name": one.name, "partitions": [_unknown(p, code) for p in one.partition_indexes]}
+                for one in body.topics
+            ]
+            return {"topics": topics}
+        topics = [{name: value for name, value in one.items() if name != "topic_id"} for one in found["topics"]]
+        return {"topics": topics, "error_code": code}
+
+    async def _fetched(self, group_id: str, topics: Iterable[Any] | None, stable: bool) -> Mapping[str, Any]:
+        try:
+            self._coordinator.require(group_id)
+            view = await self._blocking(self._view, group_id, stable)
+            answered = await (self._all(view) if topics is None else self._some(view, topics, stable))
+        except TidelogError as e:
+            return {"group_id": group_id, "topics": [], "error_code": code_of(e)}
+        return {"group_id": group_id, "topics": answered, "error_code": 0}
+
+    def _view(self, group_id: str, stable: bool) -> GroupView:
+        """The group's offsets. Where only stable ones are wanted, transactions that had their time are ended before."""
+        check_group_id(group_id)
+        log = self._coordinator.log
+        if stable:
+            try:
+                return GroupView(offsets=log.stable_offsets(group_id))
+            except UnstableOffsetError:  # those that wait are answered so, one by one
+                pass
+        return log.view(group_id)
+
+    async def _all(self, view: GroupView) -> list[Mapping[str, Any]]:
+        by_topic: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for (topic, partition), committed in sorted(view.offsets.items()):
+            by_topic[topic].append(_known(partition, committed))
+        answered: list[Mapping[str, Any]] = []
+        for name, partitions in by_topic.items():
+            found = await self._topics.get(name)
+            if found is not None:
+                answered.append({"name": name, "topic_id": found.id, "partitions": partitions})
+        return answered
+
+    async def _some(self, view: GroupView, topics: Iterable[Any], stable: bool) -> list[Mapping[str, Any]]:
+        waiting = {place for _, place in view.pending} if stable else set()
+        answered: list[Mapping[str, Any]] = []
+        for one in topics:
+            asked = await self._asked(one)
+            code = asked.code if asked.code == UnknownTopicIdError.kafka_code else 0
+            partitions = []
+            for p in one.partition_indexes:
+                committed = view.offsets.get((asked.name, p))
+                if (asked.name, p) in waiting:
+                    partitions.append(_unknown(p, UnstableOffsetError.kafka_code))
+                else:
+                    partitions.append(_unknown(p, code) if committed is None else _known(p, committed))
+            answered.append({"name": asked.name, "topic_id": asked.id, "partitions": partitions})
+        return answered
+
+    # --- deleting ------------------------------------------------------------------------------------------
+
+    async def delete(self, call: Call) -> Reply:
+        """OffsetDelete: of topics that no member subscribes to."""
+        body = call.body
+        wanted = [(one.name, p.partition_index) for one in body.topics for p in one.partitions]
+        missing: set[TopicPartition] = set()
+        for one in body.topics:
+            asked = await self._asked(one)
+            state = None if asked.topic is None else asked.topic.state
+            known = range(0 if state is None else state.partitions)
+            missing |= {(one.name, p.partition_index) for p in one.partitions if p.partition_index not in known}
+        there = [place for place in wanted if place not in missing]
+        try:
+            self._coordinator.require(body.group_id)
+            refused = await self._coordinator.decisions.decide(
+                body.group_id, lambda view: delete_offsets(view, body.group_id, there)
+            )
+        except TidelogError as e:
+            return {"error_code": code_of(e), "topics": []}
+
+        def code(place: TopicPartition) -> int:
+            if place in missing:
+                return UnknownTopicError.kafka_code
+            why = refused.get(place)
+            return 0 if why is None else code_of(why)
+
+        return {
+            "error_code": 0,
+            "topics": [
+                {
+                    "name": one.name,
+                    "partitions": [
+                        {"partition_index": p.partition_index, "error_code": code((one.name, p.partition_index))}
+                        for p in one.partitions
+                    ],
+                }
+                for one in body.topics
+            ],
+        }
+
+
+def _known(partition: int, committed: CommittedOffset) -> Mapping[str, Any]:
+    return {
+        "partition_index": partition,
+        "committed_offset": committed.offset,
+        "committed_leader_epoch": committed.leader_epoch,
+        "metadata": committed.metadata,
+        "error_code": 0,
+    }
+
+
+def _unknown(partition: int, code: int) -> Mapping[str, Any]:
+    return {
+        "partition_index": partition,
+        "committed_offset": _NO_OFFSET,
+        "committed_leader_epoch": -1,
+        "metadata": "",
+        "error_code": code,
+    }
+
+
+def _no_topic(name: str) -> UnknownTopicError:
+    return UnknownTopicError(f"Topic {name!r} does not exist, so no offset of it can be committed.")
