@@ -1,11 +1,17 @@
-"""Members of groups over Kafka's protocol, driven request by request."""
+"""Members of groups over Kafka's protocol, driven request by request, and brokers for them."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, Self
 
 from kio.schema.errors import ErrorCode
+from support.brokers import running_broker
 from support.kafka_wire import WireClient
+from support.waiting import PATIENCE_S
 
+from tidelog.broker.base.blocking import pause
+from tidelog.broker.base.settings import GroupSettings
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.consumer_protocol import (
     Assignment,
@@ -16,8 +22,11 @@ from tidelog.groups.consumer_protocol import (
     encode_subscription,
 )
 from tidelog.groups.model import TopicPartition
+from tidelog.log.lake import Lake
 
 OK = ErrorCode.none
+QUICK = GroupSettings(min_session_timeout_ms=100, initial_rebalance_delay_ms=0)
+MOST_LOOKS = 3_000
 NEWEST = {ApiKey.JOIN_GROUP: 9, ApiKey.SYNC_GROUP: 5, ApiKey.HEARTBEAT: 4, ApiKey.LEAVE_GROUP: 5}
 OLDEST = dict.fromkeys(NEWEST, 0)
 
@@ -130,7 +139,7 @@ class WireMember:
                 self.member_id = ""
             if code is not OK:
                 await self.take_part()
-            await asyncio.sleep(every_s)
+            await pause(every_s)
 
     async def leave(self) -> Any:
         """Leave the group."""
@@ -139,3 +148,59 @@ class WireMember:
 
     async def _ask(self, key: ApiKey, **fields: Any) -> Any:
         return await self.client.ask(key, self.versions[key], **fields)
+
+
+class Clients:
+    """Connections to a broker, closed together."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def one(self, name: str = "test") -> WireClient:
+        """A connection."""
+        return await self._stack.enter_async_context(WireClient(self.address, name))
+
+    async def member(self, name: str = "test", **given: Any) -> WireMember:
+        """A member on a connection of its own."""
+        return WireMember(await self.one(name), **given)
+
+
+def against(lake: Lake, test: Callable[[Clients], Coroutine[Any, Any, None]], groups: GroupSettings = QUICK) -> None:
+    """Run a test with clients of a broker over the lake."""
+
+    async def run(address: str) -> None:
+        async with Clients(address) as clients:
+            await asyncio.wait_for(test(clients), PATIENCE_S)
+
+    with running_broker(lake, groups=groups) as address:
+        asyncio.run(run(address))
+
+
+async def until(there: Callable[[], Awaitable[bool]]) -> None:
+    """Ask again until it is so."""
+    for _ in range(MOST_LOOKS):
+        if await there():
+            return
+        await pause(0.02)
+    raise AssertionError("it never came to be so")
+
+
+async def until_rebalance(member: WireMember) -> None:
+    """Wait until the member hears of a round."""
+
+    async def rebalances() -> bool:
+        return await member.beat() is ErrorCode.rebalance_in_progress
+
+    await until(rebalances)
+
+
+def shared_out(*members: WireMember) -> list[TopicPartition]:
+    """What the members own, sorted."""
+    return sorted(place for member in members for place in member.owned)

@@ -23,3 +23,14 @@ def in_threads(executor: Executor) -> Blocking:
         return asyncio.wrap_future(executor.submit(call, *args, **kwargs))
 
     return run
+
+
+async def pause(seconds: float) -> None:
+    """Let others go on for so long, by the loop's clock."""
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    timer = loop.call_later(seconds, over.set_result, None)
+    try:
+        await over
+    finally:
+        timer.cancel()

@@ -1,7 +1,7 @@
 """The coordinator of groups: it drives their timers, parks requests, and goes through the log for whatever changes one.
 
 A group's state is in its log only. So a broker that begins to coordinate a group reads it there, gives every member a
-full session, and goes on without a rebalance; one that ends answers who waits that it is not the coordinator.
+full session, and goes on without a rebalance; one that ends answers parked requests that it is not the coordinator.
 """
 
 import asyncio
@@ -9,11 +9,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.decisions import Decisions
 from tidelog.broker.groups.desk import Action, Admit, Answers, Evict, GroupDesk, Joining
 from tidelog.broker.groups.errors import NotCoordinatorError
-from tidelog.broker.groups.lifesigns import LifeSigns
+from tidelog.broker.groups.vouching import Vouching
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
 from tidelog.groups.store.group_log import GroupLog
@@ -39,11 +40,11 @@ class GroupCoordinator:
         self.log = GroupLog(context.lake)
         self.decisions = Decisions(self.log, context.blocking)
         self._desks: dict[str, GroupDesk] = {}
-        self._signs = LifeSigns(context, self)
+        self._vouching = Vouching(context, self)
         self._look_s = 0.0
         self._closed = False
         self._ticked_s = self._clock.elapsed_s()
-        self._tasks = [asyncio.get_running_loop().create_task(run()) for run in (self._keep_time, self._signs.run)]
+        self._tasks = [asyncio.get_running_loop().create_task(run()) for run in (self._keep_time, self._vouching.run)]
 
     # --- which groups --------------------------------------------------------------------------------------
 
@@ -166,7 +167,7 @@ class GroupCoordinator:
 
     async def _keep_time(self) -> None:
         while True:
-            await asyncio.sleep(TICK_S)
+            await pause(TICK_S)
             try:
                 self.tick()
             except Exception:
@@ -208,7 +209,7 @@ class GroupCoordinator:
         if isinstance(action, Evict):
             strangers = {name for name in action.turns if desk.never_heard(name)}
             if strangers:
-                self._signs.ask_again(desk, strangers)
+                self._vouching.ask_again(desk, strangers)
             turns = {name: turn for name, turn in action.turns.items() if name not in strangers}
             if turns:
                 self.evict(desk, turns)
@@ -234,7 +235,7 @@ class GroupCoordinator:
             gone, group = outcome
             if gone:
                 logger.info("Group %r: evicted %s.", group_id, ", ".join(sorted(gone)))
-                self._signs.drop(group_id, gone)
+                self._vouching.drop(group_id, gone)
             self.answer(desk.seen(group, self._clock.elapsed_s()))
 
         self.decisions.submit(group_id, with_group, done)
@@ -246,7 +247,7 @@ class GroupCoordinator:
         self.answer(desk.close(_elsewhere(group_id)))
 
     async def close(self) -> None:
-        """Coordinate nothing any more: who waits looks elsewhere, what was decided is written, nobody is vouched for."""
+        """Coordinate nothing any more: parked clients look elsewhere, what was decided is written."""
         self._closed = True
         for task in self._tasks:
             task.cancel()

@@ -21,7 +21,7 @@ MOST_AT_ONCE = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _Submitted:
     group_id: str
     rule: Rule
     done: Done
@@ -30,23 +30,23 @@ class _Waiting:
 class Decisions:
     """One broker's way to the log of groups. For the loop's thread.
 
-    Outcomes come in the order of the log: whoever keeps what they say of a group never goes back.
+    Outcomes come in the order of the log, so that a caller's picture of a group never goes back.
     """
 
     def __init__(self, log: GroupLog, blocking: Blocking) -> None:
         self._log = log
         self._blocking = blocking
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_Submitted] = []
         self._running: asyncio.Task[None] | None = None
 
     def submit(self, group_id: str, rule: Rule, done: Done) -> None:
         """Decide, and call `done` with the rule's response, or with why there is none."""
-        self._waiting.append(_Waiting(group_id, rule, done))
+        self._waiting.append(_Submitted(group_id, rule, done))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
     async def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
-        """The rule's response, once it is durable. Raises as `GroupLog.decide`; it goes on when nobody waits."""
+        """The rule's response, once it is durable. Raises as `GroupLog.decide`; a cancelled caller does not end it."""
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
         def done(response: R, error: Exception | None) -> None:
@@ -77,7 +77,7 @@ class Decisions:
         finally:
             self._running = None
 
-    async def _outcomes(self, batch: list[_Waiting]) -> list[tuple[Any, Exception | None]]:
+    async def _outcomes(self, batch: list[_Submitted]) -> list[tuple[Any, Exception | None]]:
         try:
             return await self._blocking(self._log.decide_all, [(one.group_id, one.rule) for one in batch])
         except Exception as e:  # each of them hears of it

@@ -1,7 +1,7 @@
-"""A group at its coordinator, beside what its log says: who waits for an answer, and whose time is over. Pure.
+"""A group at its coordinator, beside what its log says: parked requests, sessions and timers. Pure.
 
 The log has the group's generation, members and offsets. What is here is lost without harm: a client whose request was
-parked asks again, and a coordinator that begins anew gives every member a full session. Times are seconds of a clock
+parked asks again, and a coordinator that begins again gives every member a full session. Times are seconds of a clock
 that is passed in.
 
 Source: `ClassicGroup`, `GroupMetadataManager` (kafka 4.0), `DelayedJoin`, `InitialDelayedJoin`.
@@ -35,7 +35,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinAnswer:
     """A member belongs to this generation. `old_leader`: it took the place of that one, and the share-out stands."""
 
     group: Group
@@ -44,14 +44,14 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class ShareAnswer:
     """A member has its share."""
 
     group: Group
     member_id: str
 
 
-Answers: TypeAlias = list[tuple[Ticket, Joined | Synced | TidelogError]]
+Answers: TypeAlias = list[tuple[Ticket, JoinAnswer | ShareAnswer | TidelogError]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +165,18 @@ class GroupDesk:
             del self._joins[name]
             refusal = self.refusal(name)
             self.heard(name, now_s)
-            answers.append((parked.ticket, refusal or Joined(self.group, name, parked.old_leader)))
+            answers.append((parked.ticket, refusal or JoinAnswer(self.group, name, parked.old_leader)))
         return answers
 
     def _syncs_over(self, now_s: float) -> Answers:
         answers: Answers = []
         for name, (ticket, generation) in list(self._syncs.items()):
-            answer: Synced | TidelogError | None = self.refusal(name)
+            answer: ShareAnswer | TidelogError | None = self.refusal(name)
             if answer is None:
                 if self.group.phase is GroupPhase.PREPARING or self.group.generation != generation:
                     answer = rebalancing(self.group.group_id)
                 elif self.group.phase is GroupPhase.STABLE:
-                    answer = Synced(self.group, name)
+                    answer = ShareAnswer(self.group, name)
                 else:
                     continue
             del self._syncs[name]
@@ -207,7 +207,7 @@ class GroupDesk:
             self._deadlines[member_id] = now_s + member.session_timeout_ms / 1000
 
     def paused(self, seconds: float) -> None:
-        """The coordinator itself did nothing for so long: it heard nobody, and that counts against none."""
+        """The coordinator itself did nothing for so long: that counts against no member."""
         self._deadlines = {name: at + seconds for name, at in self._deadlines.items()}
         self._pending = {name: at + seconds for name, at in self._pending.items()}
         self._round_s += seconds
@@ -258,7 +258,7 @@ class GroupDesk:
         return [] if before is None else [(before.ticket, rebalancing(self.group.group_id))]
 
     def syncs(self, member_id: str, generation: int, ticket: Ticket, now_s: float) -> Answers:
-        """A member waits for its share; who does not wait any more."""
+        """A member waits for its share. Answers what is over by now."""
         before = self._syncs.get(member_id)
         self._syncs[member_id] = ticket, generation
         answers = self._syncs_over(now_s)
@@ -337,5 +337,5 @@ class GroupDesk:
 
 
 def rebalancing(group_id: str) -> RebalanceInProgressError:
-    """What a member is told whose group is in a round."""
+    """The error for a member whose group is in a round."""
     return RebalanceInProgressError(f"Group {group_id!r} is rebalancing: its members join again. Join again.")

@@ -29,12 +29,9 @@ class InvalidCoordinatorRequestError(TidelogError, kafka_code=42):
     """A coordinator is asked for of a kind that there is not."""
 
 
-class UnknownTopicIdError(TidelogError, kafka_code=100):
-    """No topic of that id."""
-
-
 # To clients it is the sign to look for the coordinator again, and to repeat the request.
 COORDINATOR_NOT_AVAILABLE: Final = 15
+UNKNOWN_TOPIC_ID: Final = 100
 
 # What clients of groups know how to take.
 _KNOWN: Final = frozenset({1, 3, 12, 14, 15, 16, 17, 22, 23, 24, 25, 26, 27, 42, 68, 69, 79, 81, 82, 86, 88, 100})

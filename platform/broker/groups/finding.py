@@ -12,7 +12,7 @@ _KINDS: Final = {0: "group", 1: "transaction"}
 
 
 class FindingHandlers:
-    """Who coordinates what."""
+    """Coordinators by group and transactional id."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -12,7 +12,7 @@ from typing import Any
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.desk import GroupDesk, Joined, Joining, Synced, rebalancing
+from tidelog.broker.groups.desk import GroupDesk, JoinAnswer, Joining, ShareAnswer, rebalancing
 from tidelog.broker.groups.errors import GroupFullError, InvalidSessionTimeoutError, MemberIdRequiredError, code_of
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView, Member
@@ -59,7 +59,7 @@ class MembershipHandlers:
             }
         return joined_answer(joined, call.version)
 
-    async def _joined(self, call: Call) -> Joined:
+    async def _joined(self, call: Call) -> JoinAnswer:
         body, now_s = call.body, self._clock.elapsed_s()
         session_ms = body.session_timeout // _MS
         if not self._settings.min_session_timeout_ms <= session_ms <= self._settings.max_session_timeout_ms:
@@ -88,9 +88,9 @@ class MembershipHandlers:
             await self._checked(desk, member_id, instance_id)
         reason = getattr(body, "reason", None)
         logger.info("Group %r: %s joins%s.", body.group_id, member_id, f" ({reason})" if reason else "")
-        ticket: asyncio.Future[Joined] = asyncio.get_running_loop().create_future()
+        ticket: asyncio.Future[JoinAnswer] = asyncio.get_running_loop().create_future()
         self._coordinator.join(desk, Joining(member, body.protocol_type, known, ticket, fresh))
-        joined: Joined = await self._parked(desk, ticket)
+        joined: JoinAnswer = await self._parked(desk, ticket)
         return joined
 
     async def _parked(self, desk: GroupDesk, ticket: "asyncio.Future[Any]") -> Any:
@@ -129,12 +129,12 @@ class MembershipHandlers:
             "assignment": group.members[synced.member_id].assignment,
         }
 
-    async def _synced(self, body: Any) -> Synced:
+    async def _synced(self, body: Any) -> ShareAnswer:
         instance_id = getattr(body, "group_instance_id", None)
         desk = await self._coordinator.desk(body.group_id)
         await self._checked(desk, body.member_id, instance_id, body.generation_id)
         _require_protocol(desk.group, getattr(body, "protocol_type", None), getattr(body, "protocol_name", None))
-        ticket: asyncio.Future[Synced] = asyncio.get_running_loop().create_future()
+        ticket: asyncio.Future[ShareAnswer] = asyncio.get_running_loop().create_future()
         group = desk.group
         if group.phase is GroupPhase.PREPARING:
             desk.heard(body.member_id, self._clock.elapsed_s())
@@ -142,7 +142,7 @@ class MembershipHandlers:
         if group.phase is GroupPhase.COMPLETING and group.leader == body.member_id:
             await self._share_out(desk, body, instance_id)
         self._coordinator.answer(desk.syncs(body.member_id, body.generation_id, ticket, self._clock.elapsed_s()))
-        found: Synced = await self._parked(desk, ticket)
+        found: ShareAnswer = await self._parked(desk, ticket)
         return found
 
     async def _share_out(self, desk: GroupDesk, body: Any, instance_id: str | None) -> None:
@@ -175,7 +175,7 @@ class MembershipHandlers:
     async def _checked(
         self, desk: GroupDesk, member_id: str, instance_id: str | None, generation: int | None = None
     ) -> None:
-        """Refuse who is no member, of this generation; before that the log is asked what it says now."""
+        """Refuse a caller that is no member, of this generation; before that, look at the log once more."""
         try:
             _require_member(desk.group, member_id, instance_id, generation)
         except TidelogError:
@@ -220,15 +220,15 @@ class MembershipHandlers:
 # --- rules -----------------------------------------------------------------------------------------------------
 
 
-def joined_answer(joined: Joined, version: int) -> Mapping[str, Any]:
+def joined_answer(joined: JoinAnswer, version: int) -> Mapping[str, Any]:
     """The answer to JoinGroup. The leader gets all members with what they say for the elected protocol.
 
-    Where a member took the leader's place and the share-out stands, it is told so from version 9 on (KIP-814); before,
-    that another leads, so that it shares nothing out.
+    Where a member took the leader's place and the share-out stands, the answer says so from version 9 on (KIP-814);
+    before, it names another leader, so that the member shares nothing out.
     """
     group = joined.group
     leads, stands = group.leader == joined.member_id, joined.old_leader is not None
-    told = leads and (not stands or version >= 9)
+    shown = leads and (not stands or version >= 9)
     members = [
         {
             "member_id": member.member_id,
@@ -236,14 +236,14 @@ def joined_answer(joined: Joined, version: int) -> Mapping[str, Any]:
             "metadata": dict(member.protocols).get(group.protocol or "", b""),
         }
         for member in group.members.values()
-        if told
+        if shown
     ]
     return {
         "generation_id": group.generation,
         "protocol_type": group.protocol_type,
         "protocol_name": group.protocol or "",
-        "leader": (joined.old_leader if leads and not told else group.leader) or "",
-        "skip_assignment": told and stands,
+        "leader": (joined.old_leader if leads and not shown else group.leader) or "",
+        "skip_assignment": shown and stands,
         "member_id": joined.member_id,
         "members": members,
     }

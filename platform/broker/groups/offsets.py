@@ -14,14 +14,13 @@ from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.errors import UnknownTopicIdError, code_of
+from tidelog.broker.groups.errors import UNKNOWN_TOPIC_ID, code_of
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import decide_commit, delete_offsets
 from tidelog.groups.store.offset_checks import check_values, placed
 from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, UnknownTopicError, UnstableOffsetError
-from tidelog.log.state.topic_state import TopicState
 from tidelog.transactions.ports import GroupIdentity
 
 _NO_OFFSET: Final = -1
@@ -38,10 +37,6 @@ class _Asked:
     id: UUID | None
     topic: BrokerTopic | None
     code: int
-
-    def state(self, name: str) -> TopicState | None:  # noqa: ARG002 - it is asked for this one only
-        """The topic as it is known."""
-        return None if self.topic is None else self.topic.state
 
 
 class OffsetHandlers:
@@ -89,8 +84,12 @@ class OffsetHandlers:
             for p in one.partitions:
                 epoch = getattr(p, "committed_leader_epoch", -1)
                 offset = CommittedOffset(p.committed_offset, p.committed_metadata or "", epoch)
+                if asked.topic is None:
+                    codes[number, p.partition_index] = asked.code
+                    continue
+                place = asked.name, p.partition_index
                 try:
-                    wanted[asked.name, p.partition_index] = await self._placed(asked, p.partition_index, offset)
+                    wanted[place] = await self._placed(asked.topic, place, offset)
                 except TidelogError as e:
                     codes[number, p.partition_index] = code_of(e)
         try:
@@ -111,17 +110,14 @@ class OffsetHandlers:
         if member_id and desk is not None:
             desk.heard(member_id, self._clock.elapsed_s())
 
-    async def _placed(self, asked: _Asked, partition: int, offset: CommittedOffset) -> CommittedOffset:
-        """The offset, of the topic that has the name now. Raises why it can't be committed, whoever asks."""
-        if asked.topic is None:
-            raise UnknownTopicIdError("There is no such topic.") if asked.code == 100 else _no_topic(asked.name)
-        place = asked.name, partition
+    async def _placed(self, topic: BrokerTopic, place: TopicPartition, offset: CommittedOffset) -> CommittedOffset:
+        """The offset, of the topic that has the name now. Raises why it can't be committed at all."""
         check_values({place: offset})
         try:
-            return placed({place: offset}, asked.state)[place]
+            return placed({place: offset}, lambda _: topic.state)[place]
         except OffsetOutOfRangeError:  # the records may have come by another broker a moment ago
-            await self._blocking(asked.topic.log.refresh)
-            return placed({place: offset}, asked.state)[place]
+            await self._blocking(topic.log.refresh)
+            return placed({place: offset}, lambda _: topic.state)[place]
 
     async def _asked(self, one: Any) -> _Asked:
         """A topic of a request."""
@@ -133,7 +129,7 @@ class OffsetHandlers:
             found = None
         if found is not None:
             return _Asked(found.name, found.id, found, 0)
-        missing = UnknownTopicIdError.kafka_code if name is None else UnknownTopicError.kafka_code
+        missing = UNKNOWN_TOPIC_ID if name is None else UnknownTopicError.kafka_code
         return _Asked(name or "", topic_id, None, missing)
 
     # --- fetching ------------------------------------------------------------------------------------------
@@ -191,7 +187,7 @@ class OffsetHandlers:
         answered: list[Mapping[str, Any]] = []
         for one in topics:
             asked = await self._asked(one)
-            code = asked.code if asked.code == UnknownTopicIdError.kafka_code else 0
+            code = asked.code if asked.code == UNKNOWN_TOPIC_ID else 0
             partitions = []
             for p in one.partition_indexes:
                 committed = view.offsets.get((asked.name, p))
@@ -262,7 +258,3 @@ def _unknown(partition: int, code: int) -> Mapping[str, Any]:
         "metadata": "",
         "error_code": code,
     }
-
-
-def _no_topic(name: str) -> UnknownTopicError:
-    return UnknownTopicError(f"Topic {name!r} does not exist, so no offset of it can be committed.")

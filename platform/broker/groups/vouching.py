@@ -1,4 +1,4 @@
-"""Signs of life at a coordinator: it vouches for the members that it hears, and watches native members' leases.
+"""Heartbeats at a coordinator: it vouches for the members that it hears, and watches native members' leases.
 
 A broker has one lease for all members that it vouches for, and one object a group that names the broker, written when
 it begins to coordinate the group. Native members read both in place of a lease of each member.
@@ -9,6 +9,7 @@ import logging
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, Protocol
 
+from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.groups.desk import GroupDesk
 from tidelog.groups.member.heartbeats import HeartbeatTimers, Leases
@@ -41,7 +42,7 @@ class Coordinated(Protocol):
         """Have members go, unless they have joined since these turns of theirs."""
 
 
-class LifeSigns:
+class Vouching:
     """One coordinator's leases. For the loop's thread; the store is reached through `Context.blocking`."""
 
     def __init__(self, context: Context, coordinator: Coordinated) -> None:
@@ -57,21 +58,21 @@ class LifeSigns:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Go on until cancelled; then vouch for nobody."""
+        """Go on until cancelled; then vouch no more."""
         try:
             while True:
                 try:
                     await self.round()
                 except TidelogError as e:
-                    logger.warning("Signs of life of groups' members can't be read or written: %s", e)
+                    logger.warning("Leases of groups' members can't be read or written: %s", e)
                 except Exception:
-                    logger.exception("Signs of life of groups' members were not looked at.")
-                await asyncio.sleep(ROUND_S)
+                    logger.exception("Leases of groups' members were not looked at.")
+                await pause(ROUND_S)
         finally:
             await asyncio.shield(self._end())
 
     async def round(self) -> None:
-        """Take over what is new to coordinate, find out who is native, vouch, and watch."""
+        """Take over what is new to coordinate, find out which are native, vouch, and watch."""
         await self._take_over()
         desks = dict(self._coordinator.desks())
         for desk in desks.values():
