@@ -12,8 +12,15 @@ from tidelog.log.delta import schema
 
 some_bytes = st.none() | st.binary(max_size=200)
 some_headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=3)
-# (timestamp in ms, key, value, headers)
-some_records = st.lists(st.tuples(st.integers(0, 2**42), some_bytes, some_bytes, some_headers), min_size=1, max_size=20)
+
+
+def lists_of_records(headers: st.SearchStrategy) -> st.SearchStrategy:
+    """Lists of (timestamp in ms, key, value, headers)."""
+    return st.lists(st.tuples(st.integers(0, 2**42), some_bytes, some_bytes, headers), min_size=1, max_size=20)
+
+
+some_records = lists_of_records(some_headers)
+plain_records = lists_of_records(st.just([]))
 
 
 def built(records, codec=0):

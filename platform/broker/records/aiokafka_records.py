@@ -10,6 +10,7 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from tidelog.broker.records.arrow_batches import MOST_DELTA, arrow_batches, runs, timestamps_ms
+from tidelog.broker.records.arrow_columns import arrow_columns
 from tidelog.broker.records.batches import (
     CODEC_BITS,
     HEADER,
@@ -31,21 +32,24 @@ USUAL_GROWTH: Final = 16
 SHARED_BYTES: Final = 128 * 1024 * 1024
 # Rows that are kept as Python objects before they go into Arrow arrays.
 _ROWS_AT_ONCE: Final = 4096
+# Rows and bytes that are read together: what is worked on stays in the processor's caches.
+_ROWS_TOGETHER: Final = 16_384
+_BYTES_TOGETHER: Final = 16 * 1024 * 1024
 # aiokafka reads a few bytes beyond a torn end before it notices. These can't be taken for a number.
 _GUARD: Final = b"\xff" * 32
 # The least bytes of a record: its length, attributes, two deltas, two lengths and the number of headers.
 _LEAST_RECORD = 7
 # What a record takes at least in memory, however small it is.
 _ROW_BYTES = 32
-# Fewer records of a batch are quicker one by one.
+# Fewer records are quicker one by one.
 MANY_ROWS: Final = 200
 
 
 class AiokafkaRecords:
     """The port `RecordCodec` by aiokafka.
 
-    `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`. Runs of at least `many_rows` records
-    are encoded at once, by Arrow, to the same bytes.
+    `shared_bytes`: what batches of one call may unpack to beyond `USUAL_GROWTH`. At least `many_rows` records are
+    read and encoded together, with the same result.
     """
 
     def __init__(self, shared_bytes: int = SHARED_BYTES, many_rows: int = MANY_ROWS) -> None:
@@ -54,10 +58,11 @@ class AiokafkaRecords:
 
     def columns(self, batches: Sequence[bytes | memoryview], rules: RecordRules | None = None) -> Columns:
         """See `RecordCodec.columns`."""
-        decoding = _Decoding(rules, self._shared_bytes)
+        decoding = _Decoding(len(batches), self._shared_bytes, self._many_rows)
         for index, batch in enumerate(batches):
             decoding.add(index, memoryview(batch))
-        return decoding.done()
+        columns = decoding.done()
+        return columns if rules is None else _ruled(columns, rules)
 
     def batches(
         self, records: pa.RecordBatch, leader_epoch: int, codec: int, most_bytes: int
@@ -118,13 +123,16 @@ def _rows(records: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 class _Decoding:
-    """Batches on their way into columns."""
+    """Batches on their way into columns. Plain ones wait to be read together, the others are read one by one."""
 
-    def __init__(self, rules: RecordRules | None, shared_bytes: int) -> None:
-        self._rules = rules
+    def __init__(self, batches: int, shared_bytes: int, many_rows: int) -> None:
         self._shared_bytes = shared_bytes
-        self._counts: list[int] = []
+        self._many_rows = many_rows
+        self._counts = [0] * batches
         self._refused: dict[int, TidelogError] = {}
+        # (index, header, what it was unpacked to)
+        self._plain: list[tuple[int, BatchHeader, bytes | memoryview]] = []
+        self._plain_rows = self._plain_bytes = 0
         self._keys: list[bytes | None] = []
         self._values: list[bytes | None] = []
         self._timestamps: list[int] = []
@@ -133,42 +141,84 @@ class _Decoding:
         self._parts: list[pa.RecordBatch] = []
 
     def add(self, index: int, batch: memoryview) -> None:
-        """Read the records of a batch, or keep why that can't be done."""
+        """Read the records of a batch, now or with others, or keep why that can't be done."""
         header = header_of(batch)
-        parts, rows = len(self._parts), len(self._keys)
-        if rows + header.count > _ROWS_AT_ONCE:
-            self._flush()
-            parts, rows = len(self._parts), 0
         try:
-            self._read(header, self._plain(header, batch))
-            self._counts.append(header.count)
+            body = self._unpacked(header, batch[HEADER.size :])
         except (CorruptBatchError, InvalidRecordError) as e:
-            e.__cause__ = e.__context__ = None  # they hold all that was unpacked, through their tracebacks
-            self._refused[index] = e.with_traceback(None)
-            self._counts.append(0)
+            self._refuse(index, e)
+            return
+        # The last byte is the number of the last record's headers, where it has none.
+        if header.count <= _ROWS_TOGETHER and not body[-1]:
+            self._plain.append((index, header, body))
+            self._plain_rows += header.count
+            self._plain_bytes += len(body)
+            if self._plain_rows >= _ROWS_TOGETHER or self._plain_bytes >= _BYTES_TOGETHER:
+                self._read_together()
+        else:
+            self._read_together()
+            self._read_alone(index, header, body)
+
+    def done(self) -> Columns:
+        """All that was read."""
+        self._read_together()
+        self._flush()
+        return Columns(pa.Table.from_batches(self._parts, COLUMNS), self._counts, self._refused)
+
+    def _refuse(self, index: int, error: TidelogError) -> None:
+        error.__cause__ = error.__context__ = None  # they hold all that was unpacked, through their tracebacks
+        self._refused[index] = error.with_traceback(None)
+
+    def _unpacked(self, header: BatchHeader, packed: memoryview) -> bytes | memoryview:
+        usual = USUAL_GROWTH * len(packed)
+        body = unpacked(header.codec, packed, usual + self._shared_bytes)
+        if not 0 < header.count * _LEAST_RECORD <= len(body):
+            raise InvalidRecordError(
+                f"A record batch claims {header.count} records, which its {len(body)} bytes can't hold."
+            )
+        beyond = len(body) + _ROW_BYTES * header.count - usual
+        if beyond > 0:
+            if beyond > self._shared_bytes:
+                raise CorruptBatchError(
+                    f"A record batch of {len(packed)} bytes unpacks to {header.count} records of {len(body)} bytes: it"
+                    " is refused as what was made to fill the memory. Make the producer's batches smaller."
+                )
+            self._shared_bytes -= beyond
+        return body
+
+    def _read_together(self) -> None:
+        """Read the batches that wait."""
+        plain, rows = self._plain, self._plain_rows
+        if not plain:
+            return
+        self._plain, self._plain_rows, self._plain_bytes = [], 0, 0
+        part = None
+        if rows >= self._many_rows:
+            part = arrow_columns([header for _, header, _ in plain], [body for _, _, body in plain])
+        if part is None:
+            for one in plain:
+                self._read_alone(*one)
+            return
+        self._flush()
+        self._parts.append(part)
+        for index, header, _ in plain:
+            self._counts[index] = header.count
+
+    def _read_alone(self, index: int, header: BatchHeader, body: bytes | memoryview) -> None:
+        """Read a batch by aiokafka, or keep what it finds wrong."""
+        if len(self._keys) + header.count > _ROWS_AT_ONCE:
+            self._flush()
+        parts, rows = len(self._parts), len(self._keys)
+        unpacked_header = HEADER.pack(*header._replace(base_offset=0, attributes=header.attributes & ~CODEC_BITS))
+        try:
+            self._read(header, memoryview(b"".join((unpacked_header, body, _GUARD)))[: -len(_GUARD)])
+            self._counts[index] = header.count
+        except InvalidRecordError as e:
+            self._refuse(index, e)
             del self._parts[parts:]
             for column in (self._keys, self._values, self._timestamps):
                 del column[rows:]
             self._headers = {row: headers for row, headers in self._headers.items() if row < rows}
-
-    def _plain(self, header: BatchHeader, batch: memoryview) -> memoryview:
-        """The batch as if it had never been packed, at offset 0."""
-        packed = batch[HEADER.size :]
-        usual = USUAL_GROWTH * len(packed)
-        body = unpacked(header.codec, packed, usual + self._shared_bytes)
-        if header.count * _LEAST_RECORD > len(body):
-            raise InvalidRecordError(
-                f"A record batch claims {header.count} records, more than its {len(body)} bytes can hold."
-            )
-        beyond = max(0, len(body) + _ROW_BYTES * header.count - usual)
-        if beyond > self._shared_bytes:
-            raise CorruptBatchError(
-                f"A record batch of {len(packed)} bytes unpacks to {header.count} records of {len(body)} bytes: it is"
-                " refused as what was made to fill the memory. Make the producer's batches smaller."
-            )
-        self._shared_bytes -= beyond
-        plain = HEADER.pack(*header._replace(base_offset=0, attributes=header.attributes & ~CODEC_BITS))
-        return memoryview(b"".join((plain, body, _GUARD)))[: -len(_GUARD)]
 
     def _read(self, header: BatchHeader, plain: memoryview) -> None:
         """Take one record after the other, and keep none: the garbage collector would look at each, again and again."""
@@ -212,28 +262,22 @@ class _Decoding:
             self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
         self._keys, self._values, self._timestamps, self._headers = [], [], [], {}
 
-    def done(self) -> Columns:
-        """All that was read, without batches whose records break the rules."""
-        self._flush()
-        table = pa.Table.from_batches(self._parts, COLUMNS)
-        if self._rules is None:
-            return Columns(table, self._counts, self._refused)
-        return _ruled(table, self._counts, self._refused, self._rules)
 
-
-def _ruled(table: pa.Table, counts: list[int], refused: dict[int, TidelogError], rules: RecordRules) -> Columns:
+def _ruled(columns: Columns, rules: RecordRules) -> Columns:
+    """Columns without the batches whose records break the rules."""
+    table, refused = columns.table, dict(columns.refused)
     timestamps = table.column("timestamp").fill_null(NO_TIMESTAMP).to_numpy()
     key = table.column("key")
     if not (rules.compacted and key.null_count) and not rules.outside(timestamps).any():
-        return Columns(table, counts, refused)
+        return columns
     keys_null = key.is_null().to_numpy()
     taken = np.ones(table.num_rows, np.bool_)
     begin, left = 0, []
-    for index, count in enumerate(counts):
+    for index, count in enumerate(columns.counts):
         rows = slice(begin, begin + count)
         error = rules.refusal(keys_null[rows], timestamps[rows])
         if error is not None:
-            refused = refused | {index: error}
+            refused[index] = error
             taken[rows] = False
         left.append(0 if error is not None else count)
         begin += count

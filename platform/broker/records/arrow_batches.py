@@ -49,7 +49,8 @@ def arrow_batches(records: pa.RecordBatch, leader_epoch: int, codec: int, most_b
     attributes = LOG_APPEND_TIME_BIT if kind == schema.LOG_APPEND_TIME else 0
     start = 0
     while start < records.num_rows:
-        end, body = rows.body(start, most_bytes - HEADER.size)
+        # aiokafka's builder stays a byte below its limit too.
+        end, body = rows.body(start, most_bytes - HEADER.size - 1)
         base, last = int(rows.offsets[start]), int(rows.offsets[end - 1])
         ms = rows.ms[start:end]
         header = BatchHeader(
@@ -68,7 +69,7 @@ class _Rows:
         self._key, self._value = records.column("key"), records.column("value")
         self._key_length, self._value_length = _lengths(self._key), _lengths(self._value)
         sizes = _varint_sizes(self._key_length) + _varint_sizes(self._value_length)
-        sizes += np.maximum(_zigzag_back(self._key_length), 0) + np.maximum(_zigzag_back(self._value_length), 0)
+        sizes += np.maximum(zigzag_back(self._key_length), 0) + np.maximum(zigzag_back(self._value_length), 0)
         self._headers = _headers(records)
         sizes += 1 if self._headers is None else _plain_lengths(self._headers)
         # Attributes and all that is written as it is; the deltas and the length itself are not in it.
@@ -153,7 +154,7 @@ def _zigzag(numbers: I64) -> I64:
     return (numbers << 1) ^ (numbers >> 63)
 
 
-def _zigzag_back(codes: I64) -> I64:
+def zigzag_back(codes: I64) -> I64:
     """The numbers of zigzag codes, which are not negative."""
     return (codes >> 1) ^ -(codes & 1)
 

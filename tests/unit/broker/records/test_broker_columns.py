@@ -10,16 +10,21 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.record_batches import built, packed, record_of, rows_of, some_records, varint
+from support.record_batches import built, packed, plain_records, record_of, rows_of, some_records, varint
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
-from tidelog.broker.records.batches import HEADER
+from tidelog.broker.records.arrow_columns import arrow_columns
+from tidelog.broker.records.batches import HEADER, header_of
 from tidelog.broker.records.columns import COLUMNS, RecordRules
 from tidelog.log.config.topics_and_lakes import TopicConfig
 
 RECORDS = AiokafkaRecords()
+TOGETHER = AiokafkaRecords(many_rows=0)
 CORRUPT, INVALID, TIMESTAMP = 2, 87, 32
 MIB = 1024 * 1024
+
+
+some_batches = st.lists(plain_records.map(built), min_size=1, max_size=5)
 
 
 @given(st.lists(st.tuples(some_records, st.integers(0, 4)), max_size=5))
@@ -29,6 +34,31 @@ def test_what_clients_pack_is_read(batches):
     assert columns.table.schema == COLUMNS
     assert columns.counts == [len(records) for records, _ in batches]
     assert columns.refused == {}
+
+
+@given(st.lists(st.tuples(plain_records, st.integers(0, 4)), min_size=1, max_size=5), st.data())
+def test_records_read_together_are_those_read_one_by_one(batches, data):
+    packs = [built(records, codec) for records, codec in batches]
+    if data.draw(st.booleans()):  # something in one of them is wrong, or another one than before
+        at = data.draw(st.integers(0, len(packs) - 1))
+        count, codec = header_of(packs[at]).count, header_of(packs[at]).codec
+        body = bytearray(packs[at][HEADER.size :])
+        body[data.draw(st.integers(0, len(body) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+        packs[at] = packed(bytes(body), codec, count)
+    one_by_one, together = RECORDS.columns(packs), TOGETHER.columns(packs)
+    together.table.validate(full=True)
+    assert rows_of(together.table) == rows_of(one_by_one.table)
+    assert together.counts == one_by_one.counts
+    assert [(at, str(e)) for at, e in together.refused.items()] == [
+        (at, str(e)) for at, e in one_by_one.refused.items()
+    ]
+
+
+@given(some_batches)
+def test_plain_batches_are_read_together(batches):
+    read = arrow_columns([header_of(batch) for batch in batches], [batch[HEADER.size :] for batch in batches])
+    assert read is not None
+    assert rows_of(read) == rows_of(RECORDS.columns(batches).table)
 
 
 @pytest.mark.parametrize("codec", range(5))
@@ -73,11 +103,12 @@ GOOD = record_of(0) + record_of(1)
     ],
 )
 @pytest.mark.parametrize("codec", [0, 4])
-def test_records_that_make_no_sense_are_refused(body, count, codec):
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+def test_records_that_make_no_sense_are_refused(body, count, codec, how):
     assert RECORDS.columns([packed(GOOD, 0, 2)]).counts == [2]
     if codec:
         body = bytes(cramjam.zstd.compress(body))
-    columns = RECORDS.columns([packed(GOOD, 0, 2), packed(body, codec, count), packed(GOOD, 0, 2)])
+    columns = how.columns([packed(GOOD, 0, 2), packed(body, codec, count), packed(GOOD, 0, 2)])
     assert {index: error.kafka_code for index, error in columns.refused.items()} == {1: INVALID}
     assert (columns.counts, columns.table.num_rows) == ([2, 0, 2], 4)
 
@@ -98,7 +129,7 @@ def test_no_bytes_bring_the_reader_down(records, codec, data):
     body = bytearray(built(records, codec)[HEADER.size :])
     for _ in range(data.draw(st.integers(1, 3))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
-    columns = RECORDS.columns([packed(bytes(body), codec, len(records))])
+    columns = data.draw(st.sampled_from([RECORDS, TOGETHER])).columns([packed(bytes(body), codec, len(records))])
     columns.table.validate(full=True)
     assert columns.counts == [columns.table.num_rows]
     assert all(error.kafka_code in (CORRUPT, INVALID) for error in columns.refused.values())
