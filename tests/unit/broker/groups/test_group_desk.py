@@ -1,0 +1,285 @@
+"""A group at its coordinator by a clock that tests set: parked requests, sessions, rounds that take too long."""
+
+from dataclasses import replace
+
+import pytest
+
+from tidelog.broker.base.settings import GroupSettings
+from tidelog.broker.groups.desk import (
+    AGAIN_S,
+    Admit,
+    Evict,
+    EvictLate,
+    GroupDesk,
+    JoinAnswer,
+    Joining,
+    ShareAnswer,
+)
+from tidelog.groups.model import Group, GroupPhase, Member
+from tidelog.log.base.errors import RebalanceInProgressError, UnknownMemberError
+
+SESSION_S = 10.0
+
+
+def member(name: str, **changed) -> Member:
+    return replace(Member(name, "c", "/h", 10_000, 30_000, (("range", b"m"),)), **changed)
+
+
+def group(phase: GroupPhase, *members: Member, generation: int = 1) -> Group:
+    leader = members[0].member_id if members else None
+    return Group("g", phase, generation, "consumer", "range", leader, {one.member_id: one for one in members})
+
+
+def desk(delay_ms: int = 0, **changed) -> GroupDesk:
+    return GroupDesk("g", GroupSettings(initial_rebalance_delay_ms=delay_ms, **changed))
+
+
+def joining(name: str, ticket: str = "", **changed) -> Joining:
+    return replace(Joining(member(name), "consumer", known=False, ticket=ticket or name), **changed)
+
+
+def stable(*names: str) -> GroupDesk:
+    """A desk with a Stable group of members that were heard at 0."""
+    made = desk()
+    made.seen(group(GroupPhase.STABLE, *map(member, names)), 0.0)
+    for name in names:
+        made.heard(name, 0.0)
+    return made
+
+
+# --- parked requests -------------------------------------------------------------------------------------------
+
+
+def test_a_join_waits_until_its_round_is_over() -> None:
+    one = desk()
+    one.joined(joining("a"))
+    preparing = group(GroupPhase.PREPARING, member("a", joined=True), member("b"))
+    assert one.seen(preparing, 0.0) == []
+    assert one.due(20.0) == []  # no session runs while its request is parked; b's lease is not looked at yet
+    completing = group(GroupPhase.COMPLETING, member("a"), member("b"), generation=2)
+    assert one.seen(completing, 21.0) == [("a", JoinAnswer(completing, "a"))]
+    assert one.due(21.0 + SESSION_S - 0.1) == []
+    assert one.due(21.0 + SESSION_S) == [Evict({"a": 0})]
+
+
+def test_a_join_is_answered_when_the_next_round_has_begun_already() -> None:
+    one = desk()
+    one.joined(joining("a"))
+    again = group(GroupPhase.PREPARING, member("a"), member("b", joined=True), generation=2)
+    assert one.seen(again, 0.0) == [("a", JoinAnswer(again, "a"))]
+
+
+def test_a_parked_member_that_is_evicted_hears_of_it() -> None:
+    one = stable("a", "b")
+    one.joined(joining("a"))
+    one.syncs("b", 1, "sync", 0.0)
+    answers = dict(one.seen(group(GroupPhase.STABLE, member("c")), 1.0))
+    assert isinstance(answers["a"], UnknownMemberError)
+    one.joined(joining("b"))
+    ((_, answer),) = one.seen(None, 2.0)
+    assert isinstance(answer, UnknownMemberError)
+
+
+def test_a_repeated_join_takes_the_place_of_the_first() -> None:
+    one = desk()
+    one.joined(joining("a", "first"))
+    ((ticket, answer),) = one.joined(joining("a", "second"))
+    assert ticket == "first"
+    assert isinstance(answer, RebalanceInProgressError)
+
+
+def test_a_sync_waits_for_the_share_out() -> None:
+    one = desk()
+    completing = group(GroupPhase.COMPLETING, member("a"), member("b"))
+    one.seen(completing, 0.0)
+    assert one.syncs("b", 1, "sync", 0.0) == []
+    shared = group(GroupPhase.STABLE, member("a"), member("b", assignment=b"b"))
+    assert one.seen(shared, 1.0) == [("sync", ShareAnswer(shared, "b"))]
+    assert one.syncs("a", 1, "late", 2.0) == [("late", ShareAnswer(shared, "a"))]
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        group(GroupPhase.PREPARING, member("a"), member("b")),
+        group(GroupPhase.COMPLETING, member("a"), member("b"), generation=2),
+        group(GroupPhase.STABLE, member("a"), member("b"), generation=2),
+    ],
+    ids=["a round begins", "a round is over", "two rounds are over"],
+)
+def test_a_sync_ends_when_a_round_begins(after: Group) -> None:
+    one = desk()
+    one.seen(group(GroupPhase.COMPLETING, member("a"), member("b")), 0.0)
+    one.syncs("b", 1, "sync", 0.0)
+    ((ticket, answer),) = one.seen(after, 1.0)
+    assert ticket == "sync"
+    assert isinstance(answer, RebalanceInProgressError)
+
+
+def test_a_client_that_is_gone_has_a_session_from_then_on() -> None:
+    one = desk()
+    one.joined(joining("a"))
+    one.seen(group(GroupPhase.PREPARING, member("a", joined=True), member("b")), 0.0)
+    assert one.gone("a", 5.0) is None
+    assert one.due(5.0 + SESSION_S) == [Evict({"a": 0})]
+
+
+def test_a_client_that_never_heard_its_id_goes_at_once() -> None:
+    one = desk()
+    one.joined(joining("a", fresh=True))
+    one.seen(group(GroupPhase.PREPARING, member("a", joined=True, turn=7), member("b")), 0.0)
+    assert one.gone("a", 5.0) == Evict({"a": 7})
+
+
+def test_a_static_member_is_given_its_session_all_the_same() -> None:
+    one = desk()
+    one.joined(joining("a", fresh=True))
+    one.seen(group(GroupPhase.PREPARING, member("a", joined=True, instance_id="i"), member("b")), 0.0)
+    assert one.gone("a", 5.0) is None
+
+
+# --- sessions --------------------------------------------------------------------------------------------------
+
+
+def test_a_silent_member_is_evicted_after_its_session() -> None:
+    one = stable("a", "b")
+    one.heard("b", 5.0)
+    assert one.due(SESSION_S - 0.1) == []
+    assert one.due(SESSION_S) == [Evict({"a": 0})]
+    assert one.due(SESSION_S + 0.1) == []  # it is on its way
+    assert one.due(SESSION_S + AGAIN_S) == [Evict({"a": 0})]  # and was not written
+
+
+def test_a_pause_of_the_coordinator_counts_against_no_member() -> None:
+    one = stable("a")
+    one.paused(60.0)
+    assert one.due(60.0 + SESSION_S - 0.1) == []
+    assert one.due(60.0 + SESSION_S) == [Evict({"a": 0})]
+
+
+def test_members_that_are_known_from_the_log_have_a_full_session() -> None:
+    one = desk()
+    one.seen(group(GroupPhase.STABLE, member("a"), member("n")), 0.0)
+    assert one.unsorted == {"a", "n"}
+    one.sort("a", native=False, now_s=3.0)
+    one.sort("n", native=True, now_s=3.0)
+    assert (one.unsorted, one.native) == (set(), {"n"})
+    assert one.never_heard("a")
+    assert one.due(3.0 + SESSION_S) == [Evict({"a": 0})]
+
+
+def test_a_native_member_that_is_taken_for_one_of_kafkas_is_left_to_its_lease() -> None:
+    one = desk()
+    one.seen(group(GroupPhase.STABLE, member("n")), 0.0)
+    one.sort("n", native=False, now_s=0.0)
+    one.turns_native("n")
+    assert one.due(1000.0) == []
+
+
+def test_a_heartbeat_sorts_a_member() -> None:
+    one = desk()
+    one.seen(group(GroupPhase.STABLE, member("a")), 0.0)
+    one.heard("a", 1.0)
+    assert not one.unsorted
+    assert not one.never_heard("a")
+    assert one.kafka_members
+
+
+def test_a_desk_is_idle_when_its_members_are_gone() -> None:
+    one = stable("a")
+    assert not one.is_idle
+    one.seen(None, 1.0)
+    assert one.is_idle
+    one.expect("x", 5.0, 1.0)
+    assert one.expects("x")
+    assert not one.is_idle
+    one.due(6.0)
+    assert one.is_idle
+    assert not one.expects("x")
+
+
+# --- rounds ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("phase", [GroupPhase.PREPARING, GroupPhase.COMPLETING])
+def test_a_round_has_the_longest_rebalance_timeout(phase: GroupPhase) -> None:
+    one = desk()
+    members = member("a", joined=True), member("b", rebalance_timeout_ms=40_000)
+    one.seen(group(phase, *members, generation=3), 0.0)
+    one.seen(group(phase, *members, member("c"), generation=3), 20.0)  # it goes on
+    assert one.due(39.9) == []
+    assert one.due(40.0) == [EvictLate(3)]
+    assert one.due(41.0) == []
+
+
+def test_a_round_for_which_no_member_has_joined_waits_on() -> None:
+    one = desk()
+    one.seen(group(GroupPhase.PREPARING, member("a")), 0.0)
+    assert one.due(1000.0) == []
+
+
+def test_the_first_round_waits_and_longer_while_members_come() -> None:
+    one, a, b = desk(3_000), joining("a"), joining("b")
+    assert one.holds(a, 0.0) == []
+    assert one.due(2.9) == []
+    assert one.holds(b, 2.9) == []
+    assert one.due(3.0) == []
+    assert one.due(5.9) == []
+    assert one.due(6.0) == [Admit((a, b))]
+    assert one.due(7.0) == []
+
+
+def test_the_first_round_waits_no_longer_than_a_rebalance_may_take() -> None:
+    one = desk(3_000)
+    short = joining("a", member=member("a", rebalance_timeout_ms=4_000))
+    one.holds(short, 0.0)
+    one.holds(joining("b"), 1.0)
+    assert one.due(3.0) == []
+    one.holds(joining("c"), 3.5)
+    ((admitted),) = one.due(4.0)
+    assert isinstance(admitted, Admit)
+    assert [each.member.member_id for each in admitted.joinings] == ["a", "b", "c"]
+
+
+def test_the_wait_ends_when_the_group_has_members() -> None:
+    one, a = desk(3_000), joining("a")
+    one.holds(a, 0.0)
+    one.seen(group(GroupPhase.STABLE, member("n")), 1.0)
+    assert Admit((a,)) in one.due(1.0)
+    assert one.holds(joining("b"), 1.0) is None
+
+
+def test_a_held_client_that_is_gone_does_not_join() -> None:
+    one, b = desk(3_000), joining("b")
+    one.holds(joining("a"), 0.0)
+    one.holds(b, 0.0)
+    one.gone("a", 1.0)
+    one.due(3.0)
+    assert one.due(6.0) == [Admit((b,))]
+    one.holds(joining("c"), 7.0)
+    one.gone("c", 7.0)
+    assert one.due(100.0) == []
+    assert one.is_idle
+
+
+def test_known_members_do_not_wait() -> None:
+    assert desk(3_000).holds(joining("a", known=True), 0.0) is None
+    assert desk(0).holds(joining("a"), 0.0) is None
+
+
+def test_a_group_is_full_with_those_that_wait() -> None:
+    one = desk(3_000, max_size=2)
+    one.holds(joining("a"), 0.0)
+    assert not one.is_full()
+    one.holds(joining("b"), 0.0)
+    assert one.is_full()
+
+
+def test_all_that_wait_hear_of_the_end() -> None:
+    one, why = desk(3_000), UnknownMemberError("x")
+    one.holds(joining("a"), 0.0)
+    one.joined(joining("b"))
+    one.syncs("c", 1, "sync", 0.0)
+    tickets = {ticket for ticket, answer in one.close(why)}
+    assert tickets == {"a", "b"}  # c was no member, and has its answer
+    assert one.is_idle
