@@ -15,6 +15,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster.cluster import Cluster
+from tidelog.broker.fetch.handlers import handlers as fetch_handlers
 from tidelog.broker.groups.handlers import handlers as group_handlers
 from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.server.connections import Connections
@@ -30,6 +31,7 @@ DRAIN_S = 5.0
 # What each part of a broker answers.
 PARTS: Final[list[Callable[[Context], Handlers]]] = [
     admin_handlers,
+    fetch_handlers,
     produce_handlers,
     group_handlers,
 ]

@@ -391,4 +391,5 @@ class Topic(TopicTables):
             for partition in times:
                 require_partition(state, self._name, partition)
             plans = {p: fetch.plan_fetch(state, self._name, p, None, None) for p in sorted(times)}
-        return {p: fetch.find_by_time(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}
+        found = {p: fetch.find_by_time(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}
+        return {p: None if record is None else record.offset for p, record in found.items()}

@@ -42,11 +42,16 @@ class Requests:
         self.loop.run_until_complete(self.broker.close())
         self.loop.close()
 
-    def ask(self, key, version, body=None, *, client_id=None, listener=LISTENER):
+    def ask(self, key, version, body=None, **sender):
         """The answer of a version as kio's entity. `body`: the request in the versions' names."""
+        return self.loop.run_until_complete(self.answer(key, version, body, **sender))
+
+    async def answer(self, key, version, body=None, *, client_id=None, listener=LISTENER):
+        """As `ask`, for what runs in the broker's loop."""
         request = request_of(key, version, body or {})
-        call = Call(key, version, client_id, decode(key, version, memoryview(request)), Peer(listener), 0.0)
-        reply = self.loop.run_until_complete(self.broker.handlers[key](call))
+        now_s = self.broker.clock.elapsed_s()
+        call = Call(key, version, client_id, decode(key, version, memoryview(request)), Peer(listener), now_s)
+        reply = await self.broker.handlers[key](call)
         encoded = b"".join(reply.pieces) if isinstance(reply, Encoded) else encode(key, version, reply)
         answer, end = entity_reader(load_response_schema(key, version))(encoded, 0)
         assert end == len(encoded)

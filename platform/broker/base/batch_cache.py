@@ -10,18 +10,17 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-# Batches that follow one another are kept, looked up and dropped together, in runs of about this size.
-RUN_BYTES: Final = 256 * 1024
+# Batches that follow one another are kept, looked up and dropped together, in chunks of about this size.
+CHUNK_BYTES: Final = 256 * 1024
 # What keeping a batch takes beside its bytes.
 BATCH_OVERHEAD: Final = 100
 
-_Partition = tuple[UUID, int]
-
 
 class Found(NamedTuple):
-    """Batches from an offset on, `size` bytes in all, and the offset at which to go on.
+    """Batches from an offset on, `size` bytes in all, and the offset `end` at which to go on.
 
-    There may be none: compaction has left no record between the offset and `end`, or the first one is too large.
+    There may be none: compaction has left no record between the offset and `end`, or, where `end` is the offset, the
+    first one is too large.
     """
 
     batches: Sequence[bytes]
@@ -29,68 +28,103 @@ class Found(NamedTuple):
     end: int
 
 
-@dataclass(slots=True, eq=False)
-class _Run:
-    """Batches that cover the offsets [first, end). `lasts`: the last offset of each batch."""
+# Topic, partition, and whether batches are packed by a codec that not every client knows.
+Place = tuple[UUID, int, bool]
 
-    partition: _Partition
+
+@dataclass(slots=True, eq=False)
+class Chunk:
+    """Batches that cover the offsets [first, end) of a place. `lasts`: the last offset of each; `size`: in bytes.
+
+    There may be offsets without a record, which compaction has taken, before each batch and behind the last.
+    """
+
+    place: Place
     first: int
     end: int
     lasts: list[int]
     batches: list[bytes]
     size: int
 
+    def read(self, offset: int, most_bytes: int, *, at_least_one: bool) -> Found:
+        """Batches from the one that holds the offset on, whole ones of `most_bytes` in all.
 
-class _Runs:
-    """Runs of many partitions, least recently used ones first."""
+        `at_least_one`: the first one may be larger (KIP-74).
+        """
+        begin = at = bisect_left(self.lasts, offset)
+        if begin == len(self.lasts):
+            return Found((), 0, self.end)
+        size = 0
+        while at < len(self.batches):
+            more = size + len(self.batches[at])
+            if more > most_bytes and not (at_least_one and at == begin):
+                return Found(self.batches[begin:at], size, self.lasts[at - 1] + 1 if at > begin else offset)
+            size = more
+            at += 1
+        return Found(self.batches[begin:], size, self.end)
+
+    @property
+    def kept_bytes(self) -> int:
+        """What keeping it takes."""
+        return self.size + BATCH_OVERHEAD * (len(self.batches) + 1)
+
+
+class _Chunks:
+    """Chunks of many places, least recently used ones first."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._used: OrderedDict[_Run, None] = OrderedDict()
-        self._partitions: dict[_Partition, list[_Run]] = {}
+        self._used: OrderedDict[Chunk, None] = OrderedDict()
+        self._places: dict[Place, list[Chunk]] = {}
 
-    def find(self, partition: _Partition, offset: int) -> _Run | None:
-        """The run that covers the offset, which counts as its use."""
-        runs = self._partitions.get(partition)
-        at = bisect_right(runs, offset, key=_first) if runs else 0
-        if runs is None or not at or runs[at - 1].end <= offset:
+    def find(self, place: Place, offset: int) -> Chunk | None:
+        """The chunk that covers the offset, which counts as its use."""
+        chunks = self._places.get(place)
+        at = bisect_right(chunks, offset, key=_first) if chunks else 0
+        if chunks is None or not at or chunks[at - 1].end <= offset:
             return None
-        self._used.move_to_end(runs[at - 1])
-        return runs[at - 1]
+        self._used.move_to_end(chunks[at - 1])
+        return chunks[at - 1]
 
-    def append(self, partition: _Partition, first: int, last: int, batch: bytes) -> None:
-        """Keep a batch, with the run that ends where it begins if that has room. It must overlap no run."""
-        before = self.find(partition, first - 1)
-        size = len(batch) + BATCH_OVERHEAD
-        if before is None or before.size + size > RUN_BYTES:
-            self.add(_Run(partition, first, last + 1, [last], [batch], size))
+    def next_first(self, place: Place, offset: int) -> int | None:
+        """Where the first chunk begins that begins after the offset."""
+        chunks = self._places.get(place, [])
+        at = bisect_right(chunks, offset, key=_first)
+        return chunks[at].first if at < len(chunks) else None
+
+    def append(self, place: Place, first: int, last: int, batch: bytes) -> None:
+        """Keep a batch, with the chunk that ends where it begins if that has room. It must overlap no chunk."""
+        before = self.find(place, first - 1)
+        if before is None or before.kept_bytes + len(batch) + BATCH_OVERHEAD > CHUNK_BYTES:
+            self.add(Chunk(place, first, last + 1, [last], [batch], len(batch)))
             return
+        self.size -= before.kept_bytes
         before.lasts.append(last)
         before.batches.append(batch)
         before.end = last + 1
-        before.size += size
-        self.size += size
+        before.size += len(batch)
+        self.size += before.kept_bytes
 
-    def add(self, run: _Run) -> None:
-        """Keep a run. What overlaps it is dropped."""
-        runs = self._partitions.setdefault(run.partition, [])
-        begin = bisect_right(runs, run.first, key=_end)
-        end = bisect_left(runs, run.end, lo=begin, key=_first)
-        for dropped in runs[begin:end]:
+    def add(self, chunk: Chunk) -> None:
+        """Keep a chunk. What overlaps it is dropped."""
+        chunks = self._places.setdefault(chunk.place, [])
+        begin = bisect_right(chunks, chunk.first, key=_end)
+        end = bisect_left(chunks, chunk.end, lo=begin, key=_first)
+        for dropped in chunks[begin:end]:
             del self._used[dropped]
-            self.size -= dropped.size
-        runs[begin:end] = [run]
-        self._used[run] = None
-        self.size += run.size
+            self.size -= dropped.kept_bytes
+        chunks[begin:end] = [chunk]
+        self._used[chunk] = None
+        self.size += chunk.kept_bytes
 
     def drop(self) -> None:
-        """Drop the run that was not used for the longest time."""
-        run, _ = self._used.popitem(last=False)
-        self.size -= run.size
-        runs = self._partitions[run.partition]
-        del runs[bisect_left(runs, run.first, key=_first)]
-        if not runs:
-            del self._partitions[run.partition]
+        """Drop the chunk that was not used for the longest time."""
+        chunk, _ = self._used.popitem(last=False)
+        self.size -= chunk.kept_bytes
+        chunks = self._places[chunk.place]
+        del chunks[bisect_left(chunks, chunk.first, key=_first)]
+        if not chunks:
+            del self._places[chunk.place]
 
 
 class BatchCache:
@@ -102,8 +136,8 @@ class BatchCache:
 
     def __init__(self, most_bytes: int) -> None:
         self.most_bytes = most_bytes
-        self._produced = _Runs()
-        self._read = _Runs()
+        self._produced = _Chunks()
+        self._read = _Chunks()
 
     @property
     def size(self) -> int:
@@ -112,54 +146,40 @@ class BatchCache:
 
     def add(self, topic: UUID, partition: int, first: int, last: int, batch: bytes) -> None:
         """Keep a committed batch of offsets `first` to `last`, as consumers are to see it: its offsets are set."""
-        key = (topic, partition)
-        if self._produced.find(key, first) is None and self._produced.find(key, last) is None:
-            self._produced.append(key, first, last, batch)
+        place = (topic, partition, False)
+        if self._produced.find(place, first) is None and self._produced.find(place, last) is None:
+            self._produced.append(place, first, last, batch)
             self._trim()
 
-    def add_read(self, topic: UUID, partition: int, first: int, end: int, batches: Sequence[tuple[int, bytes]]) -> None:
-        """Keep what [first, end) of a partition is: batches with the last offset of each, in order."""
-        lasts, kept = [last for last, _ in batches], [batch for _, batch in batches]
-        size = sum(map(len, kept)) + BATCH_OVERHEAD * (len(kept) + 1)
-        self._read.add(_Run((topic, partition), first, end, lasts, kept, size))
+    def add_read(self, chunk: Chunk) -> None:
+        """Keep what was read from segments."""
+        self._read.add(chunk)
         self._trim()
 
     def get(self, topic: UUID, partition: int, offset: int) -> bytes | None:
         """The batch that holds the offset, or the next one where compaction has left none; None: it is not here."""
-        found = self.read(topic, partition, offset, 0, at_least_one=True)
+        chunk = self.find((topic, partition, False), offset)
+        found = None if chunk is None else chunk.read(offset, 0, at_least_one=True)
         return found.batches[0] if found is not None and found.batches else None
 
-    def read(
-        self, topic: UUID, partition: int, offset: int, most_bytes: int, *, at_least_one: bool = False
-    ) -> Found | None:
-        """Batches from the one that holds the offset on, whole ones of `most_bytes` in all; None: it is not here.
+    def find(self, place: Place, offset: int) -> Chunk | None:
+        """The chunk that covers the offset; None: it is not here. What was produced here comes first."""
+        return self._produced.find((place[0], place[1], False), offset) or self._read.find(place, offset)
 
-        `at_least_one`: the first one may be larger (KIP-74). There may be more to be had where they end.
-        """
-        key = (topic, partition)
-        run = self._produced.find(key, offset) or self._read.find(key, offset)
-        if run is None:
-            return None
-        begin = at = bisect_left(run.lasts, offset)
-        if begin == len(run.lasts):
-            return Found((), 0, run.end)
-        size = 0
-        while at < len(run.batches):
-            more = size + len(run.batches[at])
-            if more > most_bytes and not (at_least_one and at == begin):
-                return Found(run.batches[begin:at], size, run.lasts[at - 1] + 1 if at > begin else offset)
-            size = more
-            at += 1
-        return Found(run.batches[begin:], size, run.end)
+    def next_first(self, place: Place, offset: int) -> int | None:
+        """The first offset after this one at which a chunk begins; None: there is none."""
+        produced = self._produced.next_first((place[0], place[1], False), offset)
+        read = self._read.next_first(place, offset)
+        return min((first for first in (produced, read) if first is not None), default=None)
 
     def _trim(self) -> None:
         while self.size > self.most_bytes:
             (self._produced if self._produced.size > self._read.size else self._read).drop()
 
 
-def _first(run: _Run) -> int:
-    return run.first
+def _first(chunk: Chunk) -> int:
+    return chunk.first
 
 
-def _end(run: _Run) -> int:
-    return run.end
+def _end(chunk: Chunk) -> int:
+    return chunk.end

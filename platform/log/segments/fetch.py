@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -111,8 +112,15 @@ class _Output:
         return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
 
 
-def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:
-    """The first offset of a plan whose record's timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets).
+class FoundRecord(NamedTuple):
+    """A record's offset, and its timestamp in ms since the epoch."""
+
+    offset: int
+    timestamp_ms: int
+
+
+def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> FoundRecord | None:
+    """A plan's first record whose timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets).
 
     Segments whose statistics rule it out are not opened.
     """
@@ -123,8 +131,36 @@ def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: i
         latest_ms = segment.stats.max_timestamp_ms
         if latest_ms is not None and latest_ms < timestamp_ms:
             continue
-        for batch in read_segment(storage, folder, segment, plan.start, plan.end, ["timestamp"], offsets=True):
-            at = pc.index(pc.greater_equal(batch.column("timestamp").cast(pa.int64()), wanted), True).as_py()
+        for offsets, timestamps in _timestamps(storage, folder, plan, segment):
+            at = pc.index(pc.greater_equal(timestamps, wanted), True).as_py()
             if at >= 0:
-                return int(batch.column("position")[at].as_py())
+                return FoundRecord(offsets[at].as_py(), timestamps[at].as_py() // 1000)
     return None
+
+
+def find_latest(storage: Storage, folder: str, plan: FetchPlan) -> FoundRecord | None:
+    """A plan's first record of those with the largest timestamp; None where it has no record.
+
+    Only segments are opened whose statistics leave it open whether it is there.
+    """
+    # What a segment's statistics say of a part of it is at most this.
+    bounds = [s.stats.max_timestamp_ms if s.base_offset >= plan.start else None for s in plan.segments]
+    known = max((ms for ms in bounds if ms is not None), default=None)
+    latest: FoundRecord | None = None
+    for segment, ms in zip(plan.segments, bounds, strict=True):
+        if ms is not None and (ms != known or (latest is not None and latest.timestamp_ms >= ms)):
+            continue
+        for offsets, timestamps in _timestamps(storage, folder, plan, segment):
+            all_ms = timestamps.to_numpy() // 1000
+            at = int(all_ms.argmax())
+            if latest is None or all_ms[at] > latest.timestamp_ms:
+                latest = FoundRecord(offsets[at].as_py(), int(all_ms[at]))
+    return latest
+
+
+def _timestamps(
+    storage: Storage, folder: str, plan: FetchPlan, segment: Segment
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Offsets and timestamps (us since the epoch) of a segment's records."""
+    for batch in read_segment(storage, folder, segment, plan.start, plan.end, ["timestamp"], offsets=True):
+        yield batch.column("position"), batch.column("timestamp").cast(pa.int64())

@@ -7,10 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.broker.base import batch_cache
-from tidelog.broker.base.batch_cache import BATCH_OVERHEAD, BatchCache, Found
+from tidelog.broker.base.batch_cache import BATCH_OVERHEAD, BatchCache, Chunk, Found
 
 T, U = UUID(int=1), UUID(int=2)
 LARGE = 1 << 20
+
+
+def chunk(partition: int, first: int, end: int, batches: list[tuple[int, bytes]]) -> Chunk:
+    lasts, data = [last for last, _ in batches], [batch for _, batch in batches]
+    return Chunk((T, partition, False), first, end, lasts, data, sum(map(len, data)))
+
+
+def read(cache: BatchCache, partition: int, offset: int, most: int = 0, at_least_one: bool = False) -> Found | None:
+    found = cache.find((T, partition, False), offset)
+    return None if found is None else found.read(offset, most, at_least_one=at_least_one)
 
 
 def test_the_batch_that_holds_the_offset_is_given_whole() -> None:
@@ -38,20 +48,20 @@ def test_as_many_as_fit(offset: int, most: int, at_least_one: bool, expected: Fo
     cache = BatchCache(LARGE)
     for first, batch in ((0, b"aaa"), (2, b"bbb"), (4, b"ccc")):
         cache.add(T, 0, first, first + 1, batch)
-    assert cache.read(T, 0, offset, most, at_least_one=at_least_one) == expected
+    assert read(cache, 0, offset, most, at_least_one) == expected
 
 
 def test_an_offset_in_a_gap_is_answered_with_what_comes_next() -> None:
     cache = BatchCache(LARGE)
-    cache.add_read(T, 0, 0, 20, [(4, b"to 4"), (12, b"to 12")])
+    cache.add_read(chunk(0, 0, 20, [(4, b"to 4"), (12, b"to 12")]))
     assert cache.get(T, 0, 7) == b"to 12"
-    assert cache.read(T, 0, 13, 100) == Found((), 0, 20)
+    assert read(cache, 0, 13, 100) == Found((), 0, 20)
     assert cache.get(T, 0, 13) is None
 
 
 def test_what_was_produced_here_is_preferred() -> None:
     cache = BatchCache(LARGE)
-    cache.add_read(T, 0, 0, 10, [(9, b"read")])
+    cache.add_read(chunk(0, 0, 10, [(9, b"read")]))
     cache.add(T, 0, 4, 6, b"produced")
     assert [cache.get(T, 0, offset) for offset in (3, 4, 6, 7)] == [b"read", b"produced", b"produced", b"read"]
 
@@ -67,15 +77,15 @@ def test_what_is_known_already_is_kept_once() -> None:
 def test_a_later_reading_replaces_what_it_overlaps() -> None:
     cache = BatchCache(LARGE)
     for first in (0, 10, 20, 30):
-        cache.add_read(T, 0, first, first + 10, [(first + 9, b"old")])
-    cache.add_read(T, 0, 5, 25, [(24, b"new")])
+        cache.add_read(chunk(0, first, first + 10, [(first + 9, b"old")]))
+    cache.add_read(chunk(0, 5, 25, [(24, b"new")]))
     assert [cache.get(T, 0, offset) for offset in (4, 5, 24, 25, 35)] == [None, b"new", b"new", None, b"old"]
     assert cache.size == 6 + 4 * BATCH_OVERHEAD
 
 
 def test_the_least_recently_used_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_cache, "RUN_BYTES", 0)
-    cache = BatchCache(3 * (1 + BATCH_OVERHEAD))
+    monkeypatch.setattr(batch_cache, "CHUNK_BYTES", 0)
+    cache = BatchCache(3 * (1 + 2 * BATCH_OVERHEAD))
     for first in range(3):
         cache.add(T, 0, first, first, b"x")
     cache.get(T, 0, 0)
@@ -90,7 +100,7 @@ def test_each_half_is_sure_of_its_own() -> None:
     for first in (0, 2):
         cache.add(T, first, 0, 0, batch)
     for first in range(20):  # a reader that catches up
-        cache.add_read(T, 9, first, first + 1, [(first, batch)])
+        cache.add_read(chunk(9, first, first + 1, [(first, batch)]))
     assert cache.get(T, 0, 0) == cache.get(T, 2, 0) == batch
     for first in range(20):  # a busy producer
         cache.add(T, 5 + first, 0, 0, batch)
@@ -117,11 +127,11 @@ def test_every_answer_is_what_was_kept(steps: list[tuple[bool, int, int, int, in
         if produced:
             cache.add(T, partition, first, last, batch)
         else:
-            cache.add_read(T, partition, first, last + 1 + gap, [(last, batch)])
+            cache.add_read(chunk(partition, first, last + 1 + gap, [(last, batch)]))
         ends[partition] = last + 1 + gap
         assert cache.size <= most
         for (at, offset), (end, expected) in known.items():
-            found = cache.read(T, at, offset, 0, at_least_one=True)
+            found = read(cache, at, offset, at_least_one=True)
             if found is not None and found.batches:
                 assert offset <= end
                 assert list(found.batches) == [expected]

@@ -13,7 +13,7 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
-from tidelog.log.segments.fetch import fetch, find_by_time, overlapping, plan_fetch
+from tidelog.log.segments.fetch import fetch, find_by_time, find_latest, overlapping, plan_fetch
 from tidelog.log.segments.writer import stats_json
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import MemoryStorage
@@ -92,8 +92,16 @@ def test_any_range_over_any_segments(segments: list[Any], start: int, data: st.D
 @given(SEGMENTS, st.integers(0, 10), st.integers(-3, 55))
 def test_the_first_offset_at_or_after_a_time(segments: list[Any], start: int, time_ms: int) -> None:
     p = Partition(segments, start)
-    wanted = next((o for o, t in p.records if t >= time_ms), None)
+    wanted = next(((o, t) for o, t in p.records if t >= time_ms), None)
     assert find_by_time(p.storage, "t", plan_fetch(p.state, "t", 0, None, None), time_ms) == wanted
+
+
+@settings(max_examples=60)
+@given(SEGMENTS, st.integers(0, 10))
+def test_the_first_of_the_largest_timestamps(segments: list[Any], start: int) -> None:
+    p = Partition(segments, start)
+    wanted = max(p.records, key=lambda record: (record[1], -record[0]), default=None)
+    assert find_latest(p.storage, "t", plan_fetch(p.state, "t", 0, None, None)) == wanted
 
 
 @pytest.mark.parametrize(("time_ms", "wanted"), [(2**63, None), (2**62, None), (-(2**63), 0), (-1, 0)])

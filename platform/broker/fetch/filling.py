@@ -1,0 +1,53 @@
+"""How an answer is filled: partitions in turn, whole batches, within the limits of the request. Pure."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tidelog.broker.base.batch_cache import Chunk
+
+# The chunk that covers an offset of a partition; None where it must be read first.
+Find = Callable[[int], Chunk | None]
+
+
+@dataclass(slots=True)
+class Wanted:
+    """A partition to take batches of, from `offset` up to `end`, where there are some; `max_bytes` of them.
+
+    What was taken: `batches`, of `size` bytes; `missing`: the offset at which a chunk would have been needed, which was
+    not there; -1 for none. `behind`: the offset behind what was taken.
+    """
+
+    offset: int
+    end: int
+    max_bytes: int
+    find: Find
+    batches: list[bytes] = field(default_factory=list)
+    size: int = 0
+    missing: int = -1
+    behind: int = -1
+
+
+def fill(partitions: Iterable[Wanted], max_bytes: int) -> int:
+    """Take batches of partitions in this order; how many bytes they have in all.
+
+    The first batch of all is taken even if it is larger than the limits (KIP-74). A batch that holds a partition's
+    offset is taken whole.
+    """
+    total = 0
+    for wanted in partitions:
+        most = min(wanted.max_bytes, max_bytes - total)
+        offset = wanted.offset
+        while offset < wanted.end and (wanted.size < most or not total + wanted.size):
+            chunk = wanted.find(offset)
+            if chunk is None:
+                wanted.missing = offset
+                break
+            found = chunk.read(offset, most - wanted.size, at_least_one=not total + wanted.size)
+            wanted.batches += found.batches
+            wanted.size += found.size
+            if found.end == offset:  # the next batch does not fit
+                break
+            offset = found.end
+        wanted.behind = offset
+        total += wanted.size
+    return total

@@ -1,0 +1,19 @@
+"""What this part of a broker answers."""
+
+from tidelog.broker.base.calls import Handlers
+from tidelog.broker.base.context import Context
+from tidelog.broker.fetch.cold_reads import ColdReads
+from tidelog.broker.fetch.fetching import Fetching
+from tidelog.broker.fetch.offsets import Offsets
+from tidelog.broker.records.aiokafka_records import AiokafkaRecords
+from tidelog.broker.wire.apis import ApiKey
+
+
+def handlers(context: Context) -> Handlers:
+    """Fetch, ListOffsets and OffsetForLeaderEpoch."""
+    offsets = Offsets(context)
+    return {
+        ApiKey.FETCH: Fetching(context, ColdReads(context, AiokafkaRecords())),
+        ApiKey.LIST_OFFSETS: offsets.list,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH: offsets.of_epochs,
+    }

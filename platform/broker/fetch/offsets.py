@@ -1,0 +1,110 @@
+"""ListOffsets and OffsetForLeaderEpoch: which offsets a partition has."""
+
+from collections import Counter
+from typing import Any, Final
+
+from tidelog.broker.base.calls import Call
+from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.base.context import Context
+from tidelog.broker.fetch.requested import NOT_LEADER, RequestedTopic, epoch_problem
+from tidelog.broker.wire.codec import Answer
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.segments.fetch import FetchPlan, FoundRecord, find_by_time, find_latest
+
+UNSUPPORTED_VERSION: Final = 35
+INVALID_REQUEST: Final = 42
+# Timestamps that mean an offset, and the first version in which each may be asked for.
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+_SINCE: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+_UNKNOWN: Final = FoundRecord(-1, -1)
+
+
+class Offsets:
+    """The handlers of ListOffsets and OffsetForLeaderEpoch."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    async def list(self, call: Call) -> Answer:
+        """ListOffsets: the first offset, the last, the one of a time. Unknown ones are -1."""
+        view = self._context.cluster()
+        topics = []
+        for topic in call.body.topics:
+            found = await RequestedTopic.of(self._context.topics, topic.name)
+            numbers = Counter(p.partition_index for p in topic.partitions)
+            twice = {number for number, times in numbers.items() if times > 1}
+            partitions = [await self._listed(call.version, view, found, p, twice) for p in topic.partitions]
+            topics.append({"name": topic.name, "partitions": partitions})
+        return {"topics": topics}
+
+    async def _listed(
+        self, version: int, view: ClusterView, found: RequestedTopic, asked: Any, twice: set[int]
+    ) -> Answer:
+        number, timestamp = asked.partition_index, asked.timestamp
+        error = _problem(view, found, number, asked.current_leader_epoch if version >= 4 else -1)
+        if number in twice:
+            error = INVALID_REQUEST
+        elif timestamp < 0 and version < _SINCE.get(timestamp, version + 1):
+            error = UNSUPPORTED_VERSION
+        record = _UNKNOWN
+        if not error:
+            try:
+                record = await self._offset(found, number, timestamp)
+            except TidelogError as e:
+                error = e.kafka_code
+        return {
+            "partition_index": number,
+            "error_code": error,
+            "timestamp": record.timestamp_ms,
+            "offset": record.offset,
+            "leader_epoch": -1 if record is _UNKNOWN else view.epoch,
+        }
+
+    async def _offset(self, found: RequestedTopic, number: int, timestamp: int) -> FoundRecord:
+        assert found.topic is not None
+        state = found.topic.state
+        if timestamp == LATEST:
+            return FoundRecord(state.end(number), -1)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return FoundRecord(state.start(number), -1)
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return _UNKNOWN
+        topic, storage = found.topic.topic, self._context.lake.storage
+
+        def find() -> FoundRecord | None:
+            plan: FetchPlan = topic.plan(number)
+            if timestamp == MAX_TIMESTAMP:
+                return find_latest(storage, topic.folder, plan)
+            return find_by_time(storage, topic.folder, plan, timestamp)
+
+        return await self._context.blocking(find) or _UNKNOWN
+
+    async def of_epochs(self, call: Call) -> Answer:
+        """OffsetForLeaderEpoch: where a leader's epoch ends. The log never loses its end, so that is the log end."""
+        view = self._context.cluster()
+        topics = []
+        for topic in call.body.topics:
+            found = await RequestedTopic.of(self._context.topics, topic.topic)
+            partitions = []
+            for p in topic.partitions:
+                error, end, epoch = _problem(view, found, p.partition, p.current_leader_epoch), -1, -1
+                if not error and found.topic is not None:
+                    end, epoch = found.topic.state.end(p.partition), p.leader_epoch
+                answer = {"error_code": error, "partition": p.partition, "leader_epoch": epoch, "end_offset": end}
+                partitions.append(answer)
+            topics.append({"topic": topic.topic, "partitions": partitions})
+        return {"topics": topics}
+
+
+def _problem(view: ClusterView, found: RequestedTopic, partition: int, epoch: int) -> int:
+    problem = found.problem(partition, by_id=False)
+    if problem:
+        return problem
+    return epoch_problem(view, epoch) if view.serves else NOT_LEADER

@@ -1,0 +1,182 @@
+"""Fetch sessions: a consumer of many partitions names what changed since its last request, and is told what did.
+
+Pure rules over values, in the memory of one broker: a session that is lost is begun again by the client.
+Source: KIP-227, and `FetchSession` of Kafka 4.2.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidelog.broker.fetch.requests import FINAL_EPOCH, INITIAL_EPOCH, Asked, FetchRequest, Key
+from tidelog.broker.wire.fetch_answer import PartitionAnswer
+
+SESSION_ID_NOT_FOUND: Final = 70
+INVALID_SESSION_EPOCH: Final = 71
+SESSION_TOPIC_ID_ERROR: Final = 106
+# Kafka's max.incremental.fetch.session.cache.slots, and how long a session is safe from others.
+MOST_SESSIONS: Final = 1000
+EVICTION_S: Final = 120.0
+# In all sessions together: each takes some 200 bytes.
+MOST_PARTITIONS: Final = 500_000
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """A partition of a session: what is asked of it, and what the client was told."""
+
+    asked: Asked
+    high_watermark: int = -1
+    log_start_offset: int = -1
+
+    def told(self, answer: PartitionAnswer) -> bool:
+        """Whether the answer has news for the client, which is told them now."""
+        news = (
+            bool(answer.records)
+            or answer.high_watermark != self.high_watermark
+            or answer.log_start_offset != self.log_start_offset
+            or answer.preferred_read_replica != -1
+            or answer.error_code != 0
+        )
+        # Once an error has passed, the client gets to see the partition again, whatever its state.
+        self.high_watermark = answer.high_watermark if answer.error_code == 0 else -1
+        self.log_start_offset = answer.log_start_offset
+        return news
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A session; `size`: its partitions when it was last used, by which it is judged."""
+
+    id: int
+    by_ids: bool
+    began_s: float
+    partitions: dict[Key, _Tracked]
+    epoch: int = 1
+    used_s: float = 0.0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """What a request amounts to. `asked`: in the order in which partitions are served.
+
+    `error_code`: refused as a whole, 0 if not. `epoch`: what its session's must still be when it is answered.
+    """
+
+    asked: Mapping[Key, Asked] = field(default_factory=dict)
+    error_code: int = 0
+    session: Session | None = None
+    epoch: int = 0
+    begins_session: bool = False
+    by_ids: bool = False
+
+
+class Sessions:
+    """The sessions of a broker. `new_id` gives a number from 1 to 2^31 - 1, at random."""
+
+    def __init__(
+        self,
+        new_id: Callable[[], int],
+        most: int = MOST_SESSIONS,
+        eviction_s: float = EVICTION_S,
+        most_partitions: int = MOST_PARTITIONS,
+    ) -> None:
+        self._new_id = new_id
+        self._most = most
+        self._eviction_s = eviction_s
+        self._most_partitions = most_partitions
+        # By last use, the oldest first.
+        self._sessions: dict[int, Session] = {}
+        self._partitions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, now_s: float) -> Fetch:
+        """Take a request: note what it changes in its session, and say what is to be answered."""
+        if request.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id:
+                self._remove(self._sessions.get(request.session_id))
+            begins = request.epoch == INITIAL_EPOCH
+            return Fetch(request.asked, begins_session=begins, by_ids=request.by_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return Fetch(error_code=SESSION_ID_NOT_FOUND)
+        if session.epoch != request.epoch:
+            return Fetch(error_code=INVALID_SESSION_EPOCH)
+        if session.by_ids != request.by_ids:
+            return Fetch(error_code=SESSION_TOPIC_ID_ERROR)
+        for key, asked in request.asked.items():
+            found = session.partitions.get(key)
+            if found is None:
+                session.partitions[key] = _Tracked(asked)
+            else:
+                found.asked = asked
+        for key in request.forgotten:
+            session.partitions.pop(key, None)
+        if not session.partitions:  # as Kafka does: nothing is left of it
+            self._remove(session)
+            return Fetch(by_ids=request.by_ids)
+        session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
+        self._touch(session, now_s)
+        asked_of = {key: tracked.asked for key, tracked in session.partitions.items()}
+        return Fetch(asked_of, session=session, epoch=session.epoch, by_ids=request.by_ids)
+
+    def answered(
+        self, fetch: Fetch, answers: Mapping[Key, PartitionAnswer], now_s: float
+    ) -> tuple[int, int, Iterable[Key]]:
+        """(error code, session id, which of the answers the client gets)."""
+        session = fetch.session
+        if session is not None:
+            if session.epoch != fetch.epoch:  # the client has gone on elsewhere
+                return INVALID_SESSION_EPOCH, 0, ()
+            news = [key for key, answer in answers.items() if session.partitions[key].told(answer)]
+            for key in news:  # who was served comes last the next time
+                session.partitions[key] = session.partitions.pop(key)
+            return 0, session.id, news
+        if not fetch.begins_session:
+            return 0, 0, answers
+        return 0, self._create(fetch, answers, now_s), answers
+
+    def _create(self, fetch: Fetch, answers: Mapping[Key, PartitionAnswer], now_s: float) -> int:
+        """A new session's id; 0 where there is no room for one."""
+        if not self._has_room(len(answers), now_s):
+            return 0
+        session_id = self._new_id()
+        while session_id in self._sessions:
+            session_id = session_id % (2**31 - 1) + 1
+        tracked = {key: _Tracked(fetch.asked[key]) for key in answers}
+        for key, answer in answers.items():
+            tracked[key].told(answer)
+        session = Session(session_id, fetch.by_ids, now_s, tracked)
+        self._touch(session, now_s)
+        return session_id
+
+    def _has_room(self, size: int, now_s: float) -> bool:
+        """Whether a session of `size` partitions may begin; another one is given up for it where Kafka would do so.
+
+        That is one that was not used for a while, or else the smallest of those that are smaller and not new.
+        """
+        if self._partitions + size > self._most_partitions:
+            return False
+        if len(self._sessions) < self._most:
+            return True
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is not None and now_s - oldest.used_s > self._eviction_s:
+            self._remove(oldest)
+            return True
+        settled = (s for s in self._sessions.values() if s.size < size and now_s - s.began_s > self._eviction_s)
+        smallest = min(settled, key=lambda s: (s.size, s.id), default=None)
+        self._remove(smallest)
+        return smallest is not None
+
+    def _touch(self, session: Session, now_s: float) -> None:
+        self._remove(session)
+        session.used_s, session.size = now_s, len(session.partitions)
+        self._sessions[session.id] = session
+        self._partitions += session.size
+
+    def _remove(self, session: Session | None) -> None:
+        if session is not None and self._sessions.pop(session.id, None) is not None:
+            self._partitions -= session.size

@@ -1,0 +1,134 @@
+"""The answer of Fetch in bytes, in pieces: cached batches are written as they are, and not copied.
+
+By hand, since it is flat and asked for all the time; it is, byte for byte, what kio makes of it.
+Source: `FetchResponse.json` of Kafka 4.2; KIP-482 (tagged fields), KIP-951 (leaders in answers).
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+_FLEXIBLE: Final = 12
+_TOPIC_IDS: Final = 13
+_NODES: Final = 16
+_INT: Final = struct.Struct(">i")
+_HEAD: Final = struct.Struct(">ihi")
+# Partition, error code, high watermark, last stable offset; the log start offset since version 5; the number of aborted
+# transactions, none of which there ever is; the preferred replica since 11; the length of the records.
+_V4: Final = struct.Struct(">ihqqii")
+_V5: Final = struct.Struct(">ihqqqii")
+_V11: Final = struct.Struct(">ihqqqiii")
+_V12: Final = struct.Struct(">ihqqqBi")
+# A tagged field: one of them, the current leader (1), 9 bytes of it, and no tagged fields within.
+_LEADER: Final = struct.Struct(">BBBiiB")
+_NO_TAGS: Final = b"\0"
+
+Piece = bytes | memoryview
+
+
+@dataclass(slots=True)
+class PartitionAnswer:
+    """What is answered of a partition. `size`: the bytes of its `records`; `current_leader`: (broker, epoch)."""
+
+    partition: int
+    error_code: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    records: Sequence[bytes] = ()
+    size: int = 0
+    preferred_read_replica: int = -1
+    current_leader: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class FetchAnswer:
+    """An answer. `topics`: by name, from version 13 on by id; `nodes`: (id, host, port, rack) of leaders that it names.
+
+    `read_committed`: the list of aborted transactions is there, and empty; else it is null.
+    """
+
+    topics: Sequence[tuple[str | UUID, Sequence[PartitionAnswer]]] = ()
+    error_code: int = 0
+    session_id: int = 0
+    throttle_ms: int = 0
+    read_committed: bool = False
+    nodes: Sequence[tuple[int, str, int, str | None]] = field(default=())
+
+
+def encode_fetch(version: int, answer: FetchAnswer) -> list[Piece]:
+    """The bytes of an answer, without a header."""
+    flexible = version >= _FLEXIBLE
+    pieces: list[Piece] = []
+    head = bytearray(_INT.pack(answer.throttle_ms))
+    if version > 6:
+        head = bytearray(_HEAD.pack(answer.throttle_ms, answer.error_code, answer.session_id))
+    head += _count(len(answer.topics), flexible=flexible)
+    for topic, partitions in answer.topics:
+        head += topic.bytes if isinstance(topic, UUID) else _string(topic, flexible=flexible)
+        head += _count(len(partitions), flexible=flexible)
+        for partition in partitions:
+            head += _partition(version, partition, read_committed=answer.read_committed)
+            if partition.records:
+                pieces.append(bytes(head))
+                pieces += partition.records
+                head.clear()
+            if flexible:
+                head += _tags(partition)
+        if flexible:
+            head += _NO_TAGS
+    if flexible:
+        head += _nodes(answer.nodes) if version >= _NODES and answer.nodes else _NO_TAGS
+    pieces.append(bytes(head))
+    return pieces
+
+
+def _partition(version: int, p: PartitionAnswer, *, read_committed: bool) -> bytes:
+    """A partition up to its records."""
+    if version >= _FLEXIBLE:
+        numbers = (p.partition, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset)
+        return _V12.pack(*numbers, 1 if read_committed else 0, p.preferred_read_replica) + _uvarint(p.size + 1)
+    aborted = 0 if read_committed else -1
+    offsets = (p.high_watermark, p.last_stable_offset)
+    if version < 5:
+        return _V4.pack(p.partition, p.error_code, *offsets, aborted, p.size)
+    numbers = (p.partition, p.error_code, *offsets, p.log_start_offset)
+    if version < 11:
+        return _V5.pack(*numbers, aborted, p.size)
+    return _V11.pack(*numbers, aborted, p.preferred_read_replica, p.size)
+
+
+def _tags(p: PartitionAnswer) -> bytes:
+    return _NO_TAGS if p.current_leader is None else _LEADER.pack(1, 1, 9, *p.current_leader, 0)
+
+
+def _nodes(nodes: Sequence[tuple[int, str, int, str | None]]) -> bytes:
+    """The tagged field 0."""
+    body = bytearray(_uvarint(len(nodes) + 1))
+    for node_id, host, port, rack in nodes:
+        body += _INT.pack(node_id) + _string(host, flexible=True) + _INT.pack(port)
+        body += _NO_TAGS if rack is None else _string(rack, flexible=True)
+        body += _NO_TAGS
+    return b"\1\0" + _uvarint(len(body)) + bytes(body)
+
+
+def _count(number: int, *, flexible: bool) -> bytes:
+    return _uvarint(number + 1) if flexible else _INT.pack(number)
+
+
+def _string(text: str, *, flexible: bool) -> bytes:
+    data = text.encode()
+    return (_uvarint(len(data) + 1) if flexible else len(data).to_bytes(2, "big")) + data
+
+
+def _uvarint(value: int) -> bytes:
+    if value < 0x80:
+        return bytes((value,))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
