@@ -391,5 +391,4 @@ class Topic(TopicTables):
             for partition in times:
                 require_partition(state, self._name, partition)
             plans = {p: fetch.plan_fetch(state, self._name, p, None, None) for p in sorted(times)}
-        found = {p: fetch.find_by_time(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}
-        return {p: None if record is None else record.offset for p, record in found.items()}
+        return {p: fetch.find_by_time(self._lake.storage, self.folder, plan, times[p]) for p, plan in plans.items()}

@@ -33,7 +33,7 @@ Place = tuple[UUID, int, bool]
 
 
 @dataclass(slots=True, eq=False)
-class Chunk:
+class BatchRun:
     """Batches that cover the offsets [first, end) of a place. `lasts`: the last offset of each; `size`: in bytes.
 
     There may be offsets without a record, which compaction has taken, before each batch and behind the last.
@@ -74,10 +74,10 @@ class _Chunks:
 
     def __init__(self) -> None:
         self.size = 0
-        self._used: OrderedDict[Chunk, None] = OrderedDict()
-        self._places: dict[Place, list[Chunk]] = {}
+        self._used: OrderedDict[BatchRun, None] = OrderedDict()
+        self._places: dict[Place, list[BatchRun]] = {}
 
-    def find(self, place: Place, offset: int) -> Chunk | None:
+    def find(self, place: Place, offset: int) -> BatchRun | None:
         """The chunk that covers the offset, which counts as its use."""
         chunks = self._places.get(place)
         at = bisect_right(chunks, offset, key=_first) if chunks else 0
@@ -96,7 +96,7 @@ class _Chunks:
         """Keep a batch, with the chunk that ends where it begins if that has room. It must overlap no chunk."""
         before = self.find(place, first - 1)
         if before is None or before.kept_bytes + len(batch) + BATCH_OVERHEAD > CHUNK_BYTES:
-            self.add(Chunk(place, first, last + 1, [last], [batch], len(batch)))
+            self.add(BatchRun(place, first, last + 1, [last], [batch], len(batch)))
             return
         self.size -= before.kept_bytes
         before.lasts.append(last)
@@ -105,7 +105,7 @@ class _Chunks:
         before.size += len(batch)
         self.size += before.kept_bytes
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: BatchRun) -> None:
         """Keep a chunk. What overlaps it is dropped."""
         chunks = self._places.setdefault(chunk.place, [])
         begin = bisect_right(chunks, chunk.first, key=_end)
@@ -151,7 +151,7 @@ class BatchCache:
             self._produced.append(place, first, last, batch)
             self._trim()
 
-    def add_read(self, chunk: Chunk) -> None:
+    def add_read(self, chunk: BatchRun) -> None:
         """Keep what was read from segments."""
         self._read.add(chunk)
         self._trim()
@@ -162,7 +162,7 @@ class BatchCache:
         found = None if chunk is None else chunk.read(offset, 0, at_least_one=True)
         return found.batches[0] if found is not None and found.batches else None
 
-    def find(self, place: Place, offset: int) -> Chunk | None:
+    def find(self, place: Place, offset: int) -> BatchRun | None:
         """The chunk that covers the offset; None: it is not here. What was produced here comes first."""
         return self._produced.find((place[0], place[1], False), offset) or self._read.find(place, offset)
 
@@ -177,9 +177,9 @@ class BatchCache:
             (self._produced if self._produced.size > self._read.size else self._read).drop()
 
 
-def _first(chunk: Chunk) -> int:
+def _first(chunk: BatchRun) -> int:
     return chunk.first
 
 
-def _end(chunk: Chunk) -> int:
+def _end(chunk: BatchRun) -> int:
     return chunk.end

@@ -1,11 +1,11 @@
-"""Reads of segments for consumers: one at a time for all who read at one place, and one chunk ahead of them."""
+"""Reads of segments for consumers: one at a time for all that read at one place, and one chunk ahead of them."""
 
 import asyncio
 from collections import OrderedDict
 from functools import partial
 from typing import Final
 
-from tidelog.broker.base.batch_cache import Chunk, Place
+from tidelog.broker.base.batch_cache import BatchRun, Place
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.fetch.segment_stream import SegmentStream
@@ -27,16 +27,16 @@ class ColdReads:
         self._context = context
         self._records = records
         self._turns = asyncio.Semaphore(AT_ONCE)
-        self._reading: dict[Place, dict[int, asyncio.Task[Chunk]]] = {}
+        self._reading: dict[Place, dict[int, asyncio.Task[BatchRun]]] = {}
         # By place and position, the one that waits for the longest time first; with the time it was put here.
         self._open: OrderedDict[tuple[Place, int], tuple[SegmentStream, float]] = OrderedDict()
         self._closing: asyncio.TimerHandle | None = None
 
-    def read(self, topic: BrokerTopic, place: Place, offset: int) -> "asyncio.Task[Chunk]":
+    def read(self, topic: BrokerTopic, place: Place, offset: int) -> "asyncio.Task[BatchRun]":
         """Read the chunk that begins at the offset, or the one that is on its way and may hold it.
 
         It is the chunk that the cache gets, and is not empty but at the log end. The task raises a `TidelogError`; it
-        goes on when nobody waits for it.
+        goes on when no request waits for it any more.
         """
         reading = self._reading.setdefault(place, {})
         for begin, task in reading.items():
@@ -55,7 +55,7 @@ class ColdReads:
             stream.close()
         self._open.clear()
 
-    async def _read(self, topic: BrokerTopic, place: Place, offset: int) -> Chunk:
+    async def _read(self, topic: BrokerTopic, place: Place, offset: int) -> BatchRun:
         async with self._turns:
             context = self._context
             known = context.cache.find(place, offset)
@@ -76,7 +76,7 @@ class ColdReads:
             return chunk
 
     def _keep(self, place: Place, stream: SegmentStream) -> None:
-        """Keep a stream open for whoever reads on."""
+        """Keep a stream open for the next read."""
         before, _ = self._open.pop((place, stream.position), (None, 0.0))
         if before is not None:
             before.close()
@@ -98,10 +98,10 @@ class ColdReads:
         _, (stream, _) = self._open.popitem(last=False)
         stream.close()
 
-    def _done(self, place: Place, offset: int, task: "asyncio.Task[Chunk]") -> None:
+    def _done(self, place: Place, offset: int, task: "asyncio.Task[BatchRun]") -> None:
         reading = self._reading[place]
         del reading[offset]
         if not reading:
             del self._reading[place]
         if not task.cancelled():
-            task.exception()  # who waits for it gets it; if nobody does, the next read tries again
+            task.exception()  # what waits for it gets it; if nothing does, the next read tries again

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from tidelog.broker.base.batch_cache import Chunk, Place
+from tidelog.broker.base.batch_cache import BatchRun, Place
 from tidelog.broker.base.calls import Call, Encoded
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
@@ -45,7 +45,7 @@ class _Partition:
         self.topic = topic
         self.place: Place = (topic.id, key[1], packed)
         # What was read for this request, should the cache not have kept it.
-        self.chunk: Chunk | None = None
+        self.chunk: BatchRun | None = None
         self.failed: TidelogError | None = None
         self.find = partial(find_in, self)
         self.wanted: Wanted | None = None
@@ -58,7 +58,7 @@ class _Find:
     def __init__(self, context: Context) -> None:
         self._find = context.cache.find
 
-    def __call__(self, of: _Partition, offset: int) -> Chunk | None:
+    def __call__(self, of: _Partition, offset: int) -> BatchRun | None:
         found = self._find(of.place, offset)
         if found is None and of.chunk is not None and of.chunk.first <= offset < of.chunk.end:
             return of.chunk
@@ -84,7 +84,7 @@ class Fetching:
             return Encoded(encode_fetch(request.version, FetchAnswer(error_code=fetch.error_code)))
         partitions = await self._partitions(request, fetch.asked)
         if fetch.session is None and partitions:
-            # Who comes first is served first: without a session nobody remembers who was.
+            # The first one is served first, and without a session it is not known which one that was last time.
             turn = int(self._ids.fraction() * len(partitions))
             partitions = partitions[turn:] + partitions[:turn]
         await self._serve(request, partitions, call.received_s + request.max_wait_s)
@@ -203,7 +203,7 @@ class Fetching:
 
     async def _read(self, partitions: Sequence[_Partition], changed: asyncio.Event | None = None) -> None:
         """Read what partitions are missing, until there is something of it, or until `changed`."""
-        tasks: dict[asyncio.Task[Chunk], list[_Partition]] = {}
+        tasks: dict[asyncio.Task[BatchRun], list[_Partition]] = {}
         for p in partitions[:READS_AT_ONCE]:
             assert p.topic.topic is not None
             assert p.wanted is not None

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tidelog.broker.base.batch_cache import Chunk
+from tidelog.broker.base.batch_cache import BatchRun
 
 # The chunk that covers an offset of a partition; None where it must be read first.
-Find = Callable[[int], Chunk | None]
+Find = Callable[[int], BatchRun | None]
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.fetch.requested import NOT_LEADER, RequestedTopic, epoch_problem
 from tidelog.broker.wire.codec import Answer
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.segments.fetch import FetchPlan, FoundRecord, find_by_time, find_latest
+from tidelog.log.segments.fetch import FetchPlan, FoundRecord, find_latest, find_record
 
 UNSUPPORTED_VERSION: Final = 35
 INVALID_REQUEST: Final = 42
@@ -82,7 +82,7 @@ class Offsets:
             plan: FetchPlan = topic.plan(number)
             if timestamp == MAX_TIMESTAMP:
                 return find_latest(storage, topic.folder, plan)
-            return find_by_time(storage, topic.folder, plan, timestamp)
+            return find_record(storage, topic.folder, plan, timestamp)
 
         return await self._context.blocking(find) or _UNKNOWN
 

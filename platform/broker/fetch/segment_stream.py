@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 
-from tidelog.broker.base.batch_cache import Chunk, Place
+from tidelog.broker.base.batch_cache import BatchRun, Place
 from tidelog.broker.records.batches import CHECKED_FROM, HEADER, LENGTH_END, MAGIC, NONE, ZSTD
 from tidelog.broker.records.columns import RecordCodec
 from tidelog.log.delta.schema import RECORDS
@@ -39,7 +39,7 @@ class SegmentStream:
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._rest: pa.RecordBatch | None = None
 
-    def read(self, records: RecordCodec, leader_epoch: int, stop: int | None) -> Chunk:
+    def read(self, records: RecordCodec, leader_epoch: int, stop: int | None) -> BatchRun:
         """The next chunk, from the position up to where `stop`, the log end, or enough is reached.
 
         Where compaction has left nothing up to there, it is a batch without records, which takes a consumer past it.
@@ -52,15 +52,15 @@ class SegmentStream:
         codec = ZSTD if self._place[2] else NONE
         batches = records.batches(found, leader_epoch, codec, BATCH_BYTES)
         data = [batch.data for batch in batches]
-        return Chunk(self._place, first, self.position, [batch.last for batch in batches], data, sum(map(len, data)))
+        return BatchRun(self._place, first, self.position, [batch.last for batch in batches], data, sum(map(len, data)))
 
-    def _gap(self, first: int, leader_epoch: int) -> Chunk:
+    def _gap(self, first: int, leader_epoch: int) -> BatchRun:
         if self.position <= first:
-            return Chunk(self._place, first, first, [], [], 0)
+            return BatchRun(self._place, first, first, [], [], 0)
         last = min(self.position - 1, first + 2**31 - 1)
         self.position = last + 1
         batch = without_records(first, last, leader_epoch)
-        return Chunk(self._place, first, last + 1, [last], [batch], len(batch))
+        return BatchRun(self._place, first, last + 1, [last], [batch], len(batch))
 
     def close(self) -> None:
         """Close the segment that is open."""

@@ -45,7 +45,7 @@ class _Tracked:
 
 
 @dataclass(slots=True, eq=False)
-class Session:
+class IncrementalSession:
     """A session; `size`: its partitions when it was last used, by which it is judged."""
 
     id: int
@@ -66,7 +66,7 @@ class Fetch:
 
     asked: Mapping[Key, Asked] = field(default_factory=dict)
     error_code: int = 0
-    session: Session | None = None
+    session: IncrementalSession | None = None
     epoch: int = 0
     begins_session: bool = False
     by_ids: bool = False
@@ -87,7 +87,7 @@ class Sessions:
         self._eviction_s = eviction_s
         self._most_partitions = most_partitions
         # By last use, the oldest first.
-        self._sessions: dict[int, Session] = {}
+        self._sessions: dict[int, IncrementalSession] = {}
         self._partitions = 0
 
     def __len__(self) -> int:
@@ -132,7 +132,7 @@ class Sessions:
             if session.epoch != fetch.epoch:  # the client has gone on elsewhere
                 return INVALID_SESSION_EPOCH, 0, ()
             news = [key for key, answer in answers.items() if session.partitions[key].told(answer)]
-            for key in news:  # who was served comes last the next time
+            for key in news:  # what was served comes last the next time
                 session.partitions[key] = session.partitions.pop(key)
             return 0, session.id, news
         if not fetch.begins_session:
@@ -149,7 +149,7 @@ class Sessions:
         tracked = {key: _Tracked(fetch.asked[key]) for key in answers}
         for key, answer in answers.items():
             tracked[key].told(answer)
-        session = Session(session_id, fetch.by_ids, now_s, tracked)
+        session = IncrementalSession(session_id, fetch.by_ids, now_s, tracked)
         self._touch(session, now_s)
         return session_id
 
@@ -171,12 +171,12 @@ class Sessions:
         self._remove(smallest)
         return smallest is not None
 
-    def _touch(self, session: Session, now_s: float) -> None:
+    def _touch(self, session: IncrementalSession, now_s: float) -> None:
         self._remove(session)
         session.used_s, session.size = now_s, len(session.partitions)
         self._sessions[session.id] = session
         self._partitions += session.size
 
-    def _remove(self, session: Session | None) -> None:
+    def _remove(self, session: IncrementalSession | None) -> None:
         if session is not None and self._sessions.pop(session.id, None) is not None:
             self._partitions -= session.size

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from tidelog.broker.wire.primitives import compact_string, string, uvarint
+
 _FLEXIBLE: Final = 12
 _TOPIC_IDS: Final = 13
 _NODES: Final = 16
@@ -67,7 +69,10 @@ def encode_fetch(version: int, answer: FetchAnswer) -> list[Piece]:
         head = bytearray(_HEAD.pack(answer.throttle_ms, answer.error_code, answer.session_id))
     head += _count(len(answer.topics), flexible=flexible)
     for topic, partitions in answer.topics:
-        head += topic.bytes if isinstance(topic, UUID) else _string(topic, flexible=flexible)
+        if isinstance(topic, UUID):
+            head += topic.bytes
+        else:
+            head += compact_string(topic) if flexible else string(topic)
         head += _count(len(partitions), flexible=flexible)
         for partition in partitions:
             head += _partition(version, partition, read_committed=answer.read_committed)
@@ -89,7 +94,7 @@ def _partition(version: int, p: PartitionAnswer, *, read_committed: bool) -> byt
     """A partition up to its records."""
     if version >= _FLEXIBLE:
         numbers = (p.partition, p.error_code, p.high_watermark, p.last_stable_offset, p.log_start_offset)
-        return _V12.pack(*numbers, 1 if read_committed else 0, p.preferred_read_replica) + _uvarint(p.size + 1)
+        return _V12.pack(*numbers, 1 if read_committed else 0, p.preferred_read_replica) + uvarint(p.size + 1)
     aborted = 0 if read_committed else -1
     offsets = (p.high_watermark, p.last_stable_offset)
     if version < 5:
@@ -106,29 +111,12 @@ def _tags(p: PartitionAnswer) -> bytes:
 
 def _nodes(nodes: Sequence[tuple[int, str, int, str | None]]) -> bytes:
     """The tagged field 0."""
-    body = bytearray(_uvarint(len(nodes) + 1))
+    body = bytearray(uvarint(len(nodes) + 1))
     for node_id, host, port, rack in nodes:
-        body += _INT.pack(node_id) + _string(host, flexible=True) + _INT.pack(port)
-        body += _NO_TAGS if rack is None else _string(rack, flexible=True)
-        body += _NO_TAGS
-    return b"\1\0" + _uvarint(len(body)) + bytes(body)
+        body += _INT.pack(node_id) + compact_string(host) + _INT.pack(port)
+        body += compact_string(rack) + _NO_TAGS
+    return b"\1\0" + uvarint(len(body)) + bytes(body)
 
 
 def _count(number: int, *, flexible: bool) -> bytes:
-    return _uvarint(number + 1) if flexible else _INT.pack(number)
-
-
-def _string(text: str, *, flexible: bool) -> bytes:
-    data = text.encode()
-    return (_uvarint(len(data) + 1) if flexible else len(data).to_bytes(2, "big")) + data
-
-
-def _uvarint(value: int) -> bytes:
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    return uvarint(number + 1) if flexible else _INT.pack(number)

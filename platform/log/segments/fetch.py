@@ -119,7 +119,13 @@ class FoundRecord(NamedTuple):
     timestamp_ms: int
 
 
-def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> FoundRecord | None:
+def find_by_time(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> int | None:
+    """The offset of what `find_record` finds, or None."""
+    found = find_record(storage, folder, plan, timestamp_ms)
+    return None if found is None else found.offset
+
+
+def find_record(storage: Storage, folder: str, plan: FetchPlan, timestamp_ms: int) -> FoundRecord | None:
     """A plan's first record whose timestamp is at or after `timestamp_ms`, or None (Kafka's ListOffsets).
 
     Segments whose statistics rule it out are not opened.

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.broker.base import batch_cache
-from tidelog.broker.base.batch_cache import BATCH_OVERHEAD, BatchCache, Chunk, Found
+from tidelog.broker.base.batch_cache import BATCH_OVERHEAD, BatchCache, BatchRun, Found
 
 T, U = UUID(int=1), UUID(int=2)
 LARGE = 1 << 20
 
 
-def chunk(partition: int, first: int, end: int, batches: list[tuple[int, bytes]]) -> Chunk:
+def chunk(partition: int, first: int, end: int, batches: list[tuple[int, bytes]]) -> BatchRun:
     lasts, data = [last for last, _ in batches], [batch for _, batch in batches]
-    return Chunk((T, partition, False), first, end, lasts, data, sum(map(len, data)))
+    return BatchRun((T, partition, False), first, end, lasts, data, sum(map(len, data)))
 
 
 def read(cache: BatchCache, partition: int, offset: int, most: int = 0, at_least_one: bool = False) -> Found | None:

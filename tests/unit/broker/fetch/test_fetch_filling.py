@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.base.batch_cache import Chunk
+from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.fetch.filling import Wanted, fill
 
 PLACE = (UUID(int=1), 0, False)
@@ -17,11 +17,11 @@ def wanted(*sizes: int, offset: int = 0, most: int = 1000, end: int | None = Non
     step = max(1, -(-len(sizes) // chunks))
     parts = [list(range(first, min(first + step, len(sizes)))) for first in range(0, len(sizes), step)]
     found = [
-        Chunk(PLACE, part[0], part[-1] + 1, part, [bytes([o]) * sizes[o] for o in part], sum(sizes[o] for o in part))
+        BatchRun(PLACE, part[0], part[-1] + 1, part, [bytes([o]) * sizes[o] for o in part], sum(sizes[o] for o in part))
         for part in parts
     ]
 
-    def find(at: int) -> Chunk | None:
+    def find(at: int) -> BatchRun | None:
         return next((chunk for chunk in found if chunk.first <= at < chunk.end), None)
 
     return Wanted(offset, len(sizes) if end is None else end, most, find)

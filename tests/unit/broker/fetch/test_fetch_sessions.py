@@ -1,4 +1,4 @@
-"""Fetch sessions by KIP-227: epochs, what is answered, who is served next, and who has to go."""
+"""Fetch sessions by KIP-227: epochs, what is answered, what is served next, and which session has to go."""
 
 from itertools import count
 
@@ -129,7 +129,7 @@ def test_a_stale_session_makes_room() -> None:
     turn(found, asks(1, 2), now_s=0)
     turn(found, asks(1, 2), now_s=10)
     turn(found, asks(session=101, epoch=1), now_s=20)
-    assert turn(found, asks(1), now_s=130)[1] == 0  # nobody is stale for 120 s
+    assert turn(found, asks(1), now_s=130)[1] == 0  # none is stale for 120 s
     assert turn(found, asks(1), now_s=131)[1] == 103
     assert turn(found, asks(session=102, epoch=1), now_s=131) == (70, 0, [])
 

@@ -40,7 +40,7 @@ def append(lake, topic, *values, partition=0, **columns):
 
 
 def follow(requests, topic):
-    """Have the broker look at a topic's log: in memory, nobody tells it that it grew."""
+    """Have the broker look at a topic's log: in memory, nothing tells it that it grew."""
     topics = requests.broker._context.topics
     topics._followed[topic].log.refresh()
     topics._changed(topic)
@@ -164,7 +164,7 @@ COMPACTED = {
 }
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.just(b"v")), min_size=1, max_size=8),

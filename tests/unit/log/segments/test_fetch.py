@@ -13,7 +13,7 @@ from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 from tidelog.log.lake import Lake
 from tidelog.log.records.checks import to_records
-from tidelog.log.segments.fetch import fetch, find_by_time, find_latest, overlapping, plan_fetch
+from tidelog.log.segments.fetch import fetch, find_latest, find_record, overlapping, plan_fetch
 from tidelog.log.segments.writer import stats_json
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage import MemoryStorage
@@ -93,7 +93,7 @@ def test_any_range_over_any_segments(segments: list[Any], start: int, data: st.D
 def test_the_first_offset_at_or_after_a_time(segments: list[Any], start: int, time_ms: int) -> None:
     p = Partition(segments, start)
     wanted = next(((o, t) for o, t in p.records if t >= time_ms), None)
-    assert find_by_time(p.storage, "t", plan_fetch(p.state, "t", 0, None, None), time_ms) == wanted
+    assert find_record(p.storage, "t", plan_fetch(p.state, "t", 0, None, None), time_ms) == wanted
 
 
 @settings(max_examples=60)
