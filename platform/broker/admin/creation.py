@@ -11,6 +11,7 @@ from tidelog.broker.admin.refusals import (
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.log.base.errors import InvalidConfigError, InvalidPartitionsError
 from tidelog.log.lake import Lake
+from tidelog.log.rules import names
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,8 @@ def planned(wish: TopicWish, view: ClusterView, default_factor: int) -> TopicPla
             "Number of partitions was set to an invalid non-positive value. Give 1 or more, or -1 for the default."
         )
     factor = default_factor if wish.factor == -1 else wish.factor
+    if wish.factor == -1 and names.is_internal(wish.name):
+        factor = min(factor, len(view.nodes))  # they must be there from the first broker on
     require_brokers(factor, view)
     return TopicPlan(wish.name, None if wish.partitions == -1 else wish.partitions, factor, config)
 

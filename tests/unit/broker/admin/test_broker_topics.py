@@ -161,6 +161,11 @@ def test_a_default_factor_above_the_running_brokers_is_refused():
     assert plan(TopicWish("t"), default=4) == 38
 
 
+def test_internal_topics_make_do_with_the_brokers_that_run():
+    assert plan(TopicWish("__t"), default=4) == (None, 3)
+    assert plan(TopicWish("__t", factor=4)) == 38
+
+
 def test_a_factor_stays_with_its_topic(lake):
     with Requests(lake, lambda: THREE) as requests:
         asked = [new("t", 1, 3), new("assigned", assignments=[(0, [3, 1]), (1, [1, 2])])]
