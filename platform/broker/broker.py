@@ -19,7 +19,9 @@ from tidelog.broker.fetch.handlers import handlers as fetch_handlers
 from tidelog.broker.groups.handlers import handlers as group_handlers
 from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.server.connections import Connections
+from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import listen
+from tidelog.broker.server.metrics import BrokerMetrics
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
@@ -57,6 +59,17 @@ class Broker:
             parts |= part(self._context)
         self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions([*parts, ApiKey.API_VERSIONS])}
         self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter)
+
+    @property
+    def id(self) -> int:
+        """Its id: the one that it was given, or got when it registered."""
+        return self._context.node_id
+
+    def metrics(self) -> tuple[BrokerMetrics, LakeMetrics]:
+        """What Prometheus may read of it."""
+        context = self._context
+        own = BrokerMetrics(self.meter, self.connections, lambda: context.cluster().controller.id == self.id)
+        return own, LakeMetrics(context.lake, context.cluster)
 
     async def start(self) -> None:
         """Listen, register, and serve. Raises `ListenerError` for an address that can't be had.

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from tidelog.cli.broker.commands import brokers
 from tidelog.cli.check.command import check
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo
@@ -35,6 +36,7 @@ app.add_typer(groups, name="group")
 app.add_typer(transactions, name="transaction")
 app.add_typer(producers, name="producer")
 app.add_typer(perf, name="perf")
+app.add_typer(brokers, name="broker")
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),

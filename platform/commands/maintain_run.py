@@ -30,11 +30,14 @@ def maintain_lake(
     asked: MaintainOptions,
     parts: Sequence[MaintenancePart] = tuple(MaintenancePart),
     on_spark: "Callable[[Lake], tuple[Executor, Compactor]] | None" = None,
+    due: Callable[[], bool] = lambda: True,
+    tell: Callable[[MaintenanceReport], None] | None = None,
 ) -> None:
     """Maintain the lake and print each run's report. `parts`: those of a call without `--only`.
 
-    `on_spark`: makes what reads and writes a lake's segments in place of this process. One run raises `typer.Exit` with
-    the code of a failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
+    `on_spark`: makes what reads and writes a lake's segments in place of this process. `due`: whether a run of a loop
+    is to take place. `tell`: takes reports in place of printing them. One run raises `typer.Exit` with the code of a
+    failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
     """
     every_s = asked.check()
     with call.open_lake() as lake:
@@ -56,12 +59,16 @@ def maintain_lake(
                 groups=GroupsAndTransactions(groups, transactions, cluster.tables),
                 needed=transactions.needed_files,
             )
-            print_report(report, as_json=call.as_json, one_line=every_s is not None)
+            if tell is None:
+                print_report(report, as_json=call.as_json, one_line=every_s is not None)
+            else:
+                tell(report)
             return report
 
         def again() -> None:
             try:
-                once()
+                if due():
+                    once()
             except TidelogError as e:  # the store is away, say: the next run comes
                 complain(e, debug=call.debug, as_json=call.as_json)
 

@@ -24,6 +24,7 @@ NEEDS_EXTRAS = (
     "tidelog.spark",
     "tidelog.cli.demo",
     "tidelog.broker",
+    "tidelog.cli.broker",
 )
 
 

@@ -169,6 +169,11 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     # --- for the broker ------------------------------------------------------------------------------------
 
+    @property
+    def waiting(self) -> int:
+        """How many of its requests are not answered."""
+        return len(self._waiting)
+
     def look(self, now_s: float) -> None:
         """Drop a client that has been idle for too long, or that takes nothing of what it asked for."""
         transport, bounds = self._transport, self._server.bounds

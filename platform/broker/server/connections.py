@@ -35,9 +35,15 @@ class Connections:
         self._empty = asyncio.Event()
         self._empty.set()
         self._look: asyncio.TimerHandle | None = None
+        self.is_draining = False
 
     def __len__(self) -> int:
         return len(self._open)
+
+    @property
+    def waiting(self) -> int:
+        """How many requests have come and are not answered."""
+        return sum(connection.waiting for connection in list(self._open))
 
     def new(self, listener: str) -> ClientConnection:
         """The protocol of a connection that comes by a listener."""
@@ -89,6 +95,7 @@ class Connections:
 
     async def drain(self, grace_s: float) -> None:
         """Read no further requests, answer those that have come, and close; what is open after `grace_s` is cut."""
+        self.is_draining = True
         for connection in list(self._open):
             connection.drain()
         try:

@@ -62,8 +62,13 @@ async def listen(
     try:
         server = await loop.create_server(protocol, host, port, backlog=BACKLOG, start_serving=False)
     except OSError as e:
-        raise ListenerError(f"The broker can't listen at {shown(address)}: {_why(e, port)}") from e
+        raise refusal(address, e) from e
     return server, (advertised_host(host), server.sockets[0].getsockname()[1])
+
+
+def refusal(address: tuple[str, int], error: OSError) -> ListenerError:
+    """The system's refusal of an address, in words."""
+    return ListenerError(f"The broker can't listen at {shown(address)}: {_why(error, address[1])}")
 
 
 def _why(error: OSError, port: int) -> str:

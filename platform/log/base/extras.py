@@ -15,6 +15,6 @@ def require(extra: str, *modules: str) -> None:
         told = "is" if len(missing) == 1 else "are"
         raise MissingPackageError(
             f"{' and '.join(missing)} {told} not installed: a client alone does not need that, it comes with tidelog's"
-            f" extra '{extra}'. Install tidelog again with it: pip install 'WHEEL[{extra}]', where WHEEL is the wheel's"
-            " path, or make setup in a clone."
+            f" extra '{extra}'. Install tidelog again with it: pip install 'tidelog[{extra}]', or pip install"
+            f" 'WHEEL[{extra}]', where WHEEL is a wheel's path, or make setup in a clone."
         )

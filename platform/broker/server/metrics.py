@@ -1,0 +1,141 @@
+"""What a broker counts, as Prometheus reads it: under the names of jmx_exporter's example configuration for Kafka.
+
+Source: the example for Kafka 2.0 of prometheus/jmx_exporter, over the beans of Kafka's monitoring guide.
+"""
+
+from collections.abc import Callable, Iterator
+from http.server import HTTPServer
+from threading import Thread
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, start_http_server
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tidelog.broker.base.meter import BrokerMeter, Durations
+from tidelog.broker.server.connections import Connections
+from tidelog.broker.server.lake_metrics import LakeMetrics
+from tidelog.broker.server.listeners import refusal
+
+QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+# Of KafkaServer's states.
+_RUNNING, _SHUTTING_DOWN = 3, 7
+
+
+class BrokerMetrics(Collector):
+    """Reads the counts of a broker whenever they are asked for; nothing is computed before."""
+
+    def __init__(self, meter: BrokerMeter, connections: Connections, is_controller: Callable[[], bool]) -> None:
+        self._meter = meter
+        self._connections = connections
+        self._is_controller = is_controller
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the metrics are made when they are asked for."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them, as of now."""
+        yield from self._requests()
+        yield from self._topics()
+        yield from self._server()
+
+    def _requests(self) -> Iterator[Metric]:
+        """RequestMetrics, by API."""
+        name = "kafka_network_requestmetrics"
+        count = CounterMetricFamily(f"{name}_requests", "Requests that were answered.", labels=["request", "version"])
+        failed = CounterMetricFamily(f"{name}_errors", "Requests that ended their connection.", labels=["request"])
+        size_in = CounterMetricFamily(f"{name}_requestbytes", "Bytes of requests.", labels=["request"])
+        size_out = CounterMetricFamily(f"{name}_responsebytes", "Bytes of answers.", labels=["request"])
+        times = {
+            stage: (
+                GaugeMetricFamily(f"{name}_{stage}", f"{what}, ms, of late.", labels=["request", "quantile"]),
+                GaugeMetricFamily(f"{name}_{stage}_count", f"{what}: how many.", labels=["request"]),
+            )
+            for stage, what in (
+                ("totaltimems", "From a request's last byte to its answer"),
+                ("requestqueuetimems", "From a request's last byte to its handler"),
+                ("localtimems", "In a request's handler, waiting included"),
+            )
+        }
+        for api, found in sorted(self._meter.requests.copy().items()):
+            shown = "".join(word.capitalize() for word in api.split("_"))
+            for version, requests in sorted(found.requests.copy().items()):
+                count.add_metric([shown, str(version)], requests)
+            failed.add_metric([shown], found.failed)
+            size_in.add_metric([shown], found.bytes_in)
+            size_out.add_metric([shown], found.bytes_out)
+            for stage, durations in zip(times, (found.total, found.queued, found.handled), strict=True):
+                _add_times(*times[stage], shown, durations)
+        yield from (count, failed, size_in, size_out)
+        for both in times.values():
+            yield from both
+
+    def _topics(self) -> Iterator[Metric]:
+        """BrokerTopicMetrics, by topic."""
+        columns = (
+            ("messagesin", "Records that clients produced.", "messages_in"),
+            ("bytesin", "Bytes of batches that clients produced.", "bytes_in"),
+            ("bytesout", "Bytes of batches that clients fetched.", "bytes_out"),
+            ("totalproducerequests", "Partitions in Produce requests.", "produce_requests"),
+            ("totalfetchrequests", "Partitions in Fetch requests.", "fetch_requests"),
+            ("failedproducerequests", "Of them, those refused.", "failed_produce_requests"),
+            ("failedfetchrequests", "Of them, those refused.", "failed_fetch_requests"),
+        )
+        topics = sorted(self._meter.topics().items())
+        for name, what, field in columns:
+            family = CounterMetricFamily(f"kafka_server_brokertopicmetrics_{name}", what, labels=["topic"])
+            for topic, counts in topics:
+                family.add_metric([topic], getattr(counts, field))
+            yield family
+
+    def _server(self) -> Iterator[Metric]:
+        """Connections, what they hold, and the broker's state."""
+        connections, meter = self._connections, self._meter
+        state = _SHUTTING_DOWN if connections.is_draining else _RUNNING
+        for name, what, value in (
+            ("kafka_server_kafkaserver_brokerstate", "3: running; 7: draining.", state),
+            ("kafka_controller_kafkacontroller_activecontrollercount", "1 at one broker.", self._is_controller()),
+            ("kafka_server_socket_server_metrics_connection_count", "Open connections.", len(connections)),
+            ("kafka_network_requestchannel_requestqueuesize", "Requests in work.", connections.waiting),
+            ("tidelog_broker_request_bytes", "Bytes of requests in work.", connections.requests.used),
+            (
+                "tidelog_broker_unsent_bytes",
+                "Bytes of answers not taken yet.",
+                connections.answers.used,
+            ),
+        ):
+            yield GaugeMetricFamily(name, what, value=float(value))
+        for name, what, value in (
+            ("tidelog_broker_connections_opened", "Connections that came.", meter.connections_opened),
+            ("tidelog_broker_connections_refused", "Refused by a bound.", meter.connections_refused),
+            (
+                "tidelog_broker_connections_dropped",
+                "Closed for what they sent or left.",
+                meter.connections_dropped,
+            ),
+        ):
+            yield CounterMetricFamily(name, what, value=value)
+
+
+def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, durations: Durations) -> None:
+    for quantile, ms in durations.quantiles(QUANTILES).items():
+        times.add_metric([api, str(quantile)], ms)
+    count.add_metric([api], durations.count)
+
+
+def serve_metrics(
+    address: tuple[str, int], broker: BrokerMetrics, lake: LakeMetrics
+) -> tuple[HTTPServer, Thread, tuple[str, int]]:
+    """Serve the metrics at http://HOST:PORT/metrics: the server, its thread, its address. Raises `ListenerError`."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    registry.register(broker)
+    registry.register(lake)
+    host, port = address
+    try:
+        server, thread = start_http_server(port, host, registry)
+    except OSError as e:
+        raise refusal(address, e) from e
+    return server, thread, (host, server.server_port)

@@ -1,0 +1,1 @@
+"""tidelog.cli.broker: `tidelog broker …`."""

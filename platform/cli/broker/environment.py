@@ -1,0 +1,88 @@
+"""Settings of brokers from the environment: TIDELOG_BROKER_ and the name of Kafka's setting."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Final
+
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.commands.failures import UsageProblemError
+from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Whole
+
+PREFIX: Final = "TIDELOG_BROKER_"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentSetting:
+    """A setting: its name, where `BrokerSettings` has it ("" for itself), its values, and their unit there.
+
+    `per`: how many of the setting's units make one of the field's.
+    """
+
+    name: str
+    group: str
+    field: str
+    kind: Whole
+    meaning: str
+    per: int = 1
+
+    @property
+    def variable(self) -> str:
+        """Its variable: TIDELOG_BROKER_MAX_CONNECTIONS for max.connections."""
+        return PREFIX + self.name.upper().replace(".", "_")
+
+    def default(self) -> int:
+        """Its value where nothing is set."""
+        settings: Any = BrokerSettings({})
+        value: float = getattr(getattr(settings, self.group) if self.group else settings, self.field)
+        return round(value * self.per)
+
+
+_BYTES = Whole(1024, MAX_LONG, of="bytes")
+_INT_BYTES = Whole(1024, MAX_INT, of="bytes")
+_MS = Whole(1, MAX_LONG, of="ms")
+_COUNT = Whole(1, MAX_INT)
+
+
+def _bound(name: str, field: str, kind: Whole, meaning: str, per: int = 1) -> EnvironmentSetting:
+    return EnvironmentSetting(name, "bounds", field, kind, meaning, per)
+
+
+SETTINGS: Final = (
+    _bound("socket.request.max.bytes", "request_max_bytes", _INT_BYTES, "the largest request"),
+    _bound("max.connections", "max_connections", _COUNT, "the most connections; more are refused"),
+    _bound("max.connections.per.ip", "max_connections_per_ip", _COUNT, "the most connections from one address"),
+    _bound("connections.max.idle.ms", "idle_s", _MS, "a connection that is silent for longer is closed", 1000),
+    _bound("queued.max.request.bytes", "queued_max_bytes", _BYTES, "while more wait for an answer, none is read"),
+    _bound("unsent.max.bytes", "unsent_max_bytes", _BYTES, "while more answers wait for clients, no fetch begins"),
+    _bound(
+        "stalled.reader.ms", "stalled_s", _MS, "a client that takes nothing of an answer for longer is dropped", 1000
+    ),
+    EnvironmentSetting("cache.bytes", "", "cache_bytes", _BYTES, "record batches that are kept for consumers"),
+)
+
+
+def with_environment(settings: BrokerSettings, environment: Mapping[str, str]) -> BrokerSettings:
+    """The settings with those that the environment has. Raises `UsageProblemError`."""
+    by_variable = {setting.variable: setting for setting in SETTINGS}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        setting = by_variable.get(variable)
+        if setting is None:
+            near = get_close_matches(variable, by_variable, 1)
+            hint = f"Do you mean {near[0]}?" if near else f"There are {', '.join(by_variable)}."
+            raise UsageProblemError(f"The environment has {variable}, which is no setting of a broker. {hint}")
+        try:
+            value: Any = setting.kind.parse(text.strip())
+        except ValueError as e:
+            raise UsageProblemError(
+                f"The environment has {variable}={text!r}, and {setting.name} is {setting.kind.allowed}."
+            ) from e
+        value = value if setting.per == 1 else value / setting.per
+        if setting.group:
+            changed = {setting.group: replace(getattr(settings, setting.group), **{setting.field: value})}
+        else:
+            changed = {setting.field: value}
+        settings = replace(settings, **changed)
+    return settings

@@ -1,0 +1,81 @@
+"""What `tidelog broker start` was asked for, as a value that a process hands to another."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Self
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    """One broker to start.
+
+    `listener` and `metrics`: (host, port). `store`: options of the lake's store, which may be secret.
+    """
+
+    lake: str
+    listener: tuple[str, int]
+    id: int | None = None
+    rack: str | None = None
+    metrics: tuple[str, int] | None = None
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    maintain: bool = False
+    as_json: bool = False
+    debug: bool = False
+
+    def to_json(self) -> bytes:
+        """The plan as one line."""
+        return orjson.dumps(asdict(self)) + b"\n"
+
+    @classmethod
+    def from_json(cls, line: bytes) -> Self:
+        """The plan of such a line."""
+        found = orjson.loads(line)
+        for name in ("listener", "metrics"):
+            found[name] = found[name] and tuple(found[name])
+        return cls(**found)
+
+    @classmethod
+    def from_stdin(cls) -> Self:
+        """The plan of the first line of standard input; nothing after it is read."""
+        with open(0, "rb", buffering=0, closefd=False) as stdin:
+            return cls.from_json(stdin.readline())
+
+    def of_process(self, number: int) -> "BrokerPlan":
+        """The plan of one of several processes: ids and ports count up from this plan's, where it names them."""
+
+        def later(address: tuple[str, int]) -> tuple[str, int]:
+            host, port = address
+            return host, port + number if port else 0
+
+        return replace(
+            self,
+            listener=later(self.listener),
+            id=None if self.id is None else self.id + number,
+            metrics=None if self.metrics is None else later(self.metrics),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyLine:
+    """What a broker says once clients can connect."""
+
+    id: int
+    listener: str
+    lake: str
+    metrics: str | None = None
+
+    def to_json(self) -> str:
+        """It as a JSON document, on one line."""
+        return orjson.dumps(asdict(self)).decode()
+
+    @classmethod
+    def from_json(cls, line: bytes) -> Self:
+        """It, of such a line."""
+        return cls(**orjson.loads(line))
+
+    def text(self) -> str:
+        """It as a sentence."""
+        metrics = "" if self.metrics is None else f" (metrics at http://{self.metrics}/metrics)"
+        return f"Broker {self.id} is ready at {self.listener}{metrics}, with the lake {self.lake}"

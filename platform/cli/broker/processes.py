@@ -1,0 +1,134 @@
+"""Brokers as processes of one machine, and maintenance beside them: started again when they die, stopped together."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+from tidelog.broker.server.listeners import parse_listener
+from tidelog.cli.broker.logs import logging_lines
+from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.log.base.errors import TidelogError
+
+logger = logging.getLogger(__name__)
+
+# Between a broker's death and its restart: doubled with each death, until it has lived for a while.
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+_LIVED_S = 60.0
+# A process that has not ended so long after SIGTERM is killed.
+_KILLED_AFTER_S = 30.0
+
+
+class StartFailedError(TidelogError):
+    """A broker's process did not start; it has said why."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__("A broker's process did not start, so none runs. Its message above says why.")
+        self.code = code
+
+
+def supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]) -> None:
+    """Run the brokers, one process each, until SIGTERM or SIGINT. Raises `StartFailedError`."""
+    with logging_lines():
+        asyncio.run(_supervise(plans, ready))
+
+
+async def _supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]) -> None:
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    asked = 0
+
+    def ask(number: int) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask, number)
+    children = [KeptProcess(replace(plan, maintain=False), stop, ready) for plan in plans]
+    children += [KeptProcess(plan, stop) for plan in plans[:1] if plan.maintain]
+    tasks = [asyncio.create_task(child.keep()) for child in children]
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    stop.set()
+    await asyncio.wait(tasks)
+    for task in done:
+        task.result()
+
+
+class KeptProcess:
+    """A process, and those that follow it when it dies: a broker, or without `ready` what maintains its lake."""
+
+    def __init__(self, plan: BrokerPlan, stop: asyncio.Event, ready: Callable[[ReadyLine], None] | None = None) -> None:
+        self._plan = plan
+        self._ready = ready
+        self._stop = stop
+        self._started = ready is None
+        self._what = "Maintenance" if ready is None else "Broker"
+
+    async def keep(self) -> None:
+        """Keep it running until `stop`. Raises `StartFailedError` when the first one does not start."""
+        wait_s, loop = FIRST_WAIT_S, asyncio.get_running_loop()
+        while not self._stop.is_set():
+            began_s = loop.time()
+            code = await self._run()
+            if self._stop.is_set():
+                return
+            if not self._started:
+                raise StartFailedError(code)
+            wait_s = FIRST_WAIT_S if loop.time() - began_s > _LIVED_S else wait_s
+            name = "-" if self._ready is None else self._plan.id
+            logger.warning("%s died: id=%s exit=%d; it is started again in %g s", self._what, name, code, wait_s)
+            await _passed(self._stop, wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    async def _run(self) -> int:
+        """Run it once, until it ends or `stop`; its exit code."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            f"tidelog.cli.broker.{'upkeep' if self._ready is None else 'worker'}",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C reaches this process alone, which stops the others
+        )
+        if process.stdin is None or process.stdout is None:
+            raise ValueError("pipes were asked for")
+        process.stdin.write(self._plan.to_json())
+        ended = asyncio.create_task(process.wait())
+        stopped = asyncio.create_task(self._stop.wait())
+        try:
+            line = asyncio.create_task(process.stdout.readline())
+            await asyncio.wait([line, stopped], return_when=asyncio.FIRST_COMPLETED)
+            if line.done() and line.result():
+                self._is_ready(ReadyLine.from_json(line.result()))
+            await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
+            line.cancel()
+            if not ended.done():
+                process.send_signal(signal.SIGTERM)
+                await asyncio.wait([ended], timeout=_KILLED_AFTER_S)
+                if not ended.done():
+                    process.kill()
+            return await ended
+        finally:
+            stopped.cancel()
+
+    def _is_ready(self, line: ReadyLine) -> None:
+        """Keep its id and its port, which clients know now."""
+        host, _ = self._plan.listener
+        self._plan = replace(self._plan, id=line.id, listener=(host, parse_listener(line.listener)[1]))
+        self._started = True
+        if self._ready is not None:
+            self._ready(line)
+
+
+async def _passed(stop: asyncio.Event, seconds: float) -> None:
+    """Wait, but no longer than until `stop`."""
+    try:
+        await asyncio.wait_for(stop.wait(), seconds)
+    except TimeoutError:
+        return

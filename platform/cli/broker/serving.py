@@ -1,0 +1,120 @@
+"""One broker in this process: started, served until it is asked to stop, drained."""
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.broker import Broker
+from tidelog.broker.server.listeners import shown
+from tidelog.broker.server.metrics import serve_metrics
+from tidelog.cli.broker.environment import with_environment
+from tidelog.cli.broker.logs import BrokerLines, logging_lines
+from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.cli.broker.processes import KeptProcess
+from tidelog.log.lake import Lake
+
+logger = logging.getLogger(__name__)
+
+# The listener's name, which is its protocol, as in Kafka.
+PLAINTEXT = "PLAINTEXT"
+
+
+def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = False) -> None:
+    """Run a broker until SIGTERM or SIGINT, and drain it; `ready` is called once clients can connect.
+
+    `tied`: it stops, too, when standard input ends, so that it does not outlive the process that started it.
+    Raises `UsageProblemError`, `ListenerError`, and what opening the lake raises.
+    """
+    settings = with_environment(BrokerSettings({PLAINTEXT: plan.listener}, id=plan.id, rack=plan.rack), os.environ)
+    _allow_many_sockets()
+    with (
+        logging_lines() as lines,
+        Lake(plan.lake, options=plan.store) as lake,
+        asyncio.Runner(loop_factory=_loop) as runner,
+    ):
+        runner.run(_serve(lake, settings, plan, ready, lines, tied))
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    if sys.platform == "win32":
+        return asyncio.new_event_loop()
+    import uvloop
+
+    return uvloop.new_event_loop()
+
+
+def _allow_many_sockets() -> None:
+    """Raise this process's limit of open files to what the system lets it have: a socket is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def _serve(
+    lake: Lake,
+    settings: BrokerSettings,
+    plan: BrokerPlan,
+    ready: Callable[[ReadyLine], None],
+    lines: BrokerLines,
+    tied: bool,
+) -> None:
+    stop = _stop_when_asked(tied)
+    stopping, upkeep, ends = asyncio.Event(), None, ExitStack()
+    broker = Broker(lake, settings)
+    try:
+        await broker.start()
+        metrics = None
+        if plan.metrics is not None:
+            server, _, metrics = serve_metrics(plan.metrics, *broker.metrics())
+            ends.callback(server.server_close)
+            ends.callback(server.shutdown)
+        lines.broker = str(broker.id)
+        # What is there now stays: a collection of garbage need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+        line = ReadyLine(broker.id, shown(broker.addresses[PLAINTEXT]), lake.uri, metrics and shown(metrics))
+        logger.info("Broker started: listener=%s lake=%s rack=%s", line.listener, line.lake, plan.rack or "-")
+        ready(line)
+        if plan.maintain:
+            upkeep = asyncio.create_task(KeptProcess(plan, stopping).keep())
+        reason = await stop
+        logger.info("Broker stops: %s; draining %d connections", reason, len(broker.connections))
+    finally:
+        stopping.set()
+        ends.close()
+        await broker.close()
+        if upkeep is not None:
+            await upkeep
+        logger.info("Broker stopped")
+
+
+def _stop_when_asked(tied: bool) -> "asyncio.Future[str]":
+    """A future of why to stop. A second signal does not wait for the end of draining."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[str] = loop.create_future()
+
+    def ask(reason: str, number: int = 0) -> None:
+        if not stop.done():
+            stop.set_result(reason)
+        elif number:
+            os._exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask, number.name, number)
+    if tied:
+        stdin = sys.stdin.fileno()
+
+        def look() -> None:
+            if not os.read(stdin, 4096):
+                loop.remove_reader(stdin)
+                ask("the process that started it is gone")
+
+        loop.add_reader(stdin, look)
+    return stop

@@ -1,0 +1,57 @@
+"""Maintenance beside a broker, as a process of its own: its plan comes by standard input.
+
+Of all that maintain a lake in this way one works at a time, the one that began first; the others wait for its end.
+"""
+
+import logging
+import os
+import signal
+import sys
+import threading
+
+from tidelog.cli.broker.logs import logging_lines
+from tidelog.cli.broker.plan import BrokerPlan
+from tidelog.cli.broker.turns import Turn
+from tidelog.commands.maintain_options import MaintainOptions
+from tidelog.commands.maintain_run import maintain_lake
+from tidelog.commands.options import Session
+from tidelog.log.lake import Lake
+from tidelog.retention.report import MaintenanceReport
+
+logger = logging.getLogger(__name__)
+
+# A topic that brokers write to gets up to 200 files a second.
+EVERY = "1m"
+# Unix's scale from 0 to 19: the brokers come first.
+NICENESS = 10
+
+
+def main() -> None:
+    """Maintain the plan's lake until standard input ends, which is when the process that started this one stops."""
+    plan = BrokerPlan.from_stdin()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # and so give the turn back
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    with logging_lines() as lines, Lake(plan.lake, options=plan.store) as lake:
+        lines.broker = "maintenance"
+        with Turn(lake.storage, lake.clock, lake.ids) as turn:
+            session = Session(plan.lake, debug=plan.debug, store=dict(plan.store))
+            maintain_lake(session, MaintainOptions(every=EVERY), due=turn.is_mine, tell=log_report)
+
+
+def log_report(report: MaintenanceReport) -> None:
+    """Write into the log what a run did, a line for each part of each topic."""
+    for topic, part, what in report.rows():
+        logger.info("Maintained: topic=%s part=%s: %s", topic, part, what)
+    logger.info("Maintenance run ended: run=%s failed=%s", report.run_id, str(report.failed).lower())
+
+
+def _end_with_stdin() -> None:
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
+    os._exit(0)  # a run may be killed anywhere
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""`tidelog broker start` as real processes: ready lines, signals, errors, several brokers of one machine."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from support.broker_processes import api_versions, broker_command, closed, connect
+from support.cli_calls import refused
+from support.waiting import eventually
+
+from tidelog.log.lake import Lake
+
+FREE = ("--listener", "127.0.0.1:0")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_broker_makes_its_lake_answers_and_ends_by_a_signal(tmp_path, number):
+    with broker_command(tmp_path / "lake", *FREE, "--id", "7", "--rack", "a") as command:
+        ready = command.ready()
+        assert (ready["id"], ready["lake"]) == (7, f"file://{tmp_path}/lake")
+        with connect(ready["listener"]) as client:
+            assert api_versions(client) > 0
+            Lake(tmp_path / "lake", create=False).require_lake()
+            assert command.stop(number) == 0
+            assert closed(client)
+    assert any("broker=7 Broker started: listener=127.0.0.1:" in line and "rack=a" in line for line in command.log)
+    assert f"broker=7 Broker stops: {number.name}; draining 1 connections" in "\n".join(command.log)
+    assert command.log[-1].endswith("broker=7 Broker stopped")
+
+
+def test_a_port_that_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused(1, "--lake", str(tmp_path), "broker", "start", "--listener", f"127.0.0.1:{port}")
+    assert f"can't listen at 127.0.0.1:{port}: another process has port {port}" in said
+
+
+@pytest.mark.parametrize(
+    ("listener", "said"),
+    [
+        ("192.0.2.1:9092", "this machine has no interface of that address"),
+        ("no.such.machine.invalid:9092", "no machine has that name"),
+        ("localhost", "is no listener: write HOST:PORT"),
+        ("localhost:70000", "is no listener: write HOST:PORT"),
+        ("::1:9092", "is no listener: write HOST:PORT"),
+        ("SASL_SSL://localhost:9092", "brokers speak PLAINTEXT only"),
+    ],
+)
+def test_a_listener_that_can_not_be_had(tmp_path, listener, said):
+    assert said in refused(1, "--lake", str(tmp_path), "broker", "start", "--listener", listener)
+
+
+def test_without_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr("tidelog.log.base.extras.find_spec", lambda name: None if name == "kio" else name)
+    said = refused(1, "--lake", str(tmp_path), "broker", "start")
+    assert "kio is not installed" in said
+    assert "pip install 'tidelog[broker]'" in said
+
+
+def test_a_lake_of_another_format(tmp_path):
+    Lake(tmp_path).ensure_lake()
+    file = tmp_path / "__lake.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 99}))
+    assert "format 99" in refused(1, "--lake", str(tmp_path), "broker", "start", *FREE)
+
+
+def test_without_a_lake():
+    assert "No lake is given" in refused(2, "broker", "start", *FREE)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("TIDELOG_BROKER_MAX_CONNECTION", "5", "Do you mean TIDELOG_BROKER_MAX_CONNECTIONS?"),
+        ("TIDELOG_BROKER_MAX_CONNECTIONS", "many", "max.connections is a whole number from 1 to 2147483647"),
+        ("TIDELOG_BROKER_SOCKET_REQUEST_MAX_BYTES", "0", "a whole number of bytes from 1024 to 2147483647"),
+    ],
+)
+def test_settings_of_the_environment_that_are_wrong(tmp_path, monkeypatch, variable, value, said):
+    monkeypatch.setenv(variable, value)
+    assert said in refused(2, "--lake", str(tmp_path), "broker", "start", *FREE)
+
+
+def test_settings_of_the_environment_count(tmp_path):
+    with broker_command(tmp_path, *FREE, env={"TIDELOG_BROKER_MAX_CONNECTIONS": "1"}) as command:
+        listener = command.ready()["listener"]
+        with connect(listener) as first, connect(listener) as second:
+            assert closed(second)
+            assert api_versions(first) > 0
+
+
+def test_processes_are_started_again_when_they_die_and_stopped_together(tmp_path):
+    with broker_command(tmp_path, *FREE, "--id", "4", "--processes", "2") as command:
+        ready = sorted((command.ready() for _ in range(2)), key=lambda line: line["id"])
+        assert [line["id"] for line in ready] == [4, 5]
+        os.kill(_process_at(ready[1]["listener"]), signal.SIGKILL)
+        assert command.ready() == ready[1], "it has its id and its port again"
+        for line in ready:
+            with connect(line["listener"]) as client:
+                assert api_versions(client) > 0
+        assert command.stop() == 0
+    assert any("Broker died: id=5 exit=-9; it is started again in 0.5 s" in line for line in command.log)
+    for line in ready:
+        with pytest.raises(ConnectionRefusedError):
+            connect(line["listener"])
+
+
+def test_processes_that_can_not_start_end_the_command(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with broker_command(tmp_path, "--listener", f"127.0.0.1:{port}", "--processes", "2") as command:
+            assert command.ended() == 1
+    assert f"can't listen at 127.0.0.1:{port}" in "\n".join(command.log)
+
+
+def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
+    with broker_command(tmp_path, *FREE, "--id", "1", "--processes", "2") as command:
+        ready = [command.ready() for _ in range(2)]
+        command.process.kill()
+        command.process.wait()
+        for line in ready:
+            eventually(lambda at=line["listener"]: _refuses(at), f"the broker at {line['listener']} ends")
+
+
+def _refuses(listener):
+    try:
+        connect(listener).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def _process_at(listener):
+    """The process that listens there."""
+    wanted = f"{int(listener.rpartition(':')[2]):04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    (inode,) = [line[9] for line in lines if line[1].endswith(f":{wanted}") and line[3] == "0A"]
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(os.readlink(file) == f"socket:[{inode}]" for file in (folder / "fd").iterdir()):
+                return int(folder.name)
+        except OSError:
+            continue
+    raise AssertionError(f"no process listens at {listener}")

@@ -1,0 +1,68 @@
+"""Metrics of a broker's process, as Prometheus reads them."""
+
+import urllib.request
+
+import pyarrow as pa
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from support.broker_processes import api_versions, broker_command, connect
+
+from tidelog.groups.store.adapters import LoggedPositions
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.lake import Lake
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with Lake(tmp_path / "lake") as opened:
+        opened.create_topic("orders", 2)
+        records = {"value": [str(n) for n in range(5)], "partition": pa.array([1] * 5, pa.int32())}
+        opened.topic("orders").append(pa.table(records))
+        LoggedPositions(GroupLog(opened)).publish("billing", {"orders": {0: 0, 1: 2}})
+        yield opened
+
+
+def test_requests_connections_topics_groups_and_lag(lake):
+    with broker_command(lake.uri, "--listener", "127.0.0.1:0", "--id", "3", "--metrics", "127.0.0.1:0") as command:
+        ready = command.ready()
+        with connect(ready["listener"]) as client:
+            api_versions(client)
+            api_versions(client)
+            found = metrics(ready["metrics"])
+    assert found["kafka_network_requestmetrics_requests_total", ("ApiVersions", "0")] == 2
+    assert found["kafka_network_requestmetrics_requestbytes_total", ("ApiVersions",)] == 20
+    assert found["kafka_network_requestmetrics_totaltimems_count", ("ApiVersions",)] == 2
+    assert 0 < found["kafka_network_requestmetrics_totaltimems", ("0.99", "ApiVersions")] < 60_000
+    assert found["kafka_server_socket_server_metrics_connection_count", ()] == 1
+    assert found["kafka_network_requestchannel_requestqueuesize", ()] == 0
+    assert found["tidelog_broker_connections_opened_total", ()] == 1
+    assert found["kafka_server_kafkaserver_brokerstate", ()] == 3
+    assert found["kafka_brokers", ()] == 1
+    assert found["kafka_broker_info", (ready["listener"], "3")] == 1
+    assert found["kafka_topic_partitions", ("orders",)] == 2
+    assert found["kafka_topic_partition_current_offset", ("1", "orders")] == 5
+    assert found["kafka_topic_partition_oldest_offset", ("1", "orders")] == 0
+    assert found["tidelog_topic_partition_files", ("1", "orders")] == 1
+    assert found["tidelog_topic_entries_total", ("orders",)] >= 2
+    assert found["kafka_consumergroup_current_offset", ("billing", "1", "orders")] == 2
+    assert found["kafka_consumergroup_lag", ("billing", "1", "orders")] == 3
+    assert found["kafka_consumergroup_lag_sum", ("billing", "orders")] == 3
+    assert found["kafka_coordinator_group_groupmetadatamanager_numgroups", ()] == 1
+    assert found["process_resident_memory_bytes", ()] > 0
+
+
+def metrics(address):
+    """{(name, values of its labels in the order of their names): value}."""
+    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+        text = answer.read().decode()
+    families = list(text_string_to_metric_families(text))
+    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
+
+
+def test_a_port_for_metrics_that_is_taken(tmp_path, lake):
+    with (
+        broker_command(lake.uri, "--listener", "127.0.0.1:0", "--metrics", "127.0.0.1:0") as first,
+        broker_command(lake.uri, "--listener", "127.0.0.1:0", "--metrics", first.ready()["metrics"]) as second,
+    ):
+        assert second.ended() == 1
+        assert "another process has port" in "\n".join(second.log)
