@@ -14,7 +14,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/fetch/filling.py": "limits and turns of an answer, a rule of values",
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
     "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
-    "platform/broker/wire/primitives.py": "Kafka's types as bytes, beside the answers that are written with them",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",

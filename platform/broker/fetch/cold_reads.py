@@ -16,7 +16,7 @@ AT_ONCE: Final = 4
 # Streams that are kept open between two reads, and for how long.
 MOST_OPEN: Final = 64
 OPEN_S: Final = 10.0
-# A read that begins so few offsets before may bring an offset along: it is waited for.
+# A read that begins no more than this before an offset may bring it along: it is waited for.
 NEAR: Final = 65_536
 
 

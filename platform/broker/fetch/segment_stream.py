@@ -18,7 +18,7 @@ from tidelog.log.topic import Topic
 
 # About what is read at once, before it is packed: enough to be worth a thread's while, and soon done.
 READ_BYTES: Final = 1024 * 1024
-# Of small segments, at most so many are read at once: each is a look into the store.
+# Of small segments, at most this number is read at once: each is a look into the store.
 MOST_SEGMENTS: Final = 128
 # Offsets whose segments are looked up at once.
 PLANNED_OFFSETS: Final = 1_000_000
