@@ -9,6 +9,7 @@ from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
+from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.log.base.errors import TidelogError
 
 # Kafka's endpoint types. Source: `EndpointType`.
@@ -29,10 +30,6 @@ class MismatchedEndpointTypeError(TidelogError, kafka_code=114):
 
 class UnknownFeatureError(TidelogError, kafka_code=95):
     """A feature whose version brokers can't change."""
-
-
-class BrokerNotRegisteredError(TidelogError, kafka_code=102):
-    """No broker of that id is registered."""
 
 
 class ClusterHandlers:
@@ -79,8 +76,14 @@ class ClusterHandlers:
         return {**result(error), "results": [{"feature": feature, **result(error)} for feature in named]}
 
     async def unregister(self, call: Call) -> Reply:
-        """UnregisterBroker: a broker that has stopped is not registered any more, so nothing is left to do."""
-        return result(unregistered(self._context.cluster(), call.body.broker_id))
+        """UnregisterBroker: what the log says of a broker that is gone is forgotten."""
+        broker_id = call.body.broker_id
+        try:
+            require_gone(self._context.cluster(), broker_id)
+            await self._context.blocking(ClusterLog(self._context.lake).unregister, broker_id)
+        except TidelogError as e:
+            return result(e)
+        return result()
 
 
 def require_brokers_asked(endpoints: int) -> None:
@@ -94,13 +97,12 @@ def require_brokers_asked(endpoints: int) -> None:
         raise UnsupportedEndpointTypeError(f"Unsupported endpoint type {endpoints}. Ask for brokers, {_BROKERS}.")
 
 
-def unregistered(view: ClusterView, broker_id: int) -> TidelogError:
-    """Why a broker can't be unregistered: it runs, or it is not registered."""
+def require_gone(view: ClusterView, broker_id: int) -> None:
+    """Refuse to unregister a broker that runs: it would register again."""
     if view.node(broker_id) is not None:
-        return InvalidRequestError(
+        raise InvalidRequestError(
             f"Broker {broker_id} is running. Stop it (SIGTERM drains it): then its registration ends by itself."
         )
-    return BrokerNotRegisteredError(f"Broker ID {broker_id} is not registered: no such broker runs.")
 
 
 def quorum(view: ClusterView, body: Any) -> Answer:

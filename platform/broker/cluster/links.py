@@ -71,12 +71,12 @@ class BrokerLinks:
     async def _ask_on(self, broker: RegisteredBroker) -> None:
         """Ask again and again; connect again when the connection is lost."""
         where = broker.listeners[0]
-        while True:
+        while not self._closed.is_set():
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 opening = asyncio.open_connection(where.host, where.port)
                 reader, writer = await asyncio.wait_for(opening, ANSWER_WITHIN_S)
                 try:
-                    while True:
+                    while not self._closed.is_set():
                         await asyncio.wait_for(_ask(reader, writer), ANSWER_WITHIN_S)
                         self._heard[broker.registration] = self._clock.elapsed_s()
                         await self._pause()
