@@ -49,14 +49,14 @@ def batch(
     return bytes(builder.build())
 
 
-def produce_body(
+def encoded_produce(
     version: int,
     topics: Mapping[str | UUID, Mapping[int, bytes | None]],
     acks: int = -1,
     timeout_s: float = 30.0,
     transactional_id: str | None = None,
-) -> Any:
-    """The request as its handler sees it: {topic: {partition: records}}."""
+) -> bytes:
+    """A request without its header: {topic: {partition: records}}."""
     schema = load_request_schema(ApiKey.PRODUCE, version)
     module = __import__(schema.__module__, fromlist=["x"])
     named = "topic_id" if version >= 13 else "name"
@@ -74,7 +74,12 @@ def produce_body(
     )
     buffer = io.BytesIO()
     entity_writer(schema)(buffer, request)
-    return decode(ApiKey.PRODUCE, version, memoryview(buffer.getvalue()))
+    return buffer.getvalue()
+
+
+def produce_body(version: int, topics: Any, **more: Any) -> Any:
+    """The same as its handler sees it."""
+    return decode(ApiKey.PRODUCE, version, memoryview(encoded_produce(version, topics, **more)))
 
 
 class Produced:
