@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from uuid import UUID
 
 from tidelog.broker.base.blocking import Blocking
@@ -100,7 +101,8 @@ class BrokerTopics:
         name = self._names.get(topic_id)
         if name is None:
             for other in await self.names(internal=True):
-                await self.get(other)
+                with suppress(TidelogError):  # one that can't be opened hides no other
+                    await self.get(other)
             name = self._names.get(topic_id)
         found = None if name is None else await self.get(name)
         return found if found is not None and found.id == topic_id else None

@@ -158,12 +158,14 @@ def test_a_leader_without_the_clients_listener_is_no_leader(lake, version, error
 
 def test_a_broken_topic_hides_no_other(lake, requests):
     lake.create_topic("broken")
-    lake.create_topic("good")
+    good = UUID(lake.create_topic("good").id)
     lake.storage.put("broken/_delta_log/00000000000000000001.json", b"{torn")
     with Requests(open_lake(lake.storage, lake.clock)) as fresh:
         answer = named(fresh.ask(ApiKey.METADATA, 12, {"topics": None}))
         assert answer["good"].error_code is ErrorCode.none
         assert answer["broken"].error_code is ErrorCode.corrupt_message
+        wanted = {"topics": [{"topic_id": good, "name": None}]}
+        assert named(fresh.ask(ApiKey.METADATA, 12, wanted))["good"].error_code is ErrorCode.none
         assert named(fresh.ask(ApiKey.METADATA, 12, {"topics": [{"name": "broken"}]}))["broken"].error_code
         assert named(fresh.ask(ApiKey.METADATA, 12, {"topics": [{"name": "good"}]}))["good"].partitions
 
