@@ -28,7 +28,7 @@ from tidelog.log.segments.writer import (
     write_small_segment,
 )
 from tidelog.log.storage.orphans import discard
-from tidelog.log.storage.port import Distant, Storage
+from tidelog.log.storage.port import Storage, is_distant
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
@@ -150,7 +150,7 @@ class Stager:
         self._target = target
         self._ids = ids
         self._helpers, self._worth_help_bytes = (
-            (storage.helpers(), 0) if isinstance(storage, Distant) else (helpers, _WORTH_HELP_BYTES)
+            (storage.helpers(), 0) if is_distant(storage) else (helpers, _WORTH_HELP_BYTES)
         )
         self._waiting: dict[int, _Waiting] = {}
         self.waiting_bytes = 0

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, BinaryIO, Protocol, TypeGuard, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +168,13 @@ class Distant(Protocol):
 
     def helpers(self) -> Executor:
         """Threads to call the store from. What they run must not wait for any other of them."""
+
+
+def is_distant(storage: Storage) -> TypeGuard[Distant]:
+    """Whether a store is `Distant`, for callers that ask for each record: a protocol is asked once for each class."""
+    return _is_distant(type(storage))
+
+
+@cache
+def _is_distant(kind: type) -> bool:
+    return issubclass(kind, Distant)
