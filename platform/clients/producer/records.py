@@ -71,7 +71,7 @@ class Rows:
             columns["timestamp"] = pa.Array.from_buffers(schema.TIMESTAMP, self.count, buffers)
         else:  # what checks the records refuses them, each by itself
             columns["timestamp"] = pa.array(times)
-        if self.keys.count(None) < self.count:
+        if any(key is not None for key in self.keys):
             columns["key"] = pa.array(self.keys, pa.binary())
         headers = {row: extra.headers for row, extra in self.extras.items() if extra.headers}
         if headers:
