@@ -14,6 +14,10 @@ from tidelog.log.lake import Lake
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 
+# How long an id stays absent that no topic had, and how many of them are kept in mind.
+ABSENT_S = 1.0
+MOST_ABSENT = 1000
+
 
 class BrokerTopic:
     """A topic that is followed. All but `log.refresh` is for the loop's thread."""
@@ -75,6 +79,8 @@ class BrokerTopics:
         self._tailing = Tailing(lake.storage, lake.clock)
         self._followed: dict[str, BrokerTopic] = {}
         self._names: dict[UUID, str] = {}
+        # Ids that no topic had, oldest first, and when that was, on the elapsed clock.
+        self._absent: dict[UUID, float] = {}
         self._closing = False
         self._thread = threading.Thread(target=self._follow, name="tidelog-follow", daemon=True)
         self._thread.start()
@@ -99,13 +105,25 @@ class BrokerTopics:
     async def by_id(self, topic_id: UUID) -> BrokerTopic | None:
         """The topic of that id; None where there is none any more."""
         name = self._names.get(topic_id)
-        if name is None:
+        if name is None and not self._is_known_as_absent(topic_id):
             for other in await self.names(internal=True):
                 with suppress(TidelogError):  # one that can't be opened hides no other
                     await self.get(other)
             name = self._names.get(topic_id)
+            if name is None:
+                self._absent[topic_id] = self._lake.clock.elapsed_s()
         found = None if name is None else await self.get(name)
         return found if found is not None and found.id == topic_id else None
+
+    def _is_known_as_absent(self, topic_id: UUID) -> bool:
+        """Whether all topics were looked at for the id a moment ago: clients of a topic that is gone ask on and on."""
+        now_s = self._lake.clock.elapsed_s()
+        while self._absent:
+            first, since_s = next(iter(self._absent.items()))
+            if now_s - since_s < ABSENT_S and len(self._absent) <= MOST_ABSENT:
+                break
+            del self._absent[first]
+        return topic_id in self._absent
 
     async def names(self, *, internal: bool = False) -> list[str]:
         """The names of all topics, sorted."""

@@ -1,7 +1,7 @@
 """Fetch: records to consumers, from memory where they are there, else from segments; or a wait until there are some."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -74,6 +74,9 @@ class Fetching:
         self._ids = context.lake.ids
         self._sessions = Sessions(lambda: 1 + int(self._ids.fraction() * (2**31 - 1)))
         self._find = _Find(context)
+        self._waiting: set[Callable[[], None]] = set()
+        self._closed = False
+        context.at_close.append(self._close)
 
     async def __call__(self, call: Call) -> Encoded:
         """Answer a request."""
@@ -88,6 +91,7 @@ class Fetching:
             turn = int(self._ids.fraction() * len(partitions))
             partitions = partitions[turn:] + partitions[:turn]
         await self._serve(request, partitions, call.received_s + request.max_wait_s)
+        self._count(partitions)
         answers = {p.key: p.answer for p in partitions}
         error, session_id, keys = self._sessions.answered(fetch, answers, clock.elapsed_s())
         topics: dict[str | UUID, list[PartitionAnswer]] = {}
@@ -97,6 +101,25 @@ class Fetching:
         if request.version >= _NODES_SINCE:
             answer.nodes = self._nodes(call, answers.values())
         return Encoded(encode_fetch(request.version, answer))
+
+    async def _close(self) -> None:
+        """The broker stops: what waits is answered with what there is."""
+        self._closed = True
+        for wake in list(self._waiting):
+            wake()
+        self._reads.close()
+
+    def _count(self, partitions: Sequence[_Partition]) -> None:
+        """Count what clients took of each topic."""
+        counted: set[str] = set()
+        for p in partitions:
+            if p.topic.topic is not None:
+                meter = self._context.meter.topic(p.topic.topic.name)
+                meter.bytes_out += p.answer.size
+                meter.failed_fetch_requests += p.answer.error_code != 0
+                if p.topic.topic.name not in counted:
+                    counted.add(p.topic.topic.name)
+                    meter.fetch_requests += 1
 
     async def _partitions(self, request: FetchRequest, asked: Mapping[Key, Asked]) -> list[_Partition]:
         topics: dict[str | UUID, RequestedTopic] = {}
@@ -116,6 +139,7 @@ class Fetching:
         topics = {id(p.topic.topic): p.topic.topic for p in partitions if p.topic.topic is not None}
         for topic in topics.values():
             topic.on_change(changed.set)
+        self._waiting.add(changed.set)
         timer: asyncio.TimerHandle | None = None
         try:
             while True:
@@ -125,7 +149,7 @@ class Fetching:
                 if missing and not size:  # there are records, so that the answer has some, however long that takes
                     await self._read(missing)
                     continue
-                if at_once or size >= request.min_bytes or not partitions or late.is_set():
+                if at_once or size >= request.min_bytes or not partitions or late.is_set() or self._closed:
                     break
                 left_s = deadline_s - clock.elapsed_s()
                 if left_s <= 0:
@@ -134,6 +158,7 @@ class Fetching:
                     timer = loop.call_later(left_s, _both, late, changed)
                 await (self._read(missing, changed) if missing else changed.wait())
         finally:
+            self._waiting.discard(changed.set)
             for topic in topics.values():
                 topic.forget(changed.set)
             if timer is not None:

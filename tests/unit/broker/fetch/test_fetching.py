@@ -474,3 +474,37 @@ def test_a_reader_that_goes_on_has_its_next_chunk_read_meanwhile(lake, requests)
     assert 0 < after < 9
     requests.loop.run_until_complete(settle())
     assert requests.broker._context.cache.get(UUID(lake.topic("t").id), 0, after) is not None
+
+
+def test_a_broker_that_stops_answers_what_waits(lake, requests):
+    lake.create_topic("t")
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0)]})
+        for close in requests.broker._context.at_close:
+            await close()
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert requests.loop.run_until_complete(run()) == []
+
+
+def test_an_id_that_no_topic_has_is_not_looked_for_at_each_request(lake, requests, monkeypatch):
+    lake.create_topic("t")
+    lists, unknown = [], uuid4()
+    topics = lake.topics
+    monkeypatch.setattr(lake, "topics", lambda **more: lists.append(1) or topics(**more))
+    for _ in range(5):
+        assert fetch(requests, {unknown: {0: 0}})[unknown, 0].error_code is ErrorCode.unknown_topic_id
+    assert lists == [1]
+    lake.clock.pass_s(2)
+    fetch(requests, {unknown: {0: 0}})
+    assert lists == [1, 1]
+
+
+def test_what_clients_take_is_counted(lake, requests):
+    lake.create_topic("t", 2)
+    append(lake, "t", *VALUES)
+    answers = fetch(requests, {"t": {0: 0, 1: 5}}, 11)
+    meter = requests.broker._context.meter.topic("t")
+    assert meter.bytes_out == len(answers["t", 0].records)
+    assert (meter.fetch_requests, meter.failed_fetch_requests) == (1, 1)
