@@ -40,8 +40,6 @@ class Cluster:
         self._thread: threading.Thread | None = None
         self._closing = False
         self._ticked_s = 0.0
-        # When another view came last, on the elapsed clock.
-        self.changed_s = lake.clock.elapsed_s()
 
     @property
     def view(self) -> ClusterView:
@@ -119,7 +117,6 @@ class Cluster:
             if grew:
                 tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
             if changed:
-                self.changed_s = clock.elapsed_s()
                 self._links.keep(membership.others())
 
     def _ticked(self) -> None:
