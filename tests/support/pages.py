@@ -25,6 +25,10 @@ SHELLS = ("sh", "bash")
 NOT_RUN: Mapping[tuple[str, str], str] = {
     ("README.md", "make demo"): "the demo's own tests run it, and `make test` runs this one",
     ("README.md", "make dist"): "the tests of the distributions build and install them",
+    (
+        "docs/brokers.md",
+        "tidelog --lake /tmp/lake broker start",
+    ): "runs until it is stopped; its own tests run it",
     ("docs/clusters.md", "*/15 * * * *"): "a line of a crontab",
     ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
     ("docs/clusters.md", "SparkSubmitOperator("): "needs Airflow",

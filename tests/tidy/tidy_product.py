@@ -15,6 +15,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
     "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
+    "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
     "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",

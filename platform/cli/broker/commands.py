@@ -8,9 +8,10 @@ import typer
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
+from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
 
-brokers = family("Run brokers, through which Kafka's own clients use a lake.")
+brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
 
 # The modules of the extra `broker`.
 _MODULES = ("kio", "aiokafka", "cramjam", "prometheus_client", *(() if sys.platform == "win32" else ("uvloop",)))
@@ -80,3 +81,56 @@ def start(
         supervise([plan.of_process(number) for number in range(processes)], ready)
     except StartFailedError as e:
         raise typer.Exit(e.code) from e
+
+
+@command(brokers, "list", example="tidelog broker list")
+def list_brokers(
+    call: Session,
+) -> None:
+    """List the brokers of a lake, those that are gone too. A pipe gets the ids of those that serve, one a line."""
+    from tidelog.cli.broker.views import broker_json, brokers_table
+    from tidelog.cluster.cluster_log import ClusterLog
+
+    with call.open_lake() as opened:
+        opened.require_lake()
+        found = ClusterLog(opened).look()
+    out = console()
+    if call.as_json:
+        print_json([broker_json(one, found) for one in found.brokers.values()])
+    elif not out.is_terminal:
+        for one in found.live:
+            say(str(one.id))
+    elif found.brokers:
+        out.print(brokers_table(found))
+    else:
+        say("No brokers. 'tidelog broker start' runs one.")
+
+
+@command(brokers, "describe", example="tidelog broker describe 1")
+def describe(
+    call: Session,
+    broker_id: Annotated[
+        int | None, typer.Argument(metavar="ID", help="The broker; without it, all of them.", show_default=False)
+    ] = None,
+) -> None:
+    """Show a lake's cluster, its epoch and its controller, and one of its brokers or all."""
+    from tidelog.cli.broker.views import broker_json, brokers_table
+    from tidelog.cluster.cluster_log import ClusterLog
+    from tidelog.cluster.model import ClusterState, UnknownBrokerError
+
+    with call.open_lake() as opened:
+        opened.require_lake()
+        log = ClusterLog(opened)
+        found = log.look()
+        cluster_id = log.cluster_id()
+    if broker_id is not None and broker_id not in found.brokers:
+        raise UnknownBrokerError(f"No broker of this lake has the id {broker_id}. 'tidelog broker list' shows them.")
+    shown = [one for one in found.brokers.values() if broker_id in (None, one.id)]
+    if call.as_json:
+        controller = found.serving[0].id if found.serving else None
+        cluster = {"cluster_id": cluster_id, "epoch": found.epoch, "controller": controller}
+        print_json({**cluster, "brokers": [broker_json(one, found) for one in shown]})
+        return
+    say(f"Cluster {cluster_id or '-'}  epoch {found.epoch}, brokers that serve: {len(found.serving)}")
+    if shown:
+        console().print(brokers_table(found, ClusterState({one.id: one for one in shown}, found.epoch)))

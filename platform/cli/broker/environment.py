@@ -41,11 +41,16 @@ class EnvironmentSetting:
 _BYTES = Whole(1024, MAX_LONG, of="bytes")
 _INT_BYTES = Whole(1024, MAX_INT, of="bytes")
 _MS = Whole(1, MAX_LONG, of="ms")
+_MS_0 = Whole(0, MAX_INT, of="ms")
 _COUNT = Whole(1, MAX_INT)
 
 
 def _bound(name: str, field: str, kind: Whole, meaning: str, per: int = 1) -> EnvironmentSetting:
     return EnvironmentSetting(name, "bounds", field, kind, meaning, per)
+
+
+def _group(name: str, field: str, kind: Whole, meaning: str) -> EnvironmentSetting:
+    return EnvironmentSetting(name, "groups", field, kind, meaning)
 
 
 SETTINGS: Final = (
@@ -59,6 +64,17 @@ SETTINGS: Final = (
         "stalled.reader.ms", "stalled_s", _MS, "a client that takes nothing of an answer for longer is dropped", 1000
     ),
     EnvironmentSetting("cache.bytes", "", "cache_bytes", _BYTES, "record batches that are kept for consumers"),
+    EnvironmentSetting(
+        "default.replication.factor",
+        "",
+        "default_replication_factor",
+        Whole(1, 32_767),
+        "of topics that are created without one",
+    ),
+    _group("group.min.session.timeout.ms", "min_session_timeout_ms", _MS, "the shortest session of a member"),
+    _group("group.max.session.timeout.ms", "max_session_timeout_ms", _MS, "the longest session of a member"),
+    _group("group.initial.rebalance.delay.ms", "initial_rebalance_delay_ms", _MS_0, "how long a new group waits"),
+    _group("group.max.size", "max_size", _COUNT, "the most members of a group"),
 )
 
 

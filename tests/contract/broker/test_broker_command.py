@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.broker_processes import api_versions, broker_command, closed, connect
-from support.cli_calls import refused
+from support.cli_calls import answer, done, refused
 from support.waiting import eventually
 
 from tidelog.log.lake import Lake
@@ -23,9 +23,22 @@ def test_a_broker_makes_its_lake_answers_and_ends_by_a_signal(tmp_path, number):
         assert (ready["id"], ready["lake"]) == (7, f"file://{tmp_path}/lake")
         with connect(ready["listener"]) as client:
             assert api_versions(client) > 0
+            (listed,) = answer("broker", "list", "--lake", str(tmp_path / "lake"))
+            at = {"name": "PLAINTEXT", "host": "127.0.0.1", "port": int(ready["listener"].rpartition(":")[2])}
+            assert (listed["id"], listed["state"], listed["rack"], listed["controller"]) == (7, "running", "a", True)
+            assert listed["listeners"] == [at]
+            assert done("broker", "list", "--lake", str(tmp_path / "lake")).stdout == "7\n"
+            described = answer("broker", "describe", "7", "--lake", str(tmp_path / "lake"))
+            assert described["brokers"] == [listed]
+            assert described["controller"] == 7
+            assert "No broker of this lake has the id 8" in refused(
+                1, "broker", "describe", "8", "--lake", str(tmp_path / "lake")
+            )
             Lake(tmp_path / "lake", create=False).require_lake()
             assert command.stop(number) == 0
             assert closed(client)
+        (gone,) = answer("broker", "list", "--lake", str(tmp_path / "lake"))
+        assert (gone["state"], gone["controller"]) == ("gone", False)
     assert any("broker=7 Broker started: listener=127.0.0.1:" in line and "rack=a" in line for line in command.log)
     assert f"broker=7 Broker stops: {number.name}; draining 1 connections" in "\n".join(command.log)
     assert command.log[-1].endswith("broker=7 Broker stopped")

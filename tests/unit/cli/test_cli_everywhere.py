@@ -35,11 +35,13 @@ COMMANDS = [
     ["transaction", "describe", "copier"],
     ["transaction", "abort", "copier"],
     ["producer", "list"],
+    ["broker", "list"],
+    ["broker", "describe"],
     ["perf", "produce", "--topic", "orders", "--num-records", "1", "--record-size", "1"],
     ["perf", "consume", "--topic", "orders", "--messages", "1", "--timeout", "0"],
 ]
 # The commands that have commands.
-FAMILIES = ("topic", "lake", "group", "transaction", "producer", "perf")
+FAMILIES = ("topic", "lake", "group", "transaction", "producer", "perf", "broker")
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
 

@@ -1,0 +1,47 @@
+"""How brokers are shown: a row each, and JSON documents."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import RenderableType
+
+from tidelog.cluster.model import ClusterState, RegisteredBroker
+from tidelog.commands.terminal import DASH, table
+
+
+def is_controller(one: RegisteredBroker, cluster: ClusterState) -> bool:
+    """Whether clients see this broker as the controller: the one of the lowest id that serves."""
+    return cluster.serving[:1] == (one,)
+
+
+def broker_json(one: RegisteredBroker, cluster: ClusterState) -> Mapping[str, Any]:
+    """A broker as a JSON document."""
+    return {
+        "id": one.id,
+        "state": one.state.value,
+        "listeners": [{"name": at.name, "host": at.host, "port": at.port} for at in one.listeners],
+        "rack": one.rack,
+        "controller": is_controller(one, cluster),
+        "registration": one.registration,
+        "started_ms": one.started_ms,
+    }
+
+
+def brokers_table(cluster: ClusterState, shown: ClusterState | None = None) -> RenderableType:
+    """A row for each broker of the cluster, or for those of `shown` alone."""
+    return table(
+        [">ID", "STATE", "LISTENER", "RACK", "CONTROLLER", "STARTED", "REGISTRATION"],
+        [
+            (
+                str(one.id),
+                one.state.value,
+                ",".join(f"{at.host}:{at.port}" for at in one.listeners) or DASH,
+                one.rack or DASH,
+                "yes" if is_controller(one, cluster) else "no",
+                f"{datetime.fromtimestamp(one.started_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC",
+                one.registration,
+            )
+            for _, one in sorted((shown or cluster).brokers.items())
+        ],
+    )

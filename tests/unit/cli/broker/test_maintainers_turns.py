@@ -1,0 +1,33 @@
+"""Whose turn maintenance is: the one that began first, for as long as its heartbeats go on."""
+
+from support.logs import FakeClock
+
+from tidelog.cli.broker.turns import FOLDER, SILENT_MS, Turn
+from tidelog.log.base.clock import SystemIds
+from tidelog.log.storage.memory import MemoryStorage
+
+
+def test_the_first_one_has_the_turn_until_its_heartbeats_end():
+    clock = FakeClock()
+    storage = MemoryStorage("turns", clock)
+    first = Turn(storage, clock, SystemIds())
+    clock.sleep(1)
+    second = Turn(storage, clock, SystemIds())
+    first.show()
+    second.show()
+    assert [first.is_mine(), second.is_mine()] == [True, False]
+    clock.sleep(SILENT_MS / 1000)
+    assert not second.is_mine()
+    clock.sleep(1)
+    assert second.is_mine()
+    assert [info.path for info in storage.list_after(FOLDER)] == [f"{FOLDER}/{second.name}"]
+
+
+def test_a_turn_is_given_back_at_the_end():
+    clock = FakeClock()
+    storage = MemoryStorage("turns", clock)
+    with Turn(storage, clock, SystemIds()) as first:
+        clock.sleep(1)
+        second = Turn(storage, clock, SystemIds())
+        assert [first.is_mine(), second.is_mine()] == [True, False]
+    assert second.is_mine()
