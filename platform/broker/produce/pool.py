@@ -156,9 +156,13 @@ class TopicPool:
 
     def _settle(self, settled: Settled) -> None:
         """Let consumers have what is in the log, and tell the producers."""
-        cache = self._context.cache
+        cache, counts = self._context.cache, self._context.meter.topic(self.followed.name)
+        counts.produce_requests += len(settled.appended) + len(settled.refused)
+        counts.failed_produce_requests += len(settled.refused)
         for one in settled.appended:
             offset = one.landed.offset
+            counts.messages_in += one.unit.header.count
+            counts.bytes_in += one.unit.header.size
             if one.batch is not None:
                 cache.add(self.uuid, one.unit.partition, offset, offset + one.unit.header.count - 1, one.batch)
             one.unit.landed(offset, one.landed.append_ms, one.log_start_offset)

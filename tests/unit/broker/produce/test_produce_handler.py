@@ -413,6 +413,19 @@ def test_a_fault_in_the_program_is_an_answer_too(monkeypatch, caplog):
     assert "a fault" in caplog.text
 
 
+def test_what_is_produced_is_counted():
+    lake, _, _ = lake_with(2)
+    sent = batch(b"a", b"b")
+
+    async def act(asked):
+        await asked.ask(9, {"t": {0: sent, 1: sent, 5: sent}})
+        return asked.broker.meter.topic("t")
+
+    counts = with_broker(lake, act)
+    assert (counts.produce_requests, counts.failed_produce_requests) == (3, 1)
+    assert (counts.messages_in, counts.bytes_in) == (4, 2 * len(sent))
+
+
 # --- what consumers get ------------------------------------------------------------------------------------
 
 
