@@ -73,6 +73,8 @@ class Vouching:
 
     async def round(self) -> None:
         """Take over what is new to coordinate, find out which are native, vouch, and watch."""
+        if not self._context.cluster().cluster_id:  # the broker has not registered yet, and has no id
+            return
         await self._take_over()
         desks = dict(self._coordinator.desks())
         for desk in desks.values():
