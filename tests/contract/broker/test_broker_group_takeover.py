@@ -28,7 +28,7 @@ async def coordinator(clients: Clients, group: str) -> str:
 
 async def brokers(clients: Clients) -> set[str]:
     """The addresses of all brokers, as a broker says."""
-    answer = await (await clients.one()).ask(ApiKey.METADATA, 9, topics=[])
+    answer = await (await clients.one()).ask(ApiKey.METADATA, 1, topics=[])
     return {f"{one.host}:{one.port}" for one in answer.brokers}
 
 
