@@ -73,6 +73,7 @@ CORRUPT, TOO_LARGE, OLD_FORMAT, CODEC, INVALID, TIMESTAMP = 2, 10, 43, 76, 87, 3
         (with_fields(GOOD, crc=1, seal=False), CORRUPT),
         (with_fields(GOOD, length=-1), CORRUPT),
         (with_fields(GOOD, length=20), CORRUPT),
+        (with_fields(GOOD[:61], length=20)[:32], CORRUPT),
         (with_fields(GOOD, length=len(GOOD)), CORRUPT),
         (with_fields(GOOD, count=0, last_offset_delta=-1), INVALID),
         (with_fields(GOOD, count=0), INVALID),

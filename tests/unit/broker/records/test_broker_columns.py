@@ -98,6 +98,8 @@ GOOD = record_of(0) + record_of(1)
         (record_of(0, headers=varint(1) + varint(-1) + varint(-1)), 1),
         (record_of(0, headers=varint(1) + varint(1) + b"\xff" + varint(-1)), 1),
         (varint(3) + record_of(0)[1:], 1),
+        (b"\x0d" + record_of(0)[1:], 1),  # its length is below 0
+        (record_of(0)[:1] + b"\x80" + record_of(0)[2:], 1),  # attributes that nothing has
         (b"\xff" * 40, 1),
         (b"\x80" * 40, 1),
     ],
@@ -140,6 +142,12 @@ def test_a_record_that_breaks_off_a_large_batch_takes_back_all_of_it():
     rows = b"".join(record_of(n) for n in range(9000))
     columns = RECORDS.columns([packed(GOOD, 0, 2), packed(rows + b"\0", 0, 9001), packed(GOOD, 0, 2)])
     assert (columns.counts, columns.table.num_rows, list(columns.refused)) == ([2, 0, 2], 4, [1])
+
+
+def test_headers_of_a_refused_batch_are_nowhere():
+    with_headers = record_of(0, headers=varint(1) + varint(1) + b"h" + varint(-1))
+    columns = RECORDS.columns([packed(with_headers + b"\0", 0, 2), packed(GOOD, 0, 2)])
+    assert (list(columns.refused), rows_of(columns.table)) == ([0], [(0, None, None, [])] * 2)
 
 
 # --- snappy and gzip have several forms -------------------------------------------------------------------
@@ -214,6 +222,18 @@ def test_a_bomb_is_refused_before_it_has_its_memory(codec, bomb):
     assert columns.counts == [2, 0, 0, 0, 2]
     assert peak < 2 * usual + 4 * MIB
     assert kept + pa.total_allocated_bytes() - before < MIB // 4
+
+
+def test_what_was_unpacked_of_a_torn_batch_is_not_kept():
+    batch = packed(gzipped(ZEROS)[:-1], 1, 1)
+    tracemalloc.start()
+    try:
+        columns = RECORDS.columns([batch])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert columns.refused[0].kafka_code == CORRUPT
+    assert kept < MIB
 
 
 def test_gzip_of_very_many_members_is_refused():

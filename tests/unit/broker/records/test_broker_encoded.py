@@ -59,6 +59,12 @@ def test_records_encoded_at_once_are_the_bytes_of_those_encoded_one_by_one(recor
     assert AT_ONCE.batches(batch, 3, NONE, most_bytes) == ONE_BY_ONE.batches(batch, 3, NONE, most_bytes)
 
 
+def test_both_stop_at_the_same_byte():
+    batch = stored([(0, None, None, [])] * 9)
+    for most_bytes in range(61, 130):
+        assert AT_ONCE.batches(batch, 3, NONE, most_bytes) == ONE_BY_ONE.batches(batch, 3, NONE, most_bytes)
+
+
 def test_many_records_are_the_same_bytes_too():
     rng = np.random.default_rng(5)
     records = [
