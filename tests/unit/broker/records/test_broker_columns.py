@@ -100,6 +100,7 @@ GOOD = record_of(0) + record_of(1)
         (varint(3) + record_of(0)[1:], 1),
         (b"\x0d" + record_of(0)[1:], 1),  # its length is below 0
         (record_of(0)[:1] + b"\x80" + record_of(0)[2:], 1),  # attributes that nothing has
+        (record_of(0, headers=varint(1)) + record_of(1), 2),
         (b"\xff" * 40, 1),
         (b"\x80" * 40, 1),
     ],
@@ -146,7 +147,7 @@ def test_a_record_that_breaks_off_a_large_batch_takes_back_all_of_it():
 
 def test_headers_of_a_refused_batch_are_nowhere():
     with_headers = record_of(0, headers=varint(1) + varint(1) + b"h" + varint(-1))
-    columns = RECORDS.columns([packed(with_headers + b"\0", 0, 2), packed(GOOD, 0, 2)])
+    columns = RECORDS.columns([packed(with_headers + record_of(0), 0, 2), packed(GOOD, 0, 2)])
     assert (list(columns.refused), rows_of(columns.table)) == ([0], [(0, None, None, [])] * 2)
 
 
@@ -309,6 +310,7 @@ def test_batches_beside_a_refused_one_are_taken():
     assert {row for error in columns.refused.values() for row, _ in error.record_errors} == {1}
 
 
-def test_a_record_without_a_timestamp_has_null():
-    columns = RECORDS.columns([packed(record_of(0, ms=-1) + record_of(1, ms=7), 0, 2)], RULES)
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+def test_a_record_without_a_timestamp_has_null(how):
+    columns = how.columns([packed(record_of(0, ms=-1) + record_of(1, ms=7), 0, 2)], RULES)
     assert columns.table["timestamp"].to_pylist() == [None, 7]
