@@ -1,4 +1,4 @@
-"""Fetch sessions: a consumer of many partitions names what changed since its last request, and is told what did.
+"""Fetch sessions: a consumer of many partitions names what changed since its last request, and gets what did.
 
 Pure rules over values, in the memory of one broker: a session that is lost is begun again by the client.
 Source: KIP-227, and `FetchSession` of Kafka 4.2.
@@ -23,14 +23,14 @@ MOST_PARTITIONS: Final = 500_000
 
 @dataclass(slots=True)
 class _Tracked:
-    """A partition of a session: what is asked of it, and what the client was told."""
+    """A partition of a session: what is asked of it, and what the client knows of it."""
 
     asked: Asked
     high_watermark: int = -1
     log_start_offset: int = -1
 
-    def told(self, answer: PartitionAnswer) -> bool:
-        """Whether the answer has news for the client, which is told them now."""
+    def is_news(self, answer: PartitionAnswer) -> bool:
+        """Whether the answer has news for the client, which knows them from now on."""
         news = (
             bool(answer.records)
             or answer.high_watermark != self.high_watermark
@@ -131,7 +131,7 @@ class Sessions:
         if session is not None:
             if session.epoch != fetch.epoch:  # the client has gone on elsewhere
                 return INVALID_SESSION_EPOCH, 0, ()
-            news = [key for key, answer in answers.items() if session.partitions[key].told(answer)]
+            news = [key for key, answer in answers.items() if session.partitions[key].is_news(answer)]
             for key in news:  # what was served comes last the next time
                 session.partitions[key] = session.partitions.pop(key)
             return 0, session.id, news
@@ -148,7 +148,7 @@ class Sessions:
             session_id = session_id % (2**31 - 1) + 1
         tracked = {key: _Tracked(fetch.asked[key]) for key in answers}
         for key, answer in answers.items():
-            tracked[key].told(answer)
+            tracked[key].is_news(answer)
         session = IncrementalSession(session_id, fetch.by_ids, now_s, tracked)
         self._touch(session, now_s)
         return session_id

@@ -225,7 +225,7 @@ def test_what_a_kafka_client_sends_others_read_hot_and_cold(lake, codec) -> None
 
 
 def test_a_waiting_consumer_gets_what_is_appended(lake, address) -> None:
-    """Through another handle of the lake, as another process would; the broker is not told."""
+    """Through another handle of the lake, as another process would; the broker gets no word of it."""
     lake.create_topic("t")
     lake.topic("t").append([{"value": b"first"}])
     reader = consumer(address)
