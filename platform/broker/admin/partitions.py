@@ -39,14 +39,14 @@ class NoReassignmentInProgressError(TidelogError, kafka_code=85):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TopicPage:
     """Some of the partitions of topics: (topic, first partition, end). `next`: where the next page begins."""
 
     parts: Sequence[tuple[TopicFacts, int, int]]
     next: tuple[str, int] | None
 
 
-def page(topics: Iterable[TopicFacts], cursor: tuple[str, int] | None, limit: int) -> Page:
+def page(topics: Iterable[TopicFacts], cursor: tuple[str, int] | None, limit: int) -> TopicPage:
     """The page that begins at a cursor (KIP-966): topics by name, at most `limit` partitions in all.
 
     Raises `InvalidRequestError`. A cursor whose topic is gone stands for the next topic's beginning.
@@ -61,14 +61,14 @@ def page(topics: Iterable[TopicFacts], cursor: tuple[str, int] | None, limit: in
         if name < first_name:
             continue
         if not left:
-            return Page(parts, (name, 0))
+            return TopicPage(parts, (name, 0))
         start = min(first, topic.partitions) if name == first_name else 0
         end = min(topic.partitions, start + left)
         parts.append((topic, start, end))
         left -= end - start
         if end < topic.partitions:
-            return Page(parts, (name, end))
-    return Page(parts, None)
+            return TopicPage(parts, (name, end))
+    return TopicPage(parts, None)
 
 
 class PartitionHandlers:

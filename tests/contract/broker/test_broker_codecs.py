@@ -79,7 +79,7 @@ def consumed(address):
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("produce", [by_librdkafka, by_aiokafka])
 def test_what_clients_pack_is_read_alike_in_the_lake_and_by_consumers(tmp_path, codec, produce):
-    """From memory as it was packed, from segments packed anew by another broker, and from the lake."""
+    """From memory as it was packed, from segments packed again by another broker, and from the lake."""
     sent = [(*record, FIRST_MS + n) for n, record in enumerate(RECORDS)]
     with Lake(str(tmp_path)) as lake:
         lake.create_topic("flights", partitions=1)

@@ -1,78 +1,22 @@
 """Fetch over a lake in memory: what consumers get, from memory and from segments, and what they are refused."""
 
-import asyncio
 from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
-from support.broker_connections import settle
+from support.broker_fetches import VERSIONS, append, fetch, follow, named, whole
 from support.broker_requests import Requests
 from support.fetched import FetchedRecord, position_after, records_of
 from support.logs import memory_lake
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.fetch.segment_stream import SegmentStream
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
-from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.base.clock import SystemIds
 from tidelog.retention.compaction.run import LocalCompactor, compact
 
-VERSIONS = range(OFFERED[ApiKey.FETCH].first, OFFERED[ApiKey.FETCH].last + 1)
-NEWEST = VERSIONS[-1]
 VALUES = [f"v{n}".encode() for n in range(10)]
-
-
-@pytest.fixture
-def lake():
-    return memory_lake()[0]
-
-
-@pytest.fixture
-def requests(lake):
-    with Requests(lake) as requests:
-        yield requests
-
-
-def append(lake, topic, *values, partition=0, **columns):
-    return lake.topic(topic).append([{"value": v, "partition": partition, **columns} for v in values])
-
-
-def follow(requests, topic):
-    """Have the broker look at a topic's log: in memory, nothing tells it that it grew."""
-    topics = requests.broker._context.topics
-    topics._followed[topic].log.refresh()
-    topics._changed(topic)
-
-
-def fetch(requests, topics, version=NEWEST, **fields):
-    """{(topic, partition): its answer}. `topics`: {name or id: {partition: offset, or the fields of its request}}."""
-    return {
-        (getattr(t, "topic", None) or getattr(t, "topic_id", None), p.partition_index): p
-        for t in whole(requests, topics, version, **fields).responses
-        for p in t.partitions
-    }
-
-
-def whole(requests, topics, version=NEWEST, **fields):
-    asked = [
-        {
-            ("topic_id" if isinstance(name, UUID) else "topic"): name,
-            "partitions": [
-                {"partition": p, "partition_max_bytes": 1 << 20}
-                | (one if isinstance(one, dict) else {"fetch_offset": one})
-                for p, one in partitions.items()
-            ],
-        }
-        for name, partitions in topics.items()
-    ]
-    body = {"topics": asked, "max_bytes": 1 << 25, "min_bytes": 1, "session_epoch": -1, "replica_id": -1}
-    return requests.ask(ApiKey.FETCH, version, body | fields)
-
-
-def named(version, lake, topic):
-    return UUID(lake.topic(topic).id) if version >= 13 else topic
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -360,162 +304,3 @@ def test_sessions(lake, requests):
     assert go_on(4).error_code is ErrorCode.invalid_fetch_session_epoch
     other = whole(requests, {}, 11, session_id=first.session_id + 1, session_epoch=1)
     assert (other.error_code, other.session_id) == (ErrorCode.fetch_session_id_not_found, 0)
-
-
-# --- waits -------------------------------------------------------------------------------------------------
-
-
-async def begun(requests, topics, **fields):
-    """A request that waits, once it does."""
-    body = {"max_bytes": 1 << 25, "min_bytes": 1, "max_wait": 60_000, "session_epoch": -1} | fields
-    asked = [
-        {"topic": t, "partitions": [{"partition": p, "partition_max_bytes": 1 << 20, "fetch_offset": o} for p, o in ps]}
-        for t, ps in topics.items()
-    ]
-    task = asyncio.ensure_future(requests.answer(ApiKey.FETCH, 11, body | {"topics": asked}))
-    await settle()
-    return task
-
-
-def values_of(answer):
-    return [r.value for t in answer.responses for p in t.partitions for r in records_of(p.records)]
-
-
-def test_a_long_poll_ends_with_the_first_record_of_any_topic(lake, requests):
-    lake.create_topic("t", 2)
-    lake.create_topic("u")
-
-    async def run(topic, partition, read=0):
-        task = await begun(requests, {"t": [(0, 0), (1, read)], "u": [(0, 0)]})
-        assert not task.done()
-        append(lake, topic, topic.encode(), partition=partition)
-        requests.broker._context.topics.committed(topic)
-        return values_of(await asyncio.wait_for(task, 10))
-
-    assert requests.loop.run_until_complete(run("t", 1)) == [b"t"]
-    assert requests.loop.run_until_complete(run("u", 0, read=1)) == [b"u"]
-
-
-def test_a_long_poll_waits_for_as_many_bytes_as_asked(lake, requests):
-    lake.create_topic("t", 2)
-
-    async def run():
-        task = await begun(requests, {"t": [(0, 0), (1, 0)]}, min_bytes=1500)
-        append(lake, "t", b"x" * 1000, partition=0)
-        requests.broker._context.topics.committed("t")
-        await settle()
-        assert not task.done()
-        append(lake, "t", b"y" * 1000, partition=1)
-        requests.broker._context.topics.committed("t")
-        return values_of(await asyncio.wait_for(task, 10))
-
-    assert sorted(requests.loop.run_until_complete(run())) == [b"x" * 1000, b"y" * 1000]
-
-
-def test_a_long_poll_ends_in_time(lake, requests):
-    lake.create_topic("t")
-    append(lake, "t", b"x")
-
-    async def run(offset):
-        task = await begun(requests, {"t": [(0, offset)]}, min_bytes=1000, max_wait=20)
-        return values_of(await asyncio.wait_for(task, 10))
-
-    assert requests.loop.run_until_complete(run(1)) == []
-    assert requests.loop.run_until_complete(run(0)) == [b"x"]
-
-
-def test_a_long_poll_ends_when_its_topic_goes(lake, requests):
-    lake.create_topic("t")
-
-    async def run():
-        task = await begun(requests, {"t": [(0, 0)]})
-        lake.delete_topic("t")
-        follow(requests, "t")
-        return await asyncio.wait_for(task, 10)
-
-    ((partition,),) = [t.partitions for t in requests.loop.run_until_complete(run()).responses]
-    assert partition.error_code is ErrorCode.unknown_topic_or_partition
-
-
-def test_a_client_that_has_gone_leaves_nothing_behind(lake, requests):
-    lake.create_topic("t")
-
-    async def run():
-        task = await begun(requests, {"t": [(0, 0)]})
-        task.cancel()
-        await settle()
-        return task.cancelled()
-
-    assert requests.loop.run_until_complete(run())
-    assert not requests.broker._context.topics._followed["t"]._waiting
-
-
-def test_many_readers_at_one_place_decode_once(lake, requests, monkeypatch):
-    lake.create_topic("t")
-    append(lake, "t", *VALUES)
-    reads = []
-    read = SegmentStream.read
-    monkeypatch.setattr(SegmentStream, "read", lambda self, *args: reads.append(self.position) or read(self, *args))
-
-    gate = asyncio.Event()
-
-    async def slowly(call, *args):
-        await gate.wait()
-        return call(*args)
-
-    async def run():
-        await begun(requests, {"t": [(0, 10)]}, max_wait=0)  # the topic is known
-        object.__setattr__(requests.broker._context, "blocking", slowly)
-        tasks = [await begun(requests, {"t": [(0, 0)]}) for _ in range(10)]
-        gate.set()
-        return [values_of(answer) for answer in await asyncio.gather(*tasks)]
-
-    assert requests.loop.run_until_complete(run()) == [VALUES] * 10
-    assert reads == [0]
-
-
-def test_a_reader_that_goes_on_has_its_next_chunk_read_meanwhile(lake, requests):
-    lake.create_topic("t")
-    for n in range(3):
-        append(lake, "t", *[bytes([n]) * 500_000] * 3)
-    answer = fetch(requests, {"t": {0: 0}}, 11)["t", 0]
-    after = position_after(answer.records, 0)
-    requests.loop.run_until_complete(settle())
-    cache, place = requests.broker._context.cache, (UUID(lake.topic("t").id), 0, False)
-    first = cache.find(place, 0)
-    assert after <= first.end < 9
-    assert cache.find(place, first.end) is not None
-
-
-def test_a_broker_that_stops_answers_what_waits(lake, requests):
-    lake.create_topic("t")
-
-    async def run():
-        task = await begun(requests, {"t": [(0, 0)]})
-        for close in requests.broker._context.at_close:
-            await close()
-        return values_of(await asyncio.wait_for(task, 10))
-
-    assert requests.loop.run_until_complete(run()) == []
-
-
-def test_an_id_that_no_topic_has_is_not_looked_for_at_each_request(lake, requests, monkeypatch):
-    lake.create_topic("t")
-    lists, unknown = [], uuid4()
-    topics = lake.topics
-    monkeypatch.setattr(lake, "topics", lambda **more: lists.append(1) or topics(**more))
-    for _ in range(5):
-        assert fetch(requests, {unknown: {0: 0}})[unknown, 0].error_code is ErrorCode.unknown_topic_id
-    assert lists == [1]
-    lake.clock.pass_s(2)
-    fetch(requests, {unknown: {0: 0}})
-    assert lists == [1, 1]
-
-
-def test_what_clients_take_is_counted(lake, requests):
-    lake.create_topic("t", 2)
-    append(lake, "t", *VALUES)
-    answers = fetch(requests, {"t": {0: 0, 1: 5}}, 11)
-    meter = requests.broker._context.meter.topic("t")
-    assert meter.bytes_out == len(answers["t", 0].records)
-    assert (meter.fetch_requests, meter.failed_fetch_requests) == (1, 1)

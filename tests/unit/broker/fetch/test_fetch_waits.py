@@ -1,0 +1,170 @@
+"""Fetches that wait: long polls, and what is read once for many or ahead."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+from kio.schema.errors import ErrorCode
+from support.broker_connections import settle
+from support.broker_fetches import append, fetch, follow
+from support.fetched import position_after, records_of
+
+from tidelog.broker.fetch.segment_stream import SegmentStream
+from tidelog.broker.wire.apis import ApiKey
+
+VALUES = [f"v{n}".encode() for n in range(10)]
+
+
+async def begun(requests, topics, **fields):
+    """A request that waits, once it does."""
+    body = {"max_bytes": 1 << 25, "min_bytes": 1, "max_wait": 60_000, "session_epoch": -1} | fields
+    asked = [
+        {"topic": t, "partitions": [{"partition": p, "partition_max_bytes": 1 << 20, "fetch_offset": o} for p, o in ps]}
+        for t, ps in topics.items()
+    ]
+    task = asyncio.ensure_future(requests.answer(ApiKey.FETCH, 11, body | {"topics": asked}))
+    await settle()
+    return task
+
+
+def values_of(answer):
+    return [r.value for t in answer.responses for p in t.partitions for r in records_of(p.records)]
+
+
+def test_a_long_poll_ends_with_the_first_record_of_any_topic(lake, requests):
+    lake.create_topic("t", 2)
+    lake.create_topic("u")
+
+    async def run(topic, partition, read=0):
+        task = await begun(requests, {"t": [(0, 0), (1, read)], "u": [(0, 0)]})
+        assert not task.done()
+        append(lake, topic, topic.encode(), partition=partition)
+        requests.broker._context.topics.committed(topic)
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert requests.loop.run_until_complete(run("t", 1)) == [b"t"]
+    assert requests.loop.run_until_complete(run("u", 0, read=1)) == [b"u"]
+
+
+def test_a_long_poll_waits_for_as_many_bytes_as_asked(lake, requests):
+    lake.create_topic("t", 2)
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0), (1, 0)]}, min_bytes=1500)
+        append(lake, "t", b"x" * 1000, partition=0)
+        requests.broker._context.topics.committed("t")
+        await settle()
+        assert not task.done()
+        append(lake, "t", b"y" * 1000, partition=1)
+        requests.broker._context.topics.committed("t")
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert sorted(requests.loop.run_until_complete(run())) == [b"x" * 1000, b"y" * 1000]
+
+
+def test_a_long_poll_ends_in_time(lake, requests):
+    lake.create_topic("t")
+    append(lake, "t", b"x")
+
+    async def run(offset):
+        task = await begun(requests, {"t": [(0, offset)]}, min_bytes=1000, max_wait=20)
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert requests.loop.run_until_complete(run(1)) == []
+    assert requests.loop.run_until_complete(run(0)) == [b"x"]
+
+
+def test_a_long_poll_ends_when_its_topic_goes(lake, requests):
+    lake.create_topic("t")
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0)]})
+        lake.delete_topic("t")
+        follow(requests, "t")
+        return await asyncio.wait_for(task, 10)
+
+    ((partition,),) = [t.partitions for t in requests.loop.run_until_complete(run()).responses]
+    assert partition.error_code is ErrorCode.unknown_topic_or_partition
+
+
+def test_a_client_that_has_gone_leaves_nothing_behind(lake, requests):
+    lake.create_topic("t")
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0)]})
+        task.cancel()
+        await settle()
+        return task.cancelled()
+
+    assert requests.loop.run_until_complete(run())
+    assert not requests.broker._context.topics._followed["t"]._waiting
+
+
+def test_many_readers_at_one_place_decode_once(lake, requests, monkeypatch):
+    lake.create_topic("t")
+    append(lake, "t", *VALUES)
+    reads = []
+    read = SegmentStream.read
+    monkeypatch.setattr(SegmentStream, "read", lambda self, *args: reads.append(self.position) or read(self, *args))
+
+    gate = asyncio.Event()
+
+    async def slowly(call, *args):
+        await gate.wait()
+        return call(*args)
+
+    async def run():
+        await begun(requests, {"t": [(0, 10)]}, max_wait=0)  # the topic is known
+        object.__setattr__(requests.broker._context, "blocking", slowly)
+        tasks = [await begun(requests, {"t": [(0, 0)]}) for _ in range(10)]
+        gate.set()
+        return [values_of(answer) for answer in await asyncio.gather(*tasks)]
+
+    assert requests.loop.run_until_complete(run()) == [VALUES] * 10
+    assert reads == [0]
+
+
+def test_a_reader_that_goes_on_has_its_next_chunk_read_meanwhile(lake, requests):
+    lake.create_topic("t")
+    for n in range(3):
+        append(lake, "t", *[bytes([n]) * 500_000] * 3)
+    answer = fetch(requests, {"t": {0: 0}}, 11)["t", 0]
+    after = position_after(answer.records, 0)
+    requests.loop.run_until_complete(settle())
+    cache, place = requests.broker._context.cache, (UUID(lake.topic("t").id), 0, False)
+    first = cache.find(place, 0)
+    assert after <= first.end < 9
+    assert cache.find(place, first.end) is not None
+
+
+def test_a_broker_that_stops_answers_what_waits(lake, requests):
+    lake.create_topic("t")
+
+    async def run():
+        task = await begun(requests, {"t": [(0, 0)]})
+        for close in requests.broker._context.at_close:
+            await close()
+        return values_of(await asyncio.wait_for(task, 10))
+
+    assert requests.loop.run_until_complete(run()) == []
+
+
+def test_an_id_that_no_topic_has_is_not_looked_for_at_each_request(lake, requests, monkeypatch):
+    lake.create_topic("t")
+    lists, unknown = [], uuid4()
+    topics = lake.topics
+    monkeypatch.setattr(lake, "topics", lambda **more: lists.append(1) or topics(**more))
+    for _ in range(5):
+        assert fetch(requests, {unknown: {0: 0}})[unknown, 0].error_code is ErrorCode.unknown_topic_id
+    assert lists == [1]
+    lake.clock.pass_s(2)
+    fetch(requests, {unknown: {0: 0}})
+    assert lists == [1, 1]
+
+
+def test_what_clients_take_is_counted(lake, requests):
+    lake.create_topic("t", 2)
+    append(lake, "t", *VALUES)
+    answers = fetch(requests, {"t": {0: 0, 1: 5}}, 11)
+    meter = requests.broker._context.meter.topic("t")
+    assert meter.bytes_out == len(answers["t", 0].records)
+    assert (meter.fetch_requests, meter.failed_fetch_requests) == (1, 1)
