@@ -5,6 +5,7 @@ all Python in one process, each shell block in a terminal of its own, in the clo
 the page are in the test's folder. As a program: `python -m support.pages PAGE FOLDER '{"text": "instead"}'`.
 """
 
+import configparser
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
 SHELLS = ("sh", "bash")
+CONTAINER_INSTRUCTIONS = {"FROM", "COPY", "RUN", "ENV", "VOLUME", "EXPOSE", "STOPSIGNAL", "ENTRYPOINT"}
 
 # (page, how the block begins): why it does not run with the others of its page.
 NOT_RUN: Mapping[tuple[str, str], str] = {
@@ -59,6 +61,17 @@ class Block:
         """Why it does not run with the others of its page."""
         return next((why for (page, begin), why in NOT_RUN.items() if page == self.page and self.begins(begin)), None)
 
+    @property
+    def commands(self) -> str:
+        """What it runs, as lines for a shell: of a systemd unit its ExecStart, of a container file its ENTRYPOINT."""
+        if self.language == "ini":
+            return "\n".join(section.get("ExecStart", "") for section in _unit(self.code).values())
+        if self.language == "dockerfile":
+            return "\n".join(
+                shlex.join(json.loads(rest)) for word, rest in _instructions(self.code) if word == "ENTRYPOINT"
+            )
+        return self.code if self.language in SHELLS else ""
+
     def begins(self, text: str) -> bool:
         """Whether the block begins like this."""
         return self.code.startswith(text)
@@ -94,10 +107,34 @@ def check_data(block: Block) -> None:
     if block.language == "toml":
         tomllib.loads(block.code)
         return
+    if block.language == "ini":
+        _unit(block.code)
+        return
+    if block.language == "dockerfile":
+        unknown = {word for word, _ in _instructions(block.code)} - CONTAINER_INSTRUCTIONS
+        if unknown:
+            raise ValueError(f"no instructions of a container file: {sorted(unknown)}")
+        return
     decoder, rest = json.JSONDecoder(), block.code.strip()
     while rest:
         _, end = decoder.raw_decode(rest)
         rest = rest[end:].strip()
+
+
+def _unit(code: str) -> configparser.ConfigParser:
+    """A systemd unit. Raises ValueError if it does not parse."""
+    unit = configparser.ConfigParser(interpolation=None, delimiters=("=",))
+    try:
+        unit.read_string(code)
+    except configparser.Error as error:
+        raise ValueError(str(error)) from None
+    return unit
+
+
+def _instructions(code: str) -> list[tuple[str, str]]:
+    """A container file's instructions, each with what follows it."""
+    words = (line.partition(" ") for line in code.splitlines() if line.strip())
+    return [(word, rest) for word, _, rest in words]
 
 
 def tidelog_calls(shell: str) -> list[list[str]]:

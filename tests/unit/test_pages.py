@@ -2,11 +2,11 @@
 
 import pytest
 from support.cli_calls import cli
-from support.pages import NOT_RUN, PAGES, SHELLS, Block, blocks, check_data, programs, tidelog_calls
+from support.pages import NOT_RUN, PAGES, Block, blocks, check_data, programs, tidelog_calls
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-DATA = ("json", "toml")
-CALLS = [call for block in BLOCKS if block.language in SHELLS for call in tidelog_calls(block.code)]
+DATA = ("json", "toml", "ini", "dockerfile")
+CALLS = [call for block in BLOCKS for call in tidelog_calls(block.commands)]
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=str)
@@ -42,4 +42,14 @@ def test_data_that_does_not_parse_is_found() -> None:
         check_data(Block("p", 1, "json", "", '{"a": 1}\n{"b": }\n'))
     with pytest.raises(ValueError, match="Invalid"):
         check_data(Block("p", 1, "toml", "", "a = \n"))
+    with pytest.raises(ValueError, match="no section headers"):
+        check_data(Block("p", 1, "ini", "", "ExecStart=tidelog\n"))
+    with pytest.raises(ValueError, match="COPPY"):
+        check_data(Block("p", 1, "dockerfile", "", "FROM python\nCOPPY a b\n"))
     check_data(Block("p", 1, "json", "", '{"a": 1}\n{"b": {\n  "c": 2\n}}\n'))
+
+
+def test_commands_of_units_and_container_files_are_found() -> None:
+    unit = Block("p", 1, "ini", "", "[Service]\nExecStart=/venv/bin/tidelog topics list\n")
+    container = Block("p", 1, "dockerfile", "", 'FROM python\nENTRYPOINT ["tidelog", "topics", "list"]\n')
+    assert tidelog_calls(unit.commands) == tidelog_calls(container.commands) == [["topics", "list"]]
