@@ -117,16 +117,26 @@ def together(requests: Sequence[ProduceRequests]) -> ProduceRequests:
         )
     else:
         units = np.repeat(np.arange(len(requests)), [one.table.num_rows for one in requests])
+    batches = [(start, one.batches) for one, start in zip(requests, starts, strict=False) if one.batches]
     return ProduceRequests(
-        pa.concat_tables([one.table for one in requests], promote_options="default").combine_chunks(),
+        _one_table([one.table for one in requests]),
         np.concatenate([one.deadlines_s for one in requests]),
         np.concatenate([one.partitions for one in requests]),
         units,
-        {unit + start: b for one, start in zip(requests, starts, strict=False) for unit, b in one.batches.items()},
+        {unit + start: batch for start, own in batches for unit, batch in own.items()},
         acks=min(one.acks for one in requests),
         compression=codec[0],
         compression_level=codec[1],
     )
+
+
+def _one_table(tables: list[pa.Table]) -> pa.Table:
+    """The rows of all, with the columns of all: most tables have the same ones, where a look at each is not needed."""
+    try:
+        table = pa.concat_tables(tables)
+    except pa.ArrowInvalid:
+        table = pa.concat_tables(tables, promote_options="default")
+    return table.combine_chunks()
 
 
 @dataclass(slots=True)
