@@ -202,14 +202,17 @@ def test_nobody_is_told_where_one_of_the_two_keys_is_missing() -> None:
 
 
 def test_what_it_raises_is_raised_by_the_call_that_serves_it() -> None:
-    def raising(_: str) -> None:
-        raise ValueError("no")
+    seen: list[str] = []
 
-    p = Producer({"lake": lake_with(1), "stats_cb": raising, **QUICK})
-    with pytest.raises(ValueError, match="no"):
-        p.poll(PATIENCE_S)
-    p._reports._statistics = lambda: None
-    p.close()
+    def raising_once(text: str) -> None:
+        seen.append(text)
+        if len(seen) == 1:
+            raise ValueError("no")
+
+    with Producer({"lake": lake_with(1), "stats_cb": raising_once, **QUICK}) as p:
+        with pytest.raises(ValueError, match="no"):
+            eventually(lambda: p.poll(0.05), "the statistics are due")
+        eventually(lambda: (p.poll(0.05), len(seen) > 1)[1], "the next statistics come")
 
 
 def test_with_asyncio_it_may_be_a_coroutine_function_and_comes_while_nothing_else_happens(tmp_path: Path) -> None:
