@@ -9,6 +9,7 @@ import pyarrow as pa
 from bench import Bench
 from confluent_kafka import KafkaException
 from lakes import topic_of_many_files
+from leaders import NoLeaderError
 from measures import Measure
 from opening import appends_ms, fetches_ms, opened_ms
 from peer import Peer, both, fill, flushed
@@ -76,7 +77,7 @@ def _grown(growing: _Growing, axis: str, sizes: list[int], way: _Way) -> Iterato
             yield from _measures(growing, topic, partition, size, axis)
             reached = size
             print(f"{growing.peer.system}: {size:,} {axis}, {time.monotonic() - began:.1f} s", flush=True)
-    except KafkaException as e:
+    except (KafkaException, NoLeaderError) as e:
         print(f"{growing.peer.system}: {e}", flush=True)
     if reached < sizes[-1]:
         print(f"{growing.peer.system}: no more than {reached:,} {axis}: its time was over", flush=True)
@@ -135,7 +136,11 @@ def _cut_by_broker(growing: _Growing, sizes: list[int]) -> Iterator[tuple[str, i
 
 @contextmanager
 def _topic(peer: Peer, name: str, partitions: int, config: dict[str, str] | None = None) -> Iterator[str]:
-    peer.create_topic(name, partitions, config)
+    try:
+        peer.create_topic(name, partitions, config)
+    except NoLeaderError:
+        peer.delete_topic(name)
+        raise
     try:
         yield name
     finally:
