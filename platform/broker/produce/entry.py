@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.produce.repeats import Landed, Repeats
+from tidelog.broker.produce.replicas import ACKS_ALL, too_few_in_sync
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, check, patched
 from tidelog.broker.records.columns import RecordCodec, RecordRules
@@ -53,25 +55,37 @@ class Settled:
 class EntryWriter:
     """Makes the entries of one topic, one after another, while the next one's batches may be read.
 
-    `open_topic` gives a fresh handle; `leader_epoch()` is what consumers see of the leader's moves.
+    `open_topic` gives a fresh handle; `cluster()`: the brokers that run. `default_factor`: the replication factor of a
+    topic that was created without one.
     """
 
     def __init__(
-        self, open_topic: Callable[[], Topic], lake: Lake, records: RecordCodec, leader_epoch: Callable[[], int]
+        self,
+        open_topic: Callable[[], Topic],
+        lake: Lake,
+        records: RecordCodec,
+        cluster: Callable[[], ClusterView],
+        default_factor: int,
     ) -> None:
         self._open_topic = open_topic
         self._engine = GroupCommit(open_topic, lake.clock, lake.ids)
         self._records = records
-        self._leader_epoch = leader_epoch
+        self._cluster = cluster
+        self._default_factor = default_factor
         self._repeats = Repeats()
 
     def read(self, units: Sequence[ProducedBatch]) -> Chunk:
         """Check batches and read their records, all at once. What is wrong with one is its own matter."""
         topic = self._engine.known or self._open_topic()
         config = topic.config()
+        factor = topic.known.replication_factor or self._default_factor
+        too_few = too_few_in_sync(self._cluster(), topic.name, config.min_insync_replicas, factor)
         refused: list[tuple[ProducedBatch, BaseException]] = []
         checked: list[ProducedBatch] = []
         for unit in units:
+            if too_few is not None and unit.acks == ACKS_ALL:
+                refused.append((unit, too_few))
+                continue
             try:
                 check(unit.header, unit.batch, topic=topic.name, most_bytes=config.max_message_bytes)
                 checked.append(unit)
@@ -88,7 +102,7 @@ class EntryWriter:
 
         Raises why the topic can't be had; then nothing was tried.
         """
-        entry = WrittenEntry(self._engine, self._repeats, [*chunks, self.read(units)], self._leader_epoch())
+        entry = WrittenEntry(self._engine, self._repeats, [*chunks, self.read(units)], self._cluster().epoch)
         entry.advance()
         return entry
 

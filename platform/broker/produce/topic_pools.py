@@ -106,7 +106,8 @@ class TopicPools:
                 partial(_open, context.lake, name, topic_id),
                 context.lake,
                 self._records,
-                lambda: context.cluster().epoch,
+                context.cluster,
+                context.settings.default_replication_factor,
             )
             lost = partial(self._lost, topic_id, name)
             pool = self._pools[topic_id] = TopicPool(context, followed, writer, self._linger, lost)

@@ -25,7 +25,6 @@ REFUSED_FOR_TOPICS: Final = {
     "message.format.version": _ONE_FORMAT,
     "message.timestamp.difference.max.ms": "Kafka 4 dropped it for message.timestamp.before.max.ms and "
     "message.timestamp.after.max.ms: set those",
-    "min.insync.replicas": _NO_REPLICAS,
     "preallocate": _WHOLE_FILES,
     "remote.copy.lag.bytes": _NO_TIERS,
     "remote.copy.lag.ms": _NO_TIERS,
@@ -63,7 +62,6 @@ REFUSED_FOR_LAKES: Final = {
     "log.roll.hours": _IN_MS.format("log.roll.ms"),
     "log.roll.jitter.hours": "no segment is rolled by a timer: each append writes its own, and merging is a job",
     "log.roll.jitter.ms": "no segment is rolled by a timer: each append writes its own, and merging is a job",
-    "min.insync.replicas": _NO_REPLICAS,
     "offsets.topic.replication.factor": _NO_REPLICAS,
     "unclean.leader.election.enable": _NO_REPLICAS,
 }

@@ -123,6 +123,12 @@ class TopicConfig(Settings):
     min_compaction_lag_ms = Key(
         0, long_of(0), "How long a record stays uncompacted at least.", "log.cleaner.min.compaction.lag.ms"
     )
+    min_insync_replicas = Key(
+        1,
+        int_of(1),
+        "How many brokers have to run for a broker to take records with acks=all; more than the topic's replication "
+        "factor counts as that factor. Programs without a broker take no notice.",
+    )
     retention_bytes = Key(
         -1,
         long_of(),

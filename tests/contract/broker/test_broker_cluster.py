@@ -186,3 +186,30 @@ def test_an_unregistered_broker_is_forgotten(lake, three):
     assert ask(three[0].port, ApiKey.UNREGISTER_BROKER, 0, {"broker_id": 3}).error_code == 0
     assert list(ClusterLog(lake).look().brokers) == [1, 2]
     assert ask(three[0].port, ApiKey.UNREGISTER_BROKER, 0, {"broker_id": 3}).error_code == 102
+
+
+def test_acks_all_waits_for_as_many_brokers_as_the_topic_asks_for(lake, three, start):
+    lake.create_topic("safe", config={"min.insync.replicas": "2"}, replication_factor=3)
+    for broker in three[1:]:
+        broker.kill()
+    (left,) = three[:1]
+    eventually(lambda: named(left) == [left.id], "the broker that is left knows that it is alone")
+    landed = {}
+
+    def note(error, message):
+        landed[message.value()] = error and error.name()
+
+    address = {"bootstrap.servers": f"127.0.0.1:{left.port}"}
+    impatient = Producer({**address, "retries": 0})
+    impatient.produce("safe", b"refused", on_delivery=note)
+    impatient.flush(30)
+    leader_only = Producer({**address, "acks": 1})
+    leader_only.produce("safe", b"acks=1", on_delivery=note)
+    leader_only.flush(30)
+    assert landed == {b"refused": "NOT_ENOUGH_REPLICAS", b"acks=1": None}
+    patient = Producer(address)
+    patient.produce("safe", b"patient", on_delivery=note)
+    start()
+    patient.flush(30)
+    assert landed[b"patient"] is None
+    assert read(lake, "safe") == ["acks=1", "patient"]

@@ -137,7 +137,7 @@ def test_two_alters_at_once_both_count() -> None:
             {"retention.msec": "5"},
             r"Unknown topic configuration 'retention\.msec'.*nearest known one is 'retention\.ms'",
         ),
-        ({"min.insync.replicas": "2"}, "is refused, because it would do nothing"),
+        ({"flush.messages": "2"}, "is refused, because it would do nothing"),
         ({"num.partitions": "2"}, "is no key of a topic"),
         ({"min.compaction.lag.ms": "6", "max.compaction.lag.ms": "5"}, "conflict topic config"),
     ],

@@ -32,6 +32,7 @@ KEYS: list[tuple[str, str, Any, str, Any]] = [
     ("message.timestamp.type", "timestamp_type", 0, "LogAppendTime", 1),
     ("min.cleanable.dirty.ratio", "min_cleanable_dirty_ratio", 0.5, "0.25", 0.25),
     ("min.compaction.lag.ms", "min_compaction_lag_ms", 0, "7", 7),
+    ("min.insync.replicas", "min_insync_replicas", 1, "2", 2),
     ("retention.bytes", "retention_bytes", -1, "1000", 1000),
     ("retention.ms", "retention_ms", 604_800_000, "-1", -1),
     ("segment.bytes", "segment_bytes", 1_073_741_824, "14", 14),
@@ -69,6 +70,7 @@ BAD_VALUES = [
     ("min.cleanable.dirty.ratio", "NaN", "Not a number of type DOUBLE"),
     ("min.cleanable.dirty.ratio", "half", "Not a number of type DOUBLE"),
     ("min.compaction.lag.ms", "-1", "Value must be at least 0"),
+    ("min.insync.replicas", "0", "Value must be at least 1"),
     ("retention.bytes", "1e6", "Not a number of type LONG"),
     ("retention.ms", "-2", "Value must be at least -1"),
     ("retention.ms", "9223372036854775808", "Not a number of type LONG"),
@@ -187,7 +189,7 @@ def test_merging_sets_and_resets_and_leaves_the_original() -> None:
     assert config.merged({"segment.ms": None}) == config
 
 
-@pytest.mark.parametrize("changes", [{"retention.mss": None}, {"retention.ms": "x"}, {"min.insync.replicas": None}])
+@pytest.mark.parametrize("changes", [{"retention.mss": None}, {"retention.ms": "x"}, {"flush.ms": None}])
 def test_merging_checks_names_and_values(changes: dict[str, str | None]) -> None:
     with pytest.raises(InvalidConfigError):
         TopicConfig.parse({}).merged(changes)
