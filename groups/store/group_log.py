@@ -15,7 +15,7 @@ from tidelog.groups.rules.expiry import expire
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import decide_commit, delete_group, delete_offsets, settle
 from tidelog.groups.store.offset_checks import check_values, of_this_life, placed
-from tidelog.groups.store.pending import Patience, Verdicts, resolve, unstable
+from tidelog.groups.store.pending import Verdicts, resolve, unstable
 from tidelog.groups.store.rows import KIND, GroupsFold, changes
 from tidelog.log.base.errors import GroupSubscribedError, UnstableOffsetError
 from tidelog.log.delta import layout
@@ -25,6 +25,7 @@ from tidelog.log.rows.rules import RowOutcome
 from tidelog.log.state.topic_state import TABLES
 from tidelog.transactions.model import Verdict
 from tidelog.transactions.ports import GroupIdentity
+from tidelog.transactions.timeouts import TransactionTimeouts
 from tidelog.transactions.transaction_log import TransactionLog
 
 R = TypeVar("R")
@@ -45,7 +46,7 @@ class GroupLog:
         self._lake = lake
         self._known_tables = 0
         self._transactions = TransactionLog(lake)
-        self._patience = Patience(self._transactions, lake.clock)
+        self._timeouts = TransactionTimeouts(self._transactions, lake.clock)
 
     # --- reading -------------------------------------------------------------------------------------------
 
@@ -78,7 +79,7 @@ class GroupLog:
 
     def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         view, verdicts = self._resolved(group_id)
-        if view.pending and self._patience.aborts({key for key, _ in view.pending}):
+        if view.pending and self._timeouts.abort_late({key for key, _ in view.pending}):
             view, verdicts = self._resolved(group_id)
         self._settle(group_id, verdicts)  # the next reader need not ask again
         if view.pending:

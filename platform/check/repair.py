@@ -14,7 +14,7 @@ from tidelog.log.base.clock import Clock, SystemIds
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError
 from tidelog.log.config.lake_file import lake_file
 from tidelog.log.delta import layout
-from tidelog.log.door.door import Door
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.rows.state import as_stored
 from tidelog.log.rules.topics import Outcome, decide_take_back
 from tidelog.log.state.topic_state import TopicState

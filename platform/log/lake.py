@@ -23,8 +23,8 @@ from tidelog.log.checkpoints.writing import Checkpointer, write_checkpoint
 from tidelog.log.config.lake_file import LakeFile
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Committed
-from tidelog.log.door.door import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.topic_machine import stored_config, table_properties, topic_door
 from tidelog.log.rows.row_log import RowLog

@@ -13,7 +13,7 @@ from tidelog.log.base.errors import UnknownPartitionError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import LOG_APPEND_TIME
-from tidelog.log.door.door import Door
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.request_history import find_answer
 from tidelog.log.door.topic_machine import stored_config

@@ -23,7 +23,7 @@ from tidelog.log.checkpoints.reading import newest_floor, whole_checkpoints
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Remove, decode_entry
-from tidelog.log.door.door import SMALLEST_MIN_AGE_S, Door
+from tidelog.log.door.commit_loop import SMALLEST_MIN_AGE_S, Door
 from tidelog.log.door.topic_machine import stored_config
 from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog

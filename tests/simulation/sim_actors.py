@@ -21,7 +21,7 @@ from tidelog.log.base.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
-from tidelog.log.door.door import FLOORS_EVERY_S
+from tidelog.log.door.commit_loop import FLOORS_EVERY_S
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import Marker
 from tidelog.log.topic import Topic

@@ -11,8 +11,8 @@ from sim_running import Planted
 from tidelog.log import lake, topic
 from tidelog.log.base.errors import OutcomeUnknownError
 from tidelog.log.door import topic_machine
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.commit_objects import UnsyncedSegments
-from tidelog.log.door.door import Door
 from tidelog.log.group_commit.engine import PendingEntry
 from tidelog.log.rules.appends import decide_append
 from tidelog.log.rules.sequences import Sequences

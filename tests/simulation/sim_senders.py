@@ -20,7 +20,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
-from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.topic import Topic

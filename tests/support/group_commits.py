@@ -8,7 +8,8 @@ import numpy as np
 from support.logs import CountingIds, FakeClock, memory_lake, quiet, values
 
 from tidelog.log.base.errors import StorageUnavailableError
-from tidelog.log.group_commit.engine import GroupCommit, PendingEntry, Retries
+from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
+from tidelog.log.group_commit.producer_retries import ProducerRetries
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
 from tidelog.log.rules.sequences import ProducerBatch
@@ -34,7 +35,7 @@ def engine(lake: Lake, clock: FakeClock, helpers: Any = None, **retries: Any) ->
         lake.ensure_topic("t")
         return lake.topic("t")
 
-    return GroupCommit(open_topic, clock, CountingIds(next(_engines)), Retries(**retries), helpers)
+    return GroupCommit(open_topic, clock, CountingIds(next(_engines)), ProducerRetries(**retries), helpers)
 
 
 def records(

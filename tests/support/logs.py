@@ -13,7 +13,7 @@ from tidelog.log.checkpoints.writing import write_checkpoint
 from tidelog.log.delta.actions import Action, Add, CommitInfo, Entry, Metadata, Remove, Txn
 from tidelog.log.delta.disk_format import PROTOCOL
 from tidelog.log.delta.schema import DELTA_SCHEMA, PARTITION_COLUMNS
-from tidelog.log.door.door import Door
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.lake import Lake
 from tidelog.log.segments.staging import stage_records
 from tidelog.log.segments.writer import Staged, stats_json

@@ -54,7 +54,7 @@ def test_no_two_folders_import_each_other():
     ("module", "text"),
     [
         ("tidelog.log.base.errors", "from tidelog.log.delta.layout import LOG_FOLDER"),
-        ("tidelog.log.rules.appends", "import tidelog.log.door.door"),
+        ("tidelog.log.rules.appends", "import tidelog.log.door.commit_loop"),
         ("tidelog.log.upkeep.trim", "from tidelog.log.rows import row_log"),
         ("tidelog.log.rows.row_log", "from tidelog.log.lake import Lake"),
         ("tidelog.log.topic", "from tidelog.log.follow.loop import FetchLoop"),
@@ -67,7 +67,7 @@ def test_an_import_upwards_is_found(module, text):
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("tidelog.log.door.door", "from tidelog.log.state.verify import verify_entry"),
+        ("tidelog.log.door.commit_loop", "from tidelog.log.state.verify import verify_entry"),
         ("tidelog.log.follow.loop", "from tidelog.log.lake import Lake"),
         ("tidelog.log.lake", "from tidelog.log.rows.row_log import RowLog"),
         ("tidelog.log", "from tidelog.log.follow.loop import FetchLoop"),
@@ -104,12 +104,12 @@ def test_no_modules_import_each_other_in_a_circle():
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("tidelog.log.door.door", "from tidelog.transactions.state import State"),
-        ("tidelog.log.door.door", "import tidelog.spark"),
-        ("tidelog.log.door.door", "from tidelog import sinks"),
-        ("tidelog.log.door.door", "import tidelog"),
-        ("tidelog.log.door.door", "from tidelog import Lake"),
-        ("tidelog.log.door.door", "def f():\n    from tidelog.cli.main import run"),
+        ("tidelog.log.door.commit_loop", "from tidelog.transactions.state import State"),
+        ("tidelog.log.door.commit_loop", "import tidelog.spark"),
+        ("tidelog.log.door.commit_loop", "from tidelog import sinks"),
+        ("tidelog.log.door.commit_loop", "import tidelog"),
+        ("tidelog.log.door.commit_loop", "from tidelog import Lake"),
+        ("tidelog.log.door.commit_loop", "def f():\n    from tidelog.cli.main import run"),
         ("tidelog.transactions.state", "import tidelog.groups.offsets as offsets"),
         ("tidelog.sources.reader", "from tidelog.sinks.writer import Writer"),
         ("tidelog.sources.reader", "from tidelog.groups import positions"),
@@ -126,7 +126,7 @@ def test_a_wrong_way_import_is_found(module, text):
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("tidelog.log.door.door", "from tidelog.log.state.topic_state import State"),
+        ("tidelog.log.door.commit_loop", "from tidelog.log.state.topic_state import State"),
         ("tidelog.sinks.writer", "from tidelog.log.segments.writer import Segment\nimport pyarrow"),
         ("tidelog.sinks.writer", "from tidelog.transactions import intents"),
         ("tidelog.spark.session", "from tidelog.sources.reader import Reader"),

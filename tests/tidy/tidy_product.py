@@ -14,10 +14,12 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/fetch/filling.py": "limits and turns of an answer, a rule of values",
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
     "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
+    "platform/broker/produce/replicas.py": "when acks=all is refused, a rule of values",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
+    "groups/store/pending.py": "which offsets of transactions count, a rule of values",
     "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",
 }
 # Class names that several modules define at their top, and why.

@@ -18,8 +18,9 @@ from tidelog.clients.settings import ProducerSettings
 from tidelog.clients.stats.traffic import TopicFigures, Traffic
 from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import UnknownTopicError
-from tidelog.log.group_commit.engine import GroupCommit, PendingEntry, Retries
-from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
+from tidelog.log.group_commit.producer_retries import ProducerRetries
+from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.group_commit.requests import Outcomes, ProduceRequests, rows_by_partition
 from tidelog.log.lake import Lake
 from tidelog.log.topic import Topic
@@ -63,7 +64,7 @@ class TopicCommitter:
             self._open,
             self._clock,
             lake.ids,
-            Retries(
+            ProducerRetries(
                 settings.retries,
                 settings.retry_backoff_ms / 1000,
                 max(settings.retry_backoff_max_ms, settings.retry_backoff_ms) / 1000,

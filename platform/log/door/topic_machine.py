@@ -9,8 +9,8 @@ from tidelog.log.config.key_type import Key
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Entry, Metadata
 from tidelog.log.delta.table_schema import TOPIC, TableShape
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Machine
-from tidelog.log.door.door import Door
 from tidelog.log.door.fairness import FairnessBackoff
 from tidelog.log.state.foreign_entries import verify_none_is_foreign
 from tidelog.log.state.topic_state import FORMAT, ROWS, TopicState

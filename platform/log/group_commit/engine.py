@@ -6,7 +6,6 @@ that is due, until every record has its outcome; a broker drives one engine for 
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.group_commit.producer_retries import ProducerRetries
 from tidelog.log.group_commit.requests import (
     I32,
     I64,
@@ -42,15 +42,6 @@ from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.topic import Topic
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """A failed attempt is repeated after `backoff_s`, twice as long each time up to `most_backoff_s`, `most` times."""
-
-    most: int = 2**31 - 1
-    backoff_s: float = 0.1
-    most_backoff_s: float = 1.0
-
-
 class GroupCommit:
     """Commits requests for one topic, one entry after another.
 
@@ -64,13 +55,13 @@ class GroupCommit:
         open_topic: Callable[[], Topic],
         clock: Clock,
         ids: Ids,
-        retries: Retries | None = None,
+        retries: ProducerRetries | None = None,
         helpers: Executor | None = None,
         stage_in: Callable[[pa.Table, I32], None] | None = None,
     ) -> None:
         self.clock = clock
         self.ids = ids
-        self.policy = retries or Retries()
+        self.policy = retries or ProducerRetries()
         self.helpers = helpers
         self.stage_in = stage_in
         self.known: Topic | None = None
@@ -359,7 +350,7 @@ class PendingEntry:
         """Try again after a pause, or give up."""
         engine, policy = self._engine, self._engine.policy
         self._attempts += 1
-        if not (error.retriable and self._attempts <= policy.most):
+        if not policy.repeats(error, self._attempts):
             if self._requests.numbering is not None and isinstance(
                 error, OutOfOrderSequenceError | ProducerFencedError
             ):
@@ -367,10 +358,9 @@ class PendingEntry:
                 self._numbered = {}
             self._fail(self._open, error)
             return
-        pause_s = min(policy.backoff_s * 2 ** min(self._attempts - 1, 30), policy.most_backoff_s)
         engine.retried += 1
         # Not past the time when a unit must be answered.
-        again_s = engine.clock.elapsed_s() + pause_s * (0.8 + 0.4 * engine.ids.fraction())
+        again_s = engine.clock.elapsed_s() + policy.pause_s(self._attempts, engine.ids.fraction())
         self._not_before_s = min(again_s, self._first_deadline_s()) if not self.is_done else 0.0
 
     def _count_sequences(self) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError, TidelogError
-from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.records.partitioners import Partitioner, assign
 from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.sequences import ProducerBatch

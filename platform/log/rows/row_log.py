@@ -8,8 +8,8 @@ from tidelog.log.base.errors import InvalidRecordError, OutcomeUnknownError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Entry
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Machine
-from tidelog.log.door.door import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.topic_machine import head_check, require_format, stored_config, table_properties, verify_restored
 from tidelog.log.rows.files import file_reader

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.delta import layout
-from tidelog.log.door.door import Door
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.rows.compaction import (
     FEWEST_FILES,
     RowCompactionPlan,

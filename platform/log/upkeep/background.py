@@ -16,7 +16,7 @@ from typing import Any
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.checkpoints.reading import newest_checkpoint_version
 from tidelog.log.config.topics_and_lakes import TopicConfig
-from tidelog.log.door.door import Door
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.topic_machine import stored_config
 from tidelog.log.upkeep.lake_context import LakeContext
 from tidelog.log.upkeep.trim import trim

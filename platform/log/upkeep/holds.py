@@ -15,7 +15,7 @@ import orjson
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import ContendedLogError, ObjectNotFoundError, StorageError
 from tidelog.log.delta import layout
-from tidelog.log.door.door import SMALLEST_MIN_AGE_S
+from tidelog.log.door.commit_loop import SMALLEST_MIN_AGE_S
 from tidelog.log.storage.port import ObjectInfo, Storage
 
 # A hold's time to live without being renewed: longer than a process is frozen when all is well.

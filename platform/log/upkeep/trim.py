@@ -30,7 +30,7 @@ class Seen:
     """What a patient trimmer has seen: at `store_ms` of the store's clock the log's head was entry `version`.
 
     Its caller has waited since then, on a clock that never jumps, for the smallest `log.min.age.ms` there is
-    (`tidelog.log.door.door.SMALLEST_MIN_AGE_S`): a writer that has not seen these entries looks at the floors before it
+    (`SMALLEST_MIN_AGE_S` of the commit loop): a writer that has not seen these entries looks at the floors before it
     acknowledges anything. So their age may be read off the store's clock alone, as far as time travel is concerned.
     """
 

@@ -28,8 +28,8 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.delta.actions import Action, Txn, encode_entry
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import RetryPolicy
-from tidelog.log.door.door import Door
 from tidelog.log.door.topic_machine import topic_machine
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState

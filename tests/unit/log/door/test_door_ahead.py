@@ -8,8 +8,8 @@ from support.logs import Calls, CountingIds, FakeClock, created, entry, quiet
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.delta.actions import Txn, encode_entry
+from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import RetryPolicy
-from tidelog.log.door.door import Door
 from tidelog.log.door.topic_machine import topic_machine
 from tidelog.log.rules.topics import Outcome
 from tidelog.log.state.topic_state import TopicState

@@ -11,7 +11,7 @@ from support.faults import FaultyStorage
 from support.logs import Calls, FakeClock, memory_lake, open_lake, put_checkpoint, quiet, read_offsets, stage, values
 
 from tidelog.log.base.errors import OutcomeUnknownError, StorageUnavailableError
-from tidelog.log.door.door import FLOORS_EVERY_S
+from tidelog.log.door.commit_loop import FLOORS_EVERY_S
 from tidelog.log.lake import Lake
 from tidelog.log.storage import MemoryStorage
 from tidelog.log.upkeep.trim import trim

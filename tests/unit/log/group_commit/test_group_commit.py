@@ -17,7 +17,7 @@ from tidelog.log.base.errors import (
     UnknownPartitionError,
     UnknownTopicError,
 )
-from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.group_commit.requests import NO_PARTITION, ProduceRequests, together
 from tidelog.log.rules.sequences import ProducerBatch
 

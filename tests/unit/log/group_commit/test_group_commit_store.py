@@ -7,7 +7,7 @@ from support.group_commits import answers, drive, engine, failing, lake_with, re
 from support.logs import Calls, CountingIds, quiet, read
 
 from tidelog.log.base.errors import DeliveryTimeoutError, StorageFullError, StorageUnavailableError
-from tidelog.log.group_commit.numbering import Numbering
+from tidelog.log.group_commit.producer_sequences import Numbering
 
 
 @pytest.mark.parametrize("producer", [None, 7], ids=["plain", "idempotent"])
