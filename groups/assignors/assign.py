@@ -5,7 +5,6 @@ input is listed. The answers equal those of the Java client's assignors (kafka-c
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from itertools import cycle
 from typing import Final
 
@@ -13,6 +12,7 @@ from tidelog.groups.assignors.input_view import AssignorInput, Holdings, Partiti
 from tidelog.groups.assignors.java_order import utf16_key
 from tidelog.groups.assignors.sticky import cooperative_sticky, sticky
 from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.base.typed_values import nearest
 
 
 def assign(
@@ -106,8 +106,8 @@ ASSIGNORS: Final = tuple(_RULES)
 def _rule(strategy: str) -> Callable[[AssignorInput], Holdings]:
     rule = _RULES.get(strategy)
     if rule is None:
-        near = get_close_matches(strategy, ASSIGNORS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        near = nearest(strategy, ASSIGNORS)
+        hint = f" Did you mean {near!r}?" if near else ""
         raise InvalidConfigError(
             f"Unknown assignor {strategy!r}.{hint} All members of a group share one of Kafka's assignors: give one of "
             f"{', '.join(ASSIGNORS)}."

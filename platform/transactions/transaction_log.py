@@ -8,7 +8,7 @@ from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rows.rules import RowOutcome
-from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
+from tidelog.log.state.producer_memory import new_producer_id
 from tidelog.log.state.topic_state import ROWS
 from tidelog.transactions import rules
 from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, Verdict
@@ -73,7 +73,7 @@ class TransactionLog:
                 " (transaction.max.timeout.ms), so that a transaction whose producer died does not hold up others for"
                 " long. Give less, or let the lake allow more."
             )
-        new_id = int(self._lake.ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
+        new_id = new_producer_id(self._lake.ids)
         return self._decide(lambda fold, now_ms: rules.decide_init(fold, transactional_id, timeout_ms, new_id, now_ms))
 
     def intent(

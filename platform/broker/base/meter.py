@@ -87,6 +87,13 @@ class BrokerMeter:
         self.connections_refused = 0
         self.connections_dropped = 0
 
+    def api(self, name: str) -> RequestMeter:
+        """The counts of an API."""
+        found = self.requests.get(name)
+        if found is None:
+            found = self.requests[name] = RequestMeter()
+        return found
+
     def topic(self, name: str) -> TopicMeter:
         """The counts of a topic: `meter.topic(name).messages_in += count`."""
         found = self._topics.get(name)

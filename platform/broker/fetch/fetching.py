@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from tidelog.broker.base.batch_cache import BatchRun, Place
+from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
 from tidelog.broker.base.calls import Call, Encoded
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
@@ -37,9 +36,10 @@ _MOST_BYTES = 55 * 1024 * 1024  # Kafka's fetch.max.bytes of a broker
 class _Partition:
     """A partition of a request, while it is answered."""
 
-    __slots__ = ("answer", "asked", "chunk", "failed", "find", "key", "place", "topic", "wanted")
+    __slots__ = ("_cache", "answer", "asked", "chunk", "failed", "key", "place", "topic", "wanted")
 
-    def __init__(self, key: Key, asked: Asked, topic: RequestedTopic, find_in: "_Find", *, packed: bool) -> None:
+    def __init__(self, key: Key, asked: Asked, topic: RequestedTopic, cache: BatchCache, *, packed: bool) -> None:
+        self._cache = cache
         self.key = key
         self.asked = asked
         self.topic = topic
@@ -47,21 +47,14 @@ class _Partition:
         # What was read for this request, should the cache not have kept it.
         self.chunk: BatchRun | None = None
         self.failed: TidelogError | None = None
-        self.find = partial(find_in, self)
         self.wanted: Wanted | None = None
         self.answer = PartitionAnswer(key[1])
 
-
-class _Find:
-    """Finds chunks: in the cache, or among what was read for a request."""
-
-    def __init__(self, context: Context) -> None:
-        self._find = context.cache.find
-
-    def __call__(self, of: _Partition, offset: int) -> BatchRun | None:
-        found = self._find(of.place, offset)
-        if found is None and of.chunk is not None and of.chunk.first <= offset < of.chunk.end:
-            return of.chunk
+    def find(self, offset: int) -> BatchRun | None:
+        """The chunk that covers the offset: in the cache, or what was read for this request."""
+        found, chunk = self._cache.find(self.place, offset), self.chunk
+        if found is None and chunk is not None and chunk.first <= offset < chunk.end:
+            return chunk
         return found
 
 
@@ -73,7 +66,6 @@ class Fetching:
         self._reads = reads
         self._ids = context.lake.ids
         self._sessions = Sessions(lambda: 1 + int(self._ids.fraction() * (2**31 - 1)))
-        self._find = _Find(context)
         self._waiting: set[Callable[[], None]] = set()
         self._closed = False
         context.at_close.append(self._close)
@@ -129,7 +121,7 @@ class Fetching:
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = await RequestedTopic.of(self._context.topics, key[0])
-            found.append(_Partition(key, one, topic, self._find, packed=packed))
+            found.append(_Partition(key, one, topic, self._context.cache, packed=packed))
         return found
 
     async def _serve(self, request: FetchRequest, partitions: Sequence[_Partition], deadline_s: float) -> None:

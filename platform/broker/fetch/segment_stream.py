@@ -1,15 +1,13 @@
 """A partition's segments as record batches, read on from where the last read ended. For one thread at a time."""
 
-import struct
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from crc32c import crc32c
 
 from tidelog.broker.base.batch_cache import BatchRun, Place
-from tidelog.broker.records.batches import CHECKED_FROM, HEADER, LENGTH_END, MAGIC, NONE, ZSTD
+from tidelog.broker.records.batches import MAGIC, NONE, ZSTD, BatchHeader, sealed
 from tidelog.broker.records.columns import RecordCodec
 from tidelog.log.delta.schema import RECORDS
 from tidelog.log.segments import fetch
@@ -124,7 +122,5 @@ class SegmentStream:
 
 def without_records(first: int, last: int, leader_epoch: int) -> bytes:
     """A batch without records, as Kafka's log cleaner leaves them: a consumer goes on behind its last offset."""
-    fields = (first, HEADER.size - LENGTH_END, leader_epoch, MAGIC, 0, 0, last - first, -1, -1, -1, -1, -1, 0)
-    batch = bytearray(HEADER.pack(*fields))
-    struct.pack_into(">I", batch, CHECKED_FROM - 4, crc32c(bytes(batch[CHECKED_FROM:])))
-    return bytes(batch)
+    header = BatchHeader(first, 0, leader_epoch, MAGIC, 0, 0, last - first, -1, -1, -1, -1, -1, 0)
+    return sealed(header, b"", NONE)

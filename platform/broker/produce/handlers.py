@@ -26,7 +26,7 @@ from tidelog.log.base.errors import (
     TidelogError,
     UnknownPartitionError,
 )
-from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
+from tidelog.log.state.producer_memory import new_producer_id
 from tidelog.log.storage.port import Distant
 
 # Files cost more where each is a request over a network.
@@ -118,12 +118,8 @@ class ProducerIds:
         """Answer one request."""
         transactional_id = call.body.transactional_id
         if transactional_id is None:
-            return _initialized(0, self.new(), 0)
+            return _initialized(0, new_producer_id(self._ids), 0)
         return _initialized(_COORDINATOR_NOT_AVAILABLE if transactional_id else _INVALID_REQUEST)
-
-    def new(self) -> int:
-        """An id that no other producer has."""
-        return int(self._ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
 
 
 def _initialized(error: int, producer_id: int = -1, epoch: int = -1) -> Reply:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
@@ -114,7 +115,7 @@ class TopicPool:
         blocking = self._context.blocking
         entry, settled = await blocking(_first_attempt, self._writer, chunks, units)
         while settled is None:
-            await _pause(entry.due_s())
+            await pause(entry.due_s())
             settled = await blocking(_next_attempt, entry)
         return settled
 
@@ -172,12 +173,6 @@ class TopicPool:
             self._context.topics.committed(self.followed.name)
         if any(isinstance(error, UnknownTopicError | TopicChangedError) for _, error in settled.refused):
             self._lost()
-
-
-async def _pause(seconds: float) -> None:
-    over = asyncio.Event()
-    asyncio.get_running_loop().call_later(seconds, over.set)
-    await over.wait()
 
 
 def _first_attempt(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
-from tidelog.broker.base.meter import BrokerMeter, RequestMeter
+from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.receiving import FrameReceiver
@@ -313,7 +313,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         header = waiting.header
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None:
-            self._meter_of(header).failed += 1
+            self._server.meter.api(header.key.name).failed += 1
             if isinstance(error, ClosedConnectionError):
                 self._refuse(error)
             elif isinstance(error, asyncio.CancelledError):
@@ -333,20 +333,13 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _count(self, waiting: _Received, size: int) -> None:
         """Count a request that is answered."""
-        meter, now_s = self._meter_of(waiting.header), self._server.clock.elapsed_s()
+        meter, now_s = self._server.meter.api(waiting.header.key.name), self._server.clock.elapsed_s()
         meter.requests[waiting.header.version] += 1
         meter.bytes_in += waiting.size
         meter.bytes_out += size
         meter.queued.add(waiting.began_s - waiting.came_s, now_s)
         meter.handled.add(waiting.ended_s - waiting.began_s, now_s)
         meter.total.add(now_s - waiting.came_s, now_s)
-
-    def _meter_of(self, header: Header) -> RequestMeter:
-        meters = self._server.meter.requests
-        found = meters.get(header.key.name)
-        if found is None:
-            found = meters[header.key.name] = RequestMeter()
-        return found
 
     def _log_failure(self, header: Header, error: BaseException) -> None:
         logger.error(

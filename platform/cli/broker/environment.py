@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Final
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Whole
+from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Whole, nearest
 
 PREFIX: Final = "TIDELOG_BROKER_"
 
@@ -86,8 +85,8 @@ def with_environment(settings: BrokerSettings, environment: Mapping[str, str]) -
             continue
         setting = by_variable.get(variable)
         if setting is None:
-            near = get_close_matches(variable, by_variable, 1)
-            hint = f"Do you mean {near[0]}?" if near else f"There are {', '.join(by_variable)}."
+            near = nearest(variable, by_variable)
+            hint = f"Do you mean {near}?" if near else f"There are {', '.join(by_variable)}."
             raise UsageProblemError(f"The environment has {variable}, which is no setting of a broker. {hint}")
         try:
             value: Any = setting.kind.parse(text.strip())

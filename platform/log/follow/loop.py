@@ -14,11 +14,9 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
-import pyarrow as pa
-
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import CorruptSegmentError, TidelogError
-from tidelog.log.follow.cursor import Cursor, FollowedLog
+from tidelog.log.follow.cursor import Cursor, FollowedLog, Held
 from tidelog.log.follow.fetches import EndReached, Fetched, FetchEvent, FetchFailed, FetchLimits
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
@@ -278,7 +276,7 @@ class FetchSession:
             return EndReached(cursor, cursor.position)
         return None
 
-    def _take(self, cursor: Cursor) -> tuple[pa.RecordBatch, int] | None:
+    def _take(self, cursor: Cursor) -> tuple[Held, int] | None:
         problem = cursor.problem()
         if problem is not None:
             raise problem

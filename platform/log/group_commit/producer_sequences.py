@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tidelog.log.base.clock import Ids
 from tidelog.log.rules.sequences import MAX_EPOCH, ProducerBatch, step
-from tidelog.log.state.producer_memory import MAX_PRODUCER_ID
+from tidelog.log.state.producer_memory import new_producer_id
 
 
 class Numbering:
@@ -15,12 +15,9 @@ class Numbering:
 
     def __init__(self, ids: Ids) -> None:
         self._ids = ids
-        self._producer_id = self._new_id()
+        self._producer_id = new_producer_id(self._ids)
         self._epoch = 0
         self._next: dict[int, int] = {}
-
-    def _new_id(self) -> int:
-        return int(self._ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
 
     def batch(self, counts: Mapping[int, int]) -> ProducerBatch:
         """The sequences of the next {partition: records}."""
@@ -47,4 +44,4 @@ class Numbering:
 
     def reset_producer_id(self) -> None:
         """Begin again with another id: the log has seen something of this one that it did not send."""
-        self._producer_id, self._epoch, self._next = self._new_id(), 0, {}
+        self._producer_id, self._epoch, self._next = new_producer_id(self._ids), 0, {}

@@ -5,7 +5,6 @@ number, the caller passes one in (`turn`, `start`, `sticky`), so the same call g
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
@@ -19,6 +18,7 @@ from tidelog.log.base.errors import (
     InvalidRecordError,
     UnknownPartitionError,
 )
+from tidelog.log.base.typed_values import nearest
 from tidelog.log.records import key_hashes
 
 I32 = npt.NDArray[np.int32]
@@ -149,8 +149,8 @@ def _rule(partitioner: str | Partitioner) -> _Rule:
     if isinstance(partitioner, str):
         rule = _RULES.get(partitioner)
         if rule is None:
-            near = get_close_matches(partitioner, PARTITIONERS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            near = nearest(partitioner, PARTITIONERS)
+            hint = f" Did you mean {near!r}?" if near else ""
             raise InvalidConfigError(
                 f"Unknown partitioner {partitioner!r}.{hint} Give one of {', '.join(PARTITIONERS)}, or a callable "
                 "that takes the keys and the number of partitions."

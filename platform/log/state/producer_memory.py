@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelog.log.base.clock import Ids
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Txn
 
@@ -22,6 +23,11 @@ I64 = npt.NDArray[np.int64]
 MAX_PRODUCER_ID: Final = 2**63 - 1
 _SIDES: Final[tuple[Literal["left"], Literal["right"]]] = ("left", "right")
 _PREFIX_SLASHES: Final = layout.PRODUCER_PREFIX.count("/")
+
+
+def new_producer_id(ids: Ids) -> int:
+    """An id that no other producer has: drawn by chance from 63 bits, so that it costs no entry."""
+    return int(ids.new().replace("-", ""), 16) & MAX_PRODUCER_ID
 
 
 def app_id(producer_id: int, partition: int) -> str:
