@@ -12,6 +12,7 @@ SMALL_MODULE_LINES = 60
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/fetch/filling.py": "limits and turns of an answer, a rule of values",
+    "platform/broker/produce/leaders.py": "which broker takes records, a rule of values",
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
     "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
     "platform/broker/produce/replicas.py": "when acks=all is refused, a rule of values",

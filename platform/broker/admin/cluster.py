@@ -3,12 +3,13 @@
 from typing import Any, Final
 
 from tidelog.admin.enums import ResourceType
-from tidelog.broker.admin.refusals import InvalidRequestError, operations, result
-from tidelog.broker.admin.topic_facts import UNKNOWN_TOPIC
+from tidelog.broker.admin.refusals import result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.operations import operations
 from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.log.base.errors import TidelogError
 
@@ -53,9 +54,8 @@ class ClusterHandlers:
             "cluster_id": view.cluster_id,
             "controller_id": view.controller.id,
             "brokers": [
-                {"broker_id": node.id, "host": address[0], "port": address[1], "rack": node.rack, "is_fenced": False}
-                for node in view.nodes
-                if (address := node.addresses.get(call.peer.listener)) is not None
+                {"broker_id": one.id, "host": one.host, "port": one.port, "rack": one.rack, "is_fenced": False}
+                for one in view.reachable(call.peer.listener)
             ],
             "cluster_authorized_operations": operations(ResourceType.BROKER, asked),
         }
@@ -115,7 +115,7 @@ def quorum(view: ClusterView, body: Any) -> Answer:
     def partition(topic: str, number: int) -> Answer:
         if topic != METADATA_TOPIC or number != 0:
             text = f"No quorum for {topic}-{number}: there is one, {METADATA_TOPIC}-0."
-            return _no_quorum(number) | {"error_code": UNKNOWN_TOPIC, "error_message": text}
+            return _no_quorum(number) | {"error_code": UNKNOWN_TOPIC_OR_PARTITION, "error_message": text}
         followed = max(view.epoch, 0)
         voters = [
             {"replica_id": node.id, "replica_directory_id": None, "log_end_offset": followed} for node in view.nodes

@@ -13,10 +13,11 @@ from tidelog.admin.configs import ConfigEntry
 from tidelog.admin.configs import ConfigResource as LakeResource
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
 from tidelog.broker.admin.config_rows import ConfigRow, broker_rows, config_rows, row_fields
-from tidelog.broker.admin.refusals import InvalidRequestError, repeated, result
+from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import InvalidConfigError, TidelogError
 

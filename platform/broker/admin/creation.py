@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
     InvalidReplicationFactorError,
-    InvalidRequestError,
 )
 from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import InvalidConfigError, InvalidPartitionsError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names

@@ -10,15 +10,9 @@ from uuid import UUID
 
 from tidelog.admin.enums import ResourceType
 from tidelog.broker.admin.creation import create_on_the_way
-from tidelog.broker.admin.refusals import NOT_ASKED, InvalidRequestError, operations
 from tidelog.broker.admin.topic_facts import (
-    LEADER_NOT_AVAILABLE,
-    UNKNOWN_TOPIC,
-    UNKNOWN_TOPIC_ID,
     Placement,
     TopicFacts,
-    brokers,
-    facts_of,
     find,
     placement,
     survey,
@@ -26,8 +20,10 @@ from tidelog.broker.admin.topic_facts import (
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.base.cluster_view import ClusterView, rack_of
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.operations import NOT_ASKED, operations
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer, encode
+from tidelog.broker.wire.errors import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
 from tidelog.log.base.errors import TidelogError, TopicExistsError
 
 # An answer about more partitions than this is encoded beside the loop, and kept.
@@ -84,10 +80,8 @@ class MetadataHandler:
         return await asyncio.gather(*(self._find(one, may_create=may_create) for one in asked))
 
     async def _find(self, wanted: str | UUID, *, may_create: bool) -> TopicFacts:
-        if isinstance(wanted, UUID):
-            return await self._find_id(wanted)
         found = await find(self._context, wanted)
-        if found.error != UNKNOWN_TOPIC or not may_create:
+        if isinstance(wanted, UUID) or found.error != UNKNOWN_TOPIC_OR_PARTITION or not may_create:
             return found
         try:
             if not await self._create(wanted):
@@ -96,15 +90,6 @@ class MetadataHandler:
             return TopicFacts(wanted, error=e.kafka_code)
         await self._context.topics.look(wanted)
         return await find(self._context, wanted)
-
-    async def _find_id(self, topic_id: UUID) -> TopicFacts:
-        try:
-            found = await self._context.topics.by_id(topic_id)
-            if found is not None:
-                return facts_of(found.name, found.state)
-            return TopicFacts(None, topic_id, error=UNKNOWN_TOPIC_ID)
-        except TidelogError as e:
-            return TopicFacts(None, topic_id, error=e.kafka_code)
 
     async def _create(self, name: str) -> bool:
         context = self._context
@@ -161,7 +146,10 @@ def metadata_answer(
         return fields
 
     return {
-        "brokers": brokers(view, listener),
+        "brokers": [
+            {"node_id": one.id, "host": one.host, "port": one.port, "rack": one.rack}
+            for one in view.reachable(listener)
+        ],
         "cluster_id": view.cluster_id,
         "controller_id": view.controller.id,
         "topics": [told(topic) for topic in topics],

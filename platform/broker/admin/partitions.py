@@ -11,14 +11,14 @@ from uuid import UUID
 from tidelog.admin.enums import ElectionType, ResourceType
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
-    InvalidRequestError,
-    operations,
     result,
 )
 from tidelog.broker.admin.topic_facts import TopicFacts, facts_of, find, placement, survey
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.operations import operations
 from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import OnThisMachine

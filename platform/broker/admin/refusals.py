@@ -4,15 +4,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Any, TypeVar
 
-from tidelog.admin.access import operations_told
-from tidelog.admin.enums import ResourceType
 from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import TidelogError
 
 H = TypeVar("H", bound=Hashable)
-
-# The value of a field of operations that the client did not ask for.
-NOT_ASKED = -(2**31)
 
 
 class InvalidReplicationFactorError(TidelogError, kafka_code=38):
@@ -23,25 +18,8 @@ class InvalidReplicaAssignmentError(TidelogError, kafka_code=39):
     """Replicas that name no broker, one twice, or partitions that are not numbered from 0."""
 
 
-class InvalidRequestError(TidelogError, kafka_code=42):
-    """A request that contradicts itself, or asks for what its version does not have."""
-
-
-class UnknownTopicIdError(TidelogError, kafka_code=100):
-    """No topic has the id, or none has it any more."""
-
-
 class RequestTimedOutError(TidelogError, kafka_code=7, retriable=True):
     """What was asked for goes on, and was not done within the request's time."""
-
-
-def operations(kind: ResourceType, asked: bool) -> int:
-    """The operations that a client may do, as Kafka's bit field, where they were asked for.
-
-    They are all of them. Source: Kafka's `AclEntry.supportedOperations`, `Utils.to32BitField`.
-    """
-    told = operations_told(kind, asked)
-    return NOT_ASKED if told is None else sum(1 << operation.value for operation in told)
 
 
 def result(error: TidelogError | KafkaException | None = None) -> dict[str, Any]:

@@ -1,22 +1,17 @@
 """Topics as requests describe them: their ids, partitions, and the brokers that serve them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
+from tidelog.broker.wire.errors import LISTENER_NOT_FOUND
 from tidelog.log.base.errors import InvalidTopicError, NotATopicError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.state.topic_state import TopicState
-
-# Kafka's error codes.
-UNKNOWN_TOPIC = 3
-LEADER_NOT_AVAILABLE = 5
-LISTENER_NOT_FOUND = 72
-UNKNOWN_TOPIC_ID = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +71,6 @@ def placement(
     return Placement(leader.id, view.epoch, replicas)
 
 
-def brokers(view: ClusterView, listener: str) -> list[Mapping[str, Any]]:
-    """The brokers that clients of a listener can reach."""
-    return [
-        {"node_id": node.id, "host": address[0], "port": address[1], "rack": node.rack}
-        for node in view.nodes
-        if (address := node.addresses.get(listener)) is not None
-    ]
-
-
 def survey(lake: Lake) -> list[TopicFacts]:
     """All topics, internal ones too, sorted by name. One that can't be opened is among them, and says why."""
     lake.require_lake()
@@ -102,10 +88,12 @@ def survey(lake: Lake) -> list[TopicFacts]:
     return [found for found in map(facts, folders) if found is not None]
 
 
-async def find(context: Context, name: str) -> TopicFacts:
-    """The topic of a name, or why it can't be had."""
+async def find(context: Context, wanted: str | UUID) -> TopicFacts:
+    """The topic of a name or an id, or why it can't be had."""
     try:
-        found = await context.topics.get(name)
-        return TopicFacts(name, error=UNKNOWN_TOPIC) if found is None else facts_of(name, found.state)
+        found = await context.topics.find(wanted)
+        return facts_of(found.name, found.state)
     except TidelogError as e:
-        return TopicFacts(name, error=e.kafka_code)
+        if isinstance(wanted, UUID):
+            return TopicFacts(None, wanted, error=e.kafka_code)
+        return TopicFacts(wanted, error=e.kafka_code)

@@ -1,7 +1,7 @@
 """CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords: each topic of a request succeeds or fails by itself."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 from uuid import UUID
@@ -12,9 +12,7 @@ from tidelog.broker.admin.config_rows import config_rows
 from tidelog.broker.admin.creation import TopicWish, assigned_factor, create, planned
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
-    InvalidRequestError,
     RequestTimedOutError,
-    UnknownTopicIdError,
     repeated,
     result,
 )
@@ -22,6 +20,7 @@ from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import InvalidRequestError, UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake
@@ -42,30 +41,22 @@ class TopicHandlers:
 
     async def create(self, call: Call) -> Reply:
         """CreateTopics."""
-        body = call.body
-        twice = repeated(one.name for one in body.topics)
-        asked = {one.name: one for one in body.topics}
-        answers = [self._create(one, again=one.name in twice, body=body) for one in asked.values()]
-        return {"topics": await asyncio.gather(*answers)}
+        answers = await _each_once(call.body, self._create)
+        return {"topics": [{"topic_id": None, "configs": None, **answer} for answer in answers]}
 
-    async def _create(self, asked: Any, *, again: bool, body: Any) -> Answer:
+    async def _create(self, asked: Any, body: Any) -> Answer:
         context = self._context
-        try:
-            if again:
-                raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
-            plan = planned(wish_of(asked), context.cluster(), context.settings.default_replication_factor)
-            made = context.blocking(create, context.lake, plan, validate_only=body.validate_only)
-            await within(body.timeout, made)
-            told = await context.blocking(_as_created, context.lake, plan.partitions, plan.config)
-            told |= {"topic_id": None, "replication_factor": plan.factor}
-            if not body.validate_only:
-                await context.topics.look(asked.name)
-                found = await context.topics.get(asked.name)
-                if found is not None:  # else it is deleted again
-                    told |= {"topic_id": found.id, "num_partitions": found.state.partitions}
-            return {"name": asked.name, **result(), **told}
-        except TidelogError as e:
-            return {"name": asked.name, **result(e), "topic_id": None, "configs": None}
+        plan = planned(wish_of(asked), context.cluster(), context.settings.default_replication_factor)
+        made = context.blocking(create, context.lake, plan, validate_only=body.validate_only)
+        await within(body.timeout, made)
+        told = await context.blocking(_as_created, context.lake, plan.partitions, plan.config)
+        told["replication_factor"] = plan.factor
+        if not body.validate_only:
+            await context.topics.look(asked.name)
+            found = await context.topics.get(asked.name)
+            if found is not None:  # else it is deleted again
+                told |= {"topic_id": found.id, "num_partitions": found.state.partitions}
+        return told
 
     # --- DeleteTopics --------------------------------------------------------------------------------------
 
@@ -89,10 +80,7 @@ class TopicHandlers:
                 what = "Neither topic name nor id were specified." if name is None else "Both were specified."
                 raise InvalidRequestError(f"{what} Give one of topic name and topic id.")
             if topic_id is not None:
-                found = await context.topics.by_id(topic_id)
-                if found is None:
-                    raise UnknownTopicIdError(f"There is no topic of the id {topic_id}.")
-                name = found.name
+                name = (await context.topics.find(topic_id)).name
             assert name is not None
             deleted = context.blocking(context.lake.delete_topic, name, None if topic_id is None else str(topic_id))
             try:
@@ -109,31 +97,22 @@ class TopicHandlers:
 
     async def create_partitions(self, call: Call) -> Reply:
         """CreatePartitions."""
-        body = call.body
-        twice = repeated(one.name for one in body.topics)
-        asked = {one.name: one for one in body.topics}
-        answers = [self._grow(one, again=one.name in twice, body=body) for one in asked.values()]
-        return {"results": await asyncio.gather(*answers)}
+        return {"results": await _each_once(call.body, self._grow)}
 
-    async def _grow(self, asked: Any, *, again: bool, body: Any) -> Answer:
+    async def _grow(self, asked: Any, body: Any) -> Answer:
         context = self._context
         assignments = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
-        try:
-            if again:
-                raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
-            grown = context.blocking(
-                grow,
-                context.lake,
-                NewPartitions(asked.name, asked.count),
-                assignments,
-                context.cluster(),
-                validate_only=body.validate_only,
-            )
-            await within(body.timeout, grown)
-            await context.topics.look(asked.name)
-            return {"name": asked.name, **result()}
-        except TidelogError as e:
-            return {"name": asked.name, **result(e)}
+        grown = context.blocking(
+            grow,
+            context.lake,
+            NewPartitions(asked.name, asked.count),
+            assignments,
+            context.cluster(),
+            validate_only=body.validate_only,
+        )
+        await within(body.timeout, grown)
+        await context.topics.look(asked.name)
+        return {}
 
     # --- DeleteRecords -------------------------------------------------------------------------------------
 
@@ -163,6 +142,21 @@ class TopicHandlers:
             return {"partition_index": partition, "low_watermark": found.low_watermark, "error_code": 0}
 
         return {"name": name, "partitions": [told(partition) for partition in before]}
+
+
+async def _each_once(body: Any, change: Callable[[Any, Any], Awaitable[Answer]]) -> list[Answer]:
+    """What became of each topic that a request names, all at once; one that it names twice is refused."""
+    twice = repeated(one.name for one in body.topics)
+
+    async def changed(one: Any) -> Answer:
+        try:
+            if one.name in twice:
+                raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
+            return {"name": one.name, **result(), **await change(one, body)}
+        except TidelogError as e:
+            return {"name": one.name, **result(e)}
+
+    return await asyncio.gather(*map(changed, {one.name: one for one in body.topics}.values()))
 
 
 def wish_of(asked: Any) -> TopicWish:

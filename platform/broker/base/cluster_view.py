@@ -4,10 +4,12 @@ Leadership is advice to clients, where their requests are served best. It is nev
 from whichever broker. So any broker may answer any request.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from uuid import UUID
+
+from tidelog.broker.wire.endpoints import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +19,6 @@ class BrokerNode:
     id: int
     addresses: Mapping[str, tuple[str, int]]
     rack: str | None = None
-
-    def address(self, listener: str) -> tuple[str, int]:
-        """Where clients of a listener reach it; ("", -1), as Kafka says of a broker without that listener."""
-        return self.addresses.get(listener, ("", -1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,16 @@ class ClusterView:
     def node(self, node_id: int) -> BrokerNode | None:
         """The broker of that id, if it runs."""
         return next((node for node in self.nodes if node.id == node_id), None)
+
+    def reachable(self, listener: str) -> list[Endpoint]:
+        """The brokers that clients of a listener can reach."""
+        return [
+            Endpoint(node.id, *node.addresses[listener], node.rack) for node in self.nodes if listener in node.addresses
+        ]
+
+    def endpoints(self, ids: Collection[int], listener: str) -> list[Endpoint]:
+        """Of the brokers that clients of a listener can reach, those of these ids."""
+        return [one for one in self.reachable(listener) if one.id in ids] if ids else []
 
     def coordinator(self, kind: str, key: str) -> BrokerNode:
         """The broker that coordinates a group or a transactional id (`kind`: "group", "transaction" or "share")."""

@@ -7,7 +7,8 @@ from contextlib import suppress
 from uuid import UUID
 
 from tidelog.broker.base.blocking import Blocking
-from tidelog.log.base.errors import TidelogError
+from tidelog.broker.wire.errors import UnknownTopicIdError
+from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.follow.cursor import FollowedLog
 from tidelog.log.follow.tailing import Tailing
 from tidelog.log.lake import Lake
@@ -93,7 +94,7 @@ class BrokerTopics:
         if found.log.state is None:
             await self._blocking(found.log.refresh)
             if found.log.error is not None:
-                if found.log.error.kafka_code in (3, 103):  # there is no such topic, or no longer
+                if isinstance(found.log.error, UnknownTopicError | TopicChangedError):
                     return None
                 raise found.log.error
             if self._followed.setdefault(name, found) is found:
@@ -124,6 +125,19 @@ class BrokerTopics:
                 break
             del self._absent[first]
         return topic_id in self._absent
+
+    async def of(self, wanted: str | UUID) -> BrokerTopic | None:
+        """The topic of that name or id, as `get` and `by_id`."""
+        return await (self.by_id(wanted) if isinstance(wanted, UUID) else self.get(wanted))
+
+    async def find(self, wanted: str | UUID) -> BrokerTopic:
+        """The topic of that name or id. Raises `UnknownTopicError`, `UnknownTopicIdError`, and as `get`."""
+        found = await self.of(wanted)
+        if found is None and isinstance(wanted, UUID):
+            raise UnknownTopicIdError(f"There is no topic of the id {wanted}.")
+        if found is None:
+            raise UnknownTopicError(f"There is no topic '{wanted}', or no longer.")
+        return found
 
     async def names(self, *, internal: bool = False) -> list[str]:
         """The names of all topics, sorted."""

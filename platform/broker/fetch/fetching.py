@@ -1,7 +1,7 @@
 """Fetch: records to consumers, from memory where they are there, else from segments; or a wait until there are some."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,15 +11,10 @@ from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
 from tidelog.broker.fetch.cold_reads import ColdReads
 from tidelog.broker.fetch.filling import Wanted, fill
-from tidelog.broker.fetch.requested import (
-    FENCED_LEADER_EPOCH,
-    NOT_LEADER,
-    OFFSET_OUT_OF_RANGE,
-    RequestedTopic,
-    epoch_problem,
-)
+from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
 from tidelog.broker.fetch.requests import Asked, FetchRequest, Key, request_of
 from tidelog.broker.fetch.sessions import Sessions
+from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 from tidelog.log.base.errors import TidelogError
 
@@ -91,7 +86,8 @@ class Fetching:
             topics.setdefault(topic, []).append(answers[topic, number])
         answer = FetchAnswer(list(topics.items()), error, session_id, read_committed=request.read_committed)
         if request.version >= _NODES_SINCE:
-            answer.nodes = self._nodes(call, answers.values())
+            leaders = {one.current_leader[0] for one in answers.values() if one.current_leader is not None}
+            answer.nodes = self._context.cluster().endpoints(leaders, call.peer.listener)
         return Encoded(encode_fetch(request.version, answer))
 
     async def _close(self) -> None:
@@ -181,7 +177,10 @@ class Fetching:
         p.answer = answer = PartitionAnswer(p.key[1])
         answer.error_code = self._problem(request, view, p)
         if answer.error_code:
-            if answer.error_code in (NOT_LEADER, FENCED_LEADER_EPOCH) and request.version >= _LEADER_HINTS_SINCE:
+            if (
+                answer.error_code in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
+                and request.version >= _LEADER_HINTS_SINCE
+            ):
                 answer.current_leader = (view.leader(p.topic.id).id, view.epoch)
             return None
         assert p.topic.topic is not None
@@ -206,15 +205,8 @@ class Fetching:
         if problem:
             return problem
         if not view.serves:
-            return NOT_LEADER
+            return NOT_LEADER_OR_FOLLOWER
         return epoch_problem(view, p.asked.leader_epoch)
-
-    def _nodes(self, call: Call, answers: Iterable[PartitionAnswer]) -> list[tuple[int, str, int, str | None]]:
-        """The brokers that the answers name as leaders."""
-        view = self._context.cluster()
-        leaders = {a.current_leader[0] for a in answers if a.current_leader is not None}
-        nodes = [node for node in view.nodes if node.id in leaders]
-        return [(node.id, *node.address(call.peer.listener), node.rack) for node in nodes]
 
     # --- what must be read ---------------------------------------------------------------------------------
 

@@ -6,13 +6,12 @@ from typing import Any, Final
 from tidelog.broker.base.calls import Call
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
-from tidelog.broker.fetch.requested import NOT_LEADER, RequestedTopic, epoch_problem
+from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
 from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import INVALID_REQUEST, NOT_LEADER_OR_FOLLOWER, UNSUPPORTED_VERSION
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.segments.fetch import FetchPlan, FoundRecord, find_latest, find_record
 
-UNSUPPORTED_VERSION: Final = 35
-INVALID_REQUEST: Final = 42
 # Timestamps that mean an offset, and the first version in which each may be asked for.
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
 _SINCE: Final = {
@@ -107,4 +106,4 @@ def _problem(view: ClusterView, found: RequestedTopic, partition: int, epoch: in
     problem = found.problem(partition, by_id=False)
     if problem:
         return problem
-    return epoch_problem(view, epoch) if view.serves else NOT_LEADER
+    return epoch_problem(view, epoch) if view.serves else NOT_LEADER_OR_FOLLOWER

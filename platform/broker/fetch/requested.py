@@ -1,19 +1,17 @@
 """Which topic and partition a request means, and what keeps it from being served. Errors are Kafka's codes."""
 
-from typing import Final
 from uuid import UUID
 
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.topics import BrokerTopic, BrokerTopics
+from tidelog.broker.wire.errors import (
+    FENCED_LEADER_EPOCH,
+    INCONSISTENT_TOPIC_ID,
+    UNKNOWN_LEADER_EPOCH,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
-
-OFFSET_OUT_OF_RANGE: Final = 1
-UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-NOT_LEADER: Final = 6
-FENCED_LEADER_EPOCH: Final = 74
-UNKNOWN_LEADER_EPOCH: Final = 76
-UNKNOWN_TOPIC_ID: Final = 100
-INCONSISTENT_TOPIC_ID: Final = 103
 
 
 class RequestedTopic:
@@ -31,11 +29,7 @@ class RequestedTopic:
     async def of(cls, topics: BrokerTopics, name: str | UUID) -> "RequestedTopic":
         """Look the topic up."""
         try:
-            if isinstance(name, UUID):
-                topic, error = await topics.by_id(name), UNKNOWN_TOPIC_ID
-            else:
-                topic, error = await topics.get(name), UNKNOWN_TOPIC_OR_PARTITION
-            return cls(topic) if topic is not None else cls(None, error)
+            return cls(await topics.find(name))
         except TidelogError as e:
             return cls(None, e.kafka_code)
 

@@ -6,8 +6,10 @@ Source: `GroupMetadataManager.describeGroups`, `ClassicGroup.describe` (kafka 4.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from tidelog.admin.enums import ResourceType
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
+from tidelog.broker.base.operations import operations
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
@@ -17,9 +19,6 @@ from tidelog.log.base.errors import GroupNotFoundError, TidelogError
 
 # The type of groups that rebalance in rounds, as against those of KIP-848.
 CLASSIC: Final = "classic"
-# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS of a group, as bits (`AclEntry.supportedOperations`).
-_ALL_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-_NOT_ASKED: Final = -(2**31)
 
 
 class DescribingHandlers:
@@ -40,17 +39,17 @@ class DescribingHandlers:
     async def describe(self, call: Call) -> Reply:
         """DescribeGroups."""
         body = call.body
-        operations = _ALL_OPERATIONS if getattr(body, "include_authorized_operations", False) else _NOT_ASKED
+        allowed = operations(ResourceType.GROUP, getattr(body, "include_authorized_operations", False))
         groups = []
         for group_id in body.groups:
             try:
                 self._coordinator.require(group_id)
                 view = await self._blocking(self._coordinator.log.view, group_id)
-                found = described(view, group_id, operations)
+                found = described(view, group_id, allowed)
             except GroupNotFoundError as e:
                 # Until version 6 such a group counts as dead (KIP-1043).
                 code = code_of(e) if call.version >= 6 else 0
-                found = _no_group(group_id, code, str(e), GroupPhase.DEAD.value) | {"authorized_operations": operations}
+                found = _no_group(group_id, code, str(e), GroupPhase.DEAD.value) | {"authorized_operations": allowed}
             except TidelogError as e:
                 found = _no_group(group_id, code_of(e), str(e), "")
             groups.append(found)
@@ -90,7 +89,7 @@ def _deleting(group_id: str) -> Any:
 # --- rules -----------------------------------------------------------------------------------------------------
 
 
-def described(view: GroupView, group_id: str, operations: int) -> Mapping[str, Any]:
+def described(view: GroupView, group_id: str, allowed: int) -> Mapping[str, Any]:
     """A group in full; what members say for the protocol only while it is Stable. Raises GroupNotFoundError."""
     if view.group is None and not view.offsets and not view.pending:
         raise GroupNotFoundError(f"There is no group {group_id!r}.")
@@ -116,7 +115,7 @@ def described(view: GroupView, group_id: str, operations: int) -> Mapping[str, A
         "protocol_type": group.protocol_type,
         "protocol_data": protocol,
         "members": members,
-        "authorized_operations": operations,
+        "authorized_operations": allowed,
     }
 
 

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE
 from tidelog.log.base.errors import TidelogError
 
 
@@ -25,20 +26,14 @@ class NotCoordinatorError(TidelogError, kafka_code=16, retriable=True):
     """Another broker coordinates the group."""
 
 
-class InvalidCoordinatorRequestError(TidelogError, kafka_code=42):
-    """A coordinator is asked for of a kind that there is not."""
-
-
-# To clients it is the sign to look for the coordinator again, and to repeat the request.
-COORDINATOR_NOT_AVAILABLE: Final = 15
-UNKNOWN_TOPIC_ID: Final = 100
-
 # What clients of groups know how to take.
 _KNOWN: Final = frozenset({1, 3, 12, 14, 15, 16, 17, 22, 23, 24, 25, 26, 27, 42, 68, 69, 79, 81, 82, 86, 88, 100})
 
 
 def code_of(error: TidelogError) -> int:
     """The error's code for clients of groups: trouble with the log is a coordinator that is not available.
+
+    It is the sign to look for the coordinator again, and to repeat the request.
 
     Source: `CoordinatorOperationExceptionHelper.handleOperationException` (kafka 4.0).
     """

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.groups.errors import COORDINATOR_NOT_AVAILABLE, InvalidCoordinatorRequestError
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE, INVALID_REQUEST
 
 _KINDS: Final = {0: "group", 1: "transaction"}
 
@@ -35,7 +35,7 @@ class FindingHandlers:
 
     def _found(self, key: str, kind: str | None, listener: str) -> Mapping[str, Any]:
         if kind is None:
-            return _none(InvalidCoordinatorRequestError.kafka_code, "Only groups and transactions have coordinators.")
+            return _none(INVALID_REQUEST, "Only groups and transactions have coordinators.")
         node = self._context.cluster().coordinator(kind, key)
         address = node.addresses.get(listener)
         if address is None:

@@ -14,13 +14,14 @@ from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.groups.coordinator import GroupCoordinator
-from tidelog.broker.groups.errors import UNKNOWN_TOPIC_ID, code_of
+from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import decide_commit, delete_offsets
 from tidelog.groups.store.offset_checks import check_values, placed
-from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, UnknownTopicError, UnstableOffsetError
+from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, UnstableOffsetError
 from tidelog.transactions.ports import GroupIdentity
 
 _NO_OFFSET: Final = -1
@@ -124,13 +125,11 @@ class OffsetHandlers:
         topic_id = getattr(one, "topic_id", None)
         name = getattr(one, "name", None)
         try:
-            found = await (self._topics.get(name) if name is not None else self._topics.by_id(topic_id or UUID(int=0)))
-        except TidelogError:  # a name that no topic can have, or a topic that can't be read
-            found = None
-        if found is not None:
-            return _Asked(found.name, found.id, found, 0)
-        missing = UNKNOWN_TOPIC_ID if name is None else UnknownTopicError.kafka_code
-        return _Asked(name or "", topic_id, None, missing)
+            found = await self._topics.find(name if name is not None else topic_id or UUID(int=0))
+        except TidelogError:  # there is none, or it can't be read
+            missing = UNKNOWN_TOPIC_ID if name is None else UNKNOWN_TOPIC_OR_PARTITION
+            return _Asked(name or "", topic_id, None, missing)
+        return _Asked(found.name, found.id, found, 0)
 
     # --- fetching ------------------------------------------------------------------------------------------
 
@@ -221,7 +220,7 @@ class OffsetHandlers:
 
         def code(place: TopicPartition) -> int:
             if place in missing:
-                return UnknownTopicError.kafka_code
+                return UNKNOWN_TOPIC_OR_PARTITION
             why = refused.get(place)
             return 0 if why is None else code_of(why)
 

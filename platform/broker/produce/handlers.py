@@ -12,13 +12,17 @@ from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
-from tidelog.broker.produce.leaders import endpoints_of
 from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
 from tidelog.broker.wire.apis import OFFERED, ApiKey
-from tidelog.broker.wire.errors import UnacknowledgedError, UnsupportedVersionError
+from tidelog.broker.wire.errors import (
+    COORDINATOR_NOT_AVAILABLE,
+    INVALID_REQUEST,
+    UNSUPPORTED_VERSION,
+    UnacknowledgedError,
+)
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer
 from tidelog.broker.wire.refused_produce import partitions_of
 from tidelog.log.base.errors import (
@@ -32,8 +36,6 @@ from tidelog.log.storage.port import Distant
 # Files cost more where each is a request over a network.
 _DISTANT_LINGER: Final = Linger(linger_s=0.05)
 _TOPIC_IDS_SINCE: Final = 13
-_COORDINATOR_NOT_AVAILABLE: Final = 15
-_INVALID_REQUEST: Final = 42
 _ACKS: Final = (0, 1, -1)
 
 
@@ -73,8 +75,8 @@ class ProduceHandler:
             return None
         if request.error is None:
             return Encoded([produce_answer(call.version, request.topics)])
-        everything = (outcome for _, outcomes in request.topics for outcome in outcomes)
-        endpoints = endpoints_of(self._context.cluster(), call.peer.listener, everything)
+        leaders = {one.leader[0] for _, outcomes in request.topics for one in outcomes if one.leader is not None}
+        endpoints = self._context.cluster().endpoints(leaders, call.peer.listener)
         return Encoded([produce_answer(call.version, request.topics, endpoints)])
 
     def _unit(
@@ -98,7 +100,7 @@ def refused(version: int, payload: memoryview) -> Reply:
     acks, topics = partitions_of(payload)
     if acks == 0:
         raise UnacknowledgedError(f"Produce of version {version} is not offered.")
-    code = UnsupportedVersionError.kafka_code
+    code = UNSUPPORTED_VERSION
     told: Sequence[tuple[str, list[ProducedPartition]]] = [
         (name, [ProducedPartition(partition, code) for partition in partitions]) for name, partitions in topics
     ]
@@ -119,7 +121,7 @@ class ProducerIds:
         transactional_id = call.body.transactional_id
         if transactional_id is None:
             return _initialized(0, new_producer_id(self._ids), 0)
-        return _initialized(_COORDINATOR_NOT_AVAILABLE if transactional_id else _INVALID_REQUEST)
+        return _initialized(COORDINATOR_NOT_AVAILABLE if transactional_id else INVALID_REQUEST)
 
 
 def _initialized(error: int, producer_id: int = -1, epoch: int = -1) -> Reply:

@@ -1,11 +1,9 @@
 """When a broker sends producers to another one. Any broker may take any record: it is advice, never safety."""
 
-from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.wire.produce_answer import Endpoint, ProducedPartition
 
 # How long old routes are good after brokers have come or gone, where they matter at all.
 GRACE_S: Final = 10.0
@@ -23,9 +21,3 @@ def better_leader(
     leaves = not view.serves or (races_cost and epoch_age_s >= GRACE_S)
     leader = view.leader(topic, rack) if leaves else None
     return None if leader is None or leader.id == view.node_id else leader
-
-
-def endpoints_of(view: ClusterView, listener: str, partitions: Iterable[ProducedPartition]) -> list[Endpoint]:
-    """Where clients of a listener reach the leaders that partitions name (KIP-951)."""
-    named = {partition.leader[0] for partition in partitions if partition.leader is not None}
-    return [Endpoint(node.id, *node.address(listener), node.rack) for node in view.nodes if node.id in named]

@@ -5,13 +5,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from tidelog.broker.records.batches import BatchHeader
+from tidelog.broker.wire.errors import UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
 from tidelog.broker.wire.produce_answer import ProducedPartition
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
-
-# That there is no such topic: of that name, of that id.
-_UNKNOWN_TOPIC = UnknownTopicError.kafka_code
-_UNKNOWN_TOPIC_ID = 100
-_UNKNOWN_SERVER_ERROR = -1
 
 TopicRef = str | UUID
 
@@ -100,5 +96,5 @@ def refuse(outcome: ProducedPartition, error: BaseException, topic: TopicRef) ->
 def code_of(error: BaseException, topic: TopicRef) -> int:
     """The code that a client is given: it asks again where the topic is, when there is none of that name or id."""
     if isinstance(error, UnknownTopicError | TopicChangedError):
-        return _UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else _UNKNOWN_TOPIC
-    return error.kafka_code if isinstance(error, TidelogError) else _UNKNOWN_SERVER_ERROR
+        return UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else UNKNOWN_TOPIC_OR_PARTITION
+    return error.kafka_code if isinstance(error, TidelogError) else UNKNOWN_SERVER_ERROR

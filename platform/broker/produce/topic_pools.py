@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from functools import partial
-from uuid import UUID
 
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
@@ -81,21 +80,15 @@ class TopicPools:
 
     async def _topic(self, ref: TopicRef) -> BrokerTopic:
         """The topic of that name or id; one of that name may be created. Raises why it can't be had."""
-        found = await self._look(ref)
+        topics = self._context.topics
+        found = await topics.of(ref)
         if found is not None and found.name in self._stale:
             self._stale.discard(found.name)
             await self._context.blocking(found.log.refresh)
-            found = await self._look(ref)
+            found = await topics.of(ref)
         if found is None and isinstance(ref, str):
             await self._context.blocking(self._context.lake.ensure_topic, ref)
-            found = await self._look(ref)
-        if found is None:
-            raise UnknownTopicError(f"There is no topic '{ref}', or no longer.")
-        return found
-
-    async def _look(self, ref: TopicRef) -> BrokerTopic | None:
-        topics = self._context.topics
-        return await (topics.by_id(ref) if isinstance(ref, UUID) else topics.get(ref))
+        return found or await topics.find(ref)
 
     def _pool(self, followed: BrokerTopic) -> TopicPool:
         topic_id, name = followed.topic.id, followed.name

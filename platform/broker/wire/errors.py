@@ -1,6 +1,19 @@
-"""What a broker refuses a request for, before a handler sees it."""
+"""What a broker refuses requests for, and the codes by which Kafka's clients know errors. Source: `Errors`."""
 
-from tidelog.log.base.errors import TidelogError
+from typing import Final
+
+from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+
+UNKNOWN_SERVER_ERROR: Final = -1
+OFFSET_OUT_OF_RANGE: Final = 1
+UNKNOWN_TOPIC_OR_PARTITION: Final = UnknownTopicError.kafka_code
+LEADER_NOT_AVAILABLE: Final = 5
+NOT_LEADER_OR_FOLLOWER: Final = 6
+COORDINATOR_NOT_AVAILABLE: Final = 15
+LISTENER_NOT_FOUND: Final = 72
+FENCED_LEADER_EPOCH: Final = 74
+UNKNOWN_LEADER_EPOCH: Final = 76
+INCONSISTENT_TOPIC_ID: Final = TopicChangedError.kafka_code
 
 
 class ClosedConnectionError(TidelogError):
@@ -15,7 +28,19 @@ class UnacknowledgedError(ClosedConnectionError):
     """Records that were sent with acks=0, and so have no answer, could not be appended."""
 
 
-class UnsupportedVersionError(TidelogError):
+class UnsupportedVersionError(TidelogError, kafka_code=35):
     """An API, or a version of one, that the broker does not offer."""
 
-    kafka_code = 35
+
+class InvalidRequestError(TidelogError, kafka_code=42):
+    """A request that contradicts itself, or asks for what its version does not have."""
+
+
+class UnknownTopicIdError(UnknownTopicError, kafka_code=100):
+    """No topic has the id, or none has it any more."""
+
+
+# Of errors that are answered without being raised.
+UNSUPPORTED_VERSION: Final = UnsupportedVersionError.kafka_code
+INVALID_REQUEST: Final = InvalidRequestError.kafka_code
+UNKNOWN_TOPIC_ID: Final = UnknownTopicIdError.kafka_code

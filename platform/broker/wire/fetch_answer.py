@@ -6,10 +6,11 @@ Source: `FetchResponse.json` of Kafka 4.2; KIP-482 (tagged fields), KIP-951 (lea
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from tidelog.broker.wire.endpoints import Endpoint, tagged_endpoints
 from tidelog.broker.wire.primitives import compact_string, string, uvarint
 
 _FLEXIBLE: Final = 12
@@ -47,7 +48,7 @@ class PartitionAnswer:
 
 @dataclass(slots=True)
 class FetchAnswer:
-    """An answer. `topics`: by name, from version 13 on by id; `nodes`: (id, host, port, rack) of leaders that it names.
+    """An answer. `topics`: by name, from version 13 on by id; `nodes`: where the leaders are that it names.
 
     `read_committed`: the list of aborted transactions is there, and empty; else it is null.
     """
@@ -57,7 +58,7 @@ class FetchAnswer:
     session_id: int = 0
     throttle_ms: int = 0
     read_committed: bool = False
-    nodes: Sequence[tuple[int, str, int, str | None]] = field(default=())
+    nodes: Sequence[Endpoint] = ()
 
 
 def encode_fetch(version: int, answer: FetchAnswer) -> list[Piece]:
@@ -85,7 +86,7 @@ def encode_fetch(version: int, answer: FetchAnswer) -> list[Piece]:
         if flexible:
             head += _NO_TAGS
     if flexible:
-        head += _nodes(answer.nodes) if version >= _NODES and answer.nodes else _NO_TAGS
+        head += tagged_endpoints(answer.nodes if version >= _NODES else ())
     pieces.append(bytes(head))
     return pieces
 
@@ -107,15 +108,6 @@ def _partition(version: int, p: PartitionAnswer, *, read_committed: bool) -> byt
 
 def _tags(p: PartitionAnswer) -> bytes:
     return _NO_TAGS if p.current_leader is None else _LEADER.pack(1, 1, 9, *p.current_leader, 0)
-
-
-def _nodes(nodes: Sequence[tuple[int, str, int, str | None]]) -> bytes:
-    """The tagged field 0."""
-    body = bytearray(uvarint(len(nodes) + 1))
-    for node_id, host, port, rack in nodes:
-        body += _INT.pack(node_id) + compact_string(host) + _INT.pack(port)
-        body += compact_string(rack) + _NO_TAGS
-    return b"\1\0" + uvarint(len(body)) + bytes(body)
 
 
 def _count(number: int, *, flexible: bool) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
+from tidelog.broker.wire.endpoints import Endpoint, tagged_endpoints
 from tidelog.broker.wire.primitives import compact_string, string, uvarint
 
 _INT32: Final = struct.Struct(">i")
@@ -45,16 +46,6 @@ class ProducedPartition:
     leader: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a broker is reached."""
-
-    id: int
-    host: str
-    port: int
-    rack: str | None
-
-
 def produce_answer(
     version: int,
     topics: Iterable[tuple[str | UUID, Sequence[ProducedPartition]]],
@@ -85,14 +76,7 @@ def produce_answer(
             _put_compact_partition(out, version, partition)
         out.append(0)
     out += _INT32.pack(throttle_ms)
-    if version >= _LEADERS_SINCE and endpoints:
-        nodes = bytearray(uvarint(len(endpoints) + 1))
-        for node in endpoints:
-            nodes += _INT32.pack(node.id) + compact_string(node.host) + _INT32.pack(node.port)
-            nodes += compact_string(node.rack) + b"\0"
-        out += b"\1\0" + uvarint(len(nodes)) + nodes
-    else:
-        out.append(0)
+    out += tagged_endpoints(endpoints if version >= _LEADERS_SINCE else ())
     return bytes(out)
 
 

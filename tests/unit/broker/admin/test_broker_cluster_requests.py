@@ -9,10 +9,10 @@ from support.broker_requests import Requests
 from support.logs import open_lake
 
 from tidelog.broker.admin.partitions import page
-from tidelog.broker.admin.refusals import InvalidRequestError
 from tidelog.broker.admin.topic_facts import TopicFacts
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.lake import Lake
 
 NODES = [BrokerNode(n, {"PLAINTEXT": (f"h{n}", 9000 + n)}, f"r{n}") for n in (1, 2, 3)]

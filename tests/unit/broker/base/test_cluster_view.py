@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView, rack_of
+from tidelog.broker.wire.endpoints import Endpoint
 
 TOPICS = [UUID(int=n) for n in range(200)]
 ids = st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=6)
@@ -105,6 +106,10 @@ def test_a_client_id_may_name_its_rack(client_id, rack):
     assert rack_of(client_id) == rack
 
 
-def test_an_address_is_that_of_the_listener():
-    node = BrokerNode(1, {"A": ("a", 1), "B": ("b", 2)})
-    assert [node.address(name) for name in "ABC"] == [("a", 1), ("b", 2), ("", -1)]
+def test_endpoints_are_those_of_the_listener():
+    one = BrokerNode(1, {"A": ("a", 1), "B": ("b", 2)}, "x")
+    view = ClusterView("c", 1, (one, BrokerNode(2, {"B": ("c", 3)})))
+    a, *b = Endpoint(1, "a", 1, "x"), Endpoint(1, "b", 2, "x"), Endpoint(2, "c", 3, None)
+    assert [view.reachable(name) for name in "ABC"] == [[a], b, []]
+    assert [view.endpoints({2}, name) for name in "ABC"] == [[], b[1:], []]
+    assert view.endpoints(set(), "A") == []

@@ -5,8 +5,7 @@ from uuid import UUID
 import pytest
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.produce.leaders import better_leader, endpoints_of
-from tidelog.broker.wire.produce_answer import Endpoint, ProducedPartition
+from tidelog.broker.produce.leaders import better_leader
 
 TOPIC = UUID(int=5)
 NODES = [BrokerNode(n, {"PLAINTEXT": (f"host{n}", 9092)}, rack) for n, rack in ((1, "a"), (2, "b"), (3, "c"))]
@@ -36,10 +35,3 @@ def test_better_leader(nodes, own, rack, races_cost, age_s, expected):
     view = ClusterView("c", 1, nodes, own)
     found = better_leader(view, TOPIC, rack, races_cost=races_cost, epoch_age_s=age_s)
     assert (found and found.id) == expected
-
-
-def test_endpoints_are_those_of_the_leaders_that_are_named():
-    view = ClusterView("c", 1, NODES)
-    partitions = [ProducedPartition(0), ProducedPartition(1, 6, leader=(2, 1)), ProducedPartition(2, 6, leader=(2, 1))]
-    assert endpoints_of(view, "PLAINTEXT", partitions) == [Endpoint(2, "host2", 9092, "b")]
-    assert endpoints_of(view, "PLAINTEXT", [ProducedPartition(0)]) == []

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.codec import encode
+from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 
 VERSIONS = range(OFFERED[ApiKey.FETCH].first, OFFERED[ApiKey.FETCH].last + 1)
@@ -26,7 +27,7 @@ PARTITIONS = st.builds(
     current_leader=LEADERS,
 )
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=150)
-NODES = st.lists(st.tuples(INTS, NAMES, INTS, st.none() | NAMES), max_size=3)
+NODES = st.lists(st.builds(Endpoint, INTS, NAMES, INTS, st.none() | NAMES), max_size=3)
 
 
 def of(answer: FetchAnswer, *, ids: bool) -> dict:
@@ -36,7 +37,7 @@ def of(answer: FetchAnswer, *, ids: bool) -> dict:
         "error_code": answer.error_code,
         "session_id": answer.session_id,
         "node_endpoints": [
-            {"node_id": node, "host": host, "port": port, "rack": rack} for node, host, port, rack in answer.nodes
+            {"node_id": one.id, "host": one.host, "port": one.port, "rack": one.rack} for one in answer.nodes
         ],
         "responses": [
             {

@@ -9,9 +9,10 @@ from kio.schema.errors import ErrorCode
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.codec import encode
+from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.errors import MalformedRequestError
 from tidelog.broker.wire.primitives import string
-from tidelog.broker.wire.produce_answer import Endpoint, ProducedPartition, produce_answer
+from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer
 from tidelog.broker.wire.refused_produce import partitions_of
 
 VERSIONS = range(OFFERED[ApiKey.PRODUCE].first, OFFERED[ApiKey.PRODUCE].last + 1)
