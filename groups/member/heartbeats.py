@@ -3,19 +3,15 @@
 A member that speaks Kafka's protocol has no lease of its own. The broker that coordinates its group hears it, evicts it
 when it falls silent, and vouches for it until then: an object of the group names the broker, and the broker's own lease
 counts as that of all members that have none.
-
-A lease holds a counter and no time: clocks of two machines are never compared. Only time that an observer itself spent
-watching counts against a member: an observer that was frozen, or that could not reach the store, begins again.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from tidelog.groups.model import Member
-from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.delta import layout
+from tidelog.log.storage.leases import SilenceTimers, read_counter, read_field, write_lease
 from tidelog.log.storage.port import Storage
 
 FOLDER = f"{layout.OFFSETS_TABLE}/_tidelog/leases"
@@ -29,8 +25,8 @@ class Leases:
 
     def renew(self, group_id: str, member_id: str, counter: int) -> None:
         """Write a heartbeat: `counter` differs from the one before. Raises StorageError."""
-        lease = {"group": group_id, "member": member_id, "counter": counter}
-        self._storage.put(lease_path(group_id, member_id), json.dumps(lease).encode())
+        owner = {"group": group_id, "member": member_id}
+        write_lease(self._storage, lease_path(group_id, member_id), owner, counter)
 
     def counter(self, group_id: str, member_id: str) -> int | None:
         """The counter that the member wrote last, or that of the broker that vouches for it. Raises StorageError.
@@ -41,31 +37,17 @@ class Leases:
         if own is not None:
             return own
         broker = self.voucher(group_id)
-        return None if broker is None else self._counter(_broker_path(broker))
+        return None if broker is None else read_counter(self._storage, _broker_path(broker))
 
     def own_counter(self, group_id: str, member_id: str) -> int | None:
-        """The counter that the member wrote last; None when it has no lease. Raises StorageError.
-
-        None, too, for one that a power loss has torn: it is never synced, and counts as silence.
-        """
-        return self._counter(lease_path(group_id, member_id))
-
-    def _counter(self, path: str) -> int | None:
-        found = self._read(path, "counter")
-        return found if isinstance(found, int) else None
-
-    def _read(self, path: str, field: str) -> object:
-        try:
-            return json.loads(self._storage.get(path))[field]
-        except (ObjectNotFoundError, ValueError, KeyError, TypeError):
-            return None
+        """The counter that the member wrote last; None when it has no lease, or a torn one. Raises StorageError."""
+        return read_counter(self._storage, lease_path(group_id, member_id))
 
     # --- brokers -------------------------------------------------------------------------------------------
 
     def renew_broker(self, broker: int, counter: int) -> None:
         """Write a broker's heartbeat, for all members that it vouches for. Raises StorageError."""
-        lease = {"broker": broker, "counter": counter}
-        self._storage.put(_broker_path(broker), json.dumps(lease).encode())
+        write_lease(self._storage, _broker_path(broker), {"broker": broker}, counter)
 
     def vouch(self, group_id: str, broker: int) -> None:
         """Have a broker vouch for the members of the group that have no lease, in place of any before it.
@@ -76,7 +58,7 @@ class Leases:
 
     def voucher(self, group_id: str) -> int | None:
         """The broker that vouches for members of the group; None where none does. Raises StorageError."""
-        found = self._read(_voucher_path(group_id), "broker")
+        found = read_field(self._storage, _voucher_path(group_id), "broker")
         return found if isinstance(found, int) else None
 
     def end_vouching(self, group_id: str, broker: int) -> None:
@@ -106,52 +88,30 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-@dataclass(slots=True)
-class _Watched:
-    turn: int
-    counter: int | None
-    session_s: float
-    looked_s: float
-    silent_s: float = 0.0
-
-
 class HeartbeatTimers:
     """How long one observer has seen each member silent. Times in seconds of the observer's elapsed clock."""
 
     def __init__(self) -> None:
-        self._watched: dict[str, _Watched] = {}
+        self._timers: SilenceTimers[tuple[int, int | None]] = SilenceTimers()
 
     def look(self, member: Member, counter: int | None, now_s: float) -> None:
         """Note what the observer saw of a member's lease just now.
 
-        The timer of a member begins again when its counter changed, when it joined again, and after a gap of over half
-        a session between two looks: then the observer was frozen, and can't tell which members were silent meanwhile.
+        The timer of a member begins again when its counter changed, when it joined again, and as `SilenceTimers` says.
         """
-        session_s = member.session_timeout_ms / 1000
-        seen = self._watched.get(member.member_id)
-        fresh = _Watched(member.turn, counter, session_s, now_s)
-        if seen is None or (seen.turn, seen.counter) != (member.turn, counter):
-            self._watched[member.member_id] = fresh
-            return
-        passed_s = now_s - seen.looked_s
-        if passed_s > seen.session_s / 2:
-            self._watched[member.member_id] = fresh
-            return
-        seen.silent_s += passed_s
-        seen.looked_s = now_s
+        self._timers.look(member.member_id, (member.turn, counter), member.session_timeout_ms / 1000, now_s)
 
     def keep(self, member_ids: Iterable[str]) -> None:
         """Forget all others: a member that is watched again later begins at zero."""
-        kept = set(member_ids)
-        self._watched = {name: seen for name, seen in self._watched.items() if name in kept}
+        self._timers.keep(member_ids)
 
     def silent(self) -> Mapping[str, int]:
         """The members that were silent for a whole session: member id -> its turn when the watch began."""
-        return {name: seen.turn for name, seen in self._watched.items() if seen.silent_s >= seen.session_s}
+        return {name: turn for name, (turn, _) in self._timers.silent().items()}
 
     def due_s(self) -> float | None:
         """When the first of them would have been silent long enough; None while no member is watched."""
-        return min((seen.looked_s + seen.session_s - seen.silent_s for seen in self._watched.values()), default=None)
+        return self._timers.due_s()
 
 
 class RebalanceTimer:

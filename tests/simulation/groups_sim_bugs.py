@@ -10,7 +10,6 @@ from sim_running import Planted
 
 from tidelog.groups.assignors import assign, sticky
 from tidelog.groups.member import failure_detector
-from tidelog.groups.member.heartbeats import HeartbeatTimers
 from tidelog.groups.member.transitions import (
     TRANSITIONS,
     Happening,
@@ -21,6 +20,7 @@ from tidelog.groups.member.transitions import (
     Rule,
 )
 from tidelog.groups.rules import members, offsets, rounds
+from tidelog.log.storage.leases import SilenceTimers
 
 
 @contextmanager
@@ -36,17 +36,17 @@ def takes_commits_of_any_generation() -> Iterator[None]:
 @contextmanager
 def counts_the_time_that_the_observer_slept() -> Iterator[None]:
     """An observer that wakes up evicts all members."""
-    look = HeartbeatTimers.look
+    look = SilenceTimers.look
 
-    def all_counts(self: Any, member: Any, counter: Any, now_s: float) -> None:
-        seen = self._watched.get(member.member_id)
-        if seen is not None and (seen.turn, seen.counter) == (member.turn, counter):
-            seen.silent_s += now_s - seen.looked_s
-            seen.looked_s = now_s
-        else:
-            look(self, member, counter, now_s)
+    def all_counts(self: Any, name: str, sign: object, silence_s: float, now_s: float) -> bool:
+        seen = self._watched.get(name)
+        if seen is None or seen.sign != sign:
+            return look(self, name, sign, silence_s, now_s)
+        seen.silent_s += now_s - seen.looked_s
+        seen.looked_s = now_s
+        return seen.silent_s >= silence_s
 
-    with patch.object(HeartbeatTimers, "look", all_counts):
+    with patch.object(SilenceTimers, "look", all_counts):
         yield
 
 

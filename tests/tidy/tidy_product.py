@@ -14,6 +14,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/fetch/filling.py": "limits and turns of an answer, a rule of values",
     "platform/broker/produce/leaders.py": "which broker takes records, a rule of values",
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
+    "platform/broker/produce/replicas.py": "whether enough brokers run, a rule of values",
     "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
     "platform/broker/produce/replicas.py": "when acks=all is refused, a rule of values",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",

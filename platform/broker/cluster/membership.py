@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.cluster.leases import BrokerLeases, BrokerTimers, LeaseTimes, times_of
+from tidelog.broker.cluster.leases import BrokerLeases, LeaseTimes, times_of
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import (
     BrokerState,
@@ -21,6 +21,7 @@ from tidelog.cluster.model import (
     StaleRegistrationError,
 )
 from tidelog.log.lake import Lake
+from tidelog.log.storage.leases import SilenceTimers
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class BrokerMembership:
         self._leases = BrokerLeases(lake.storage)
         self._wanted = wanted
         self._times = times or times_of(lake.storage)
-        self._timers = BrokerTimers(self._times.silence_s)
+        self._timers: SilenceTimers[int | None] = SilenceTimers()
         self._lock = threading.Lock()
         self._counter = 0
         self._beat_due_s = self._watch_due_s = self._rejoin_due_s = 0.0
@@ -94,7 +95,8 @@ class BrokerMembership:
 
     def _outlive(self, answers: Answers) -> bool:
         """Watch the broker that has the id until that broker is dead, and say that it is gone; False when it lives."""
-        timers, clock = BrokerTimers(self._times.silence_s), self._lake.clock
+        timers: SilenceTimers[int | None] = SilenceTimers()
+        clock = self._lake.clock
         seen = None
         while True:
             other = self._log.look().brokers.get(self._wanted.id)
@@ -104,7 +106,7 @@ class BrokerMembership:
             seen = seen or (other.registration, counter)
             if answers(other) or seen != (other.registration, counter):
                 return False
-            if timers.look(other.registration, counter, clock.elapsed_s()):
+            if timers.look(other.registration, counter, self._times.silence_s, clock.elapsed_s()):
                 self._bury(other)
                 return True
             clock.sleep(LOOK_EVERY_S)
@@ -154,10 +156,10 @@ class BrokerMembership:
         self._timers.keep(one.registration for one in others)
         for one in others:
             if answers(one):
-                self._timers.answered(one.registration)
+                self._timers.forget(one.registration)
                 continue
             counter = self._leases.counter(one.registration)
-            if self._timers.look(one.registration, counter, self._lake.clock.elapsed_s()):
+            if self._timers.look(one.registration, counter, self._times.silence_s, self._lake.clock.elapsed_s()):
                 self._bury(one)
                 self._see()
         due_s = self._timers.due_s()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.broker.cluster.leases import BrokerTimers
+from tidelog.log.storage.leases import SilenceTimers
 
 SILENCE_S = 2.0
 STEP_S = 0.25
@@ -12,7 +12,7 @@ class Observer:
     """Looks every quarter of a second at one broker."""
 
     def __init__(self) -> None:
-        self.timers = BrokerTimers(SILENCE_S)
+        self.timers = SilenceTimers()
         self.now_s = 100.0
         self.counter = 0
 
@@ -28,9 +28,9 @@ class Observer:
     def look(self, *, beats: bool, answers: bool) -> bool:
         self.counter += beats
         if answers:
-            self.timers.answered("r")
+            self.timers.forget("r")
             return False
-        return self.timers.look("r", self.counter, self.now_s)
+        return self.timers.look("r", self.counter, SILENCE_S, self.now_s)
 
 
 @pytest.fixture
@@ -70,23 +70,23 @@ def test_an_observer_that_was_frozen_itself_begins_again(observer):
 
 
 def test_a_registration_is_watched_by_itself():
-    timers = BrokerTimers(SILENCE_S)
+    timers = SilenceTimers()
     for now_s in (0.0, 1.0):
-        assert not timers.look("old", 5, now_s)
-    assert not timers.look("new", 5, 2.0)
-    assert timers.look("old", 5, 2.0)
+        assert not timers.look("old", 5, SILENCE_S, now_s)
+    assert not timers.look("new", 5, SILENCE_S, 2.0)
+    assert timers.look("old", 5, SILENCE_S, 2.0)
 
 
 def test_what_is_forgotten_begins_at_zero():
-    timers = BrokerTimers(SILENCE_S)
-    timers.look("r", 5, 0.0)
-    timers.look("r", 5, 1.0)
+    timers = SilenceTimers()
+    timers.look("r", 5, SILENCE_S, 0.0)
+    timers.look("r", 5, SILENCE_S, 1.0)
     assert timers.due_s() == SILENCE_S
     timers.keep([])
     assert timers.due_s() is None
-    assert not timers.look("r", 5, 2.0)
+    assert not timers.look("r", 5, SILENCE_S, 2.0)
 
 
 def test_no_lease_at_all_is_silence_too(observer):
     observer.counter = None  # type: ignore[assignment]
-    assert [observer.timers.look("r", None, now_s) for now_s in (0.0, 1.0, 2.0)] == [False, False, True]
+    assert [observer.timers.look("r", None, SILENCE_S, now_s) for now_s in (0.0, 1.0, 2.0)] == [False, False, True]

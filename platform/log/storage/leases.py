@@ -1,0 +1,84 @@
+"""Leases, and failure detection by them: who lives overwrites a small object again and again, and others watch it.
+
+A lease holds a counter and no time: clocks of two machines are never compared. Only time that an observer itself spent
+watching counts: an observer that was frozen, or that could not reach the store, begins again.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.storage.port import Storage
+
+
+def write_lease(storage: Storage, path: str, owner: Mapping[str, object], counter: int) -> None:
+    """Write a heartbeat: `counter` differs from the one before. Raises StorageError."""
+    storage.put(path, json.dumps({**owner, "counter": counter}).encode())
+
+
+def read_counter(storage: Storage, path: str) -> int | None:
+    """The counter that was written last; None without a lease. Raises StorageError.
+
+    None, too, for one that a power loss has torn: it is never synced, and counts as silence.
+    """
+    found = read_field(storage, path, "counter")
+    return found if isinstance(found, int) else None
+
+
+def read_field(storage: Storage, path: str, field: str) -> object:
+    """A field of a small object of this kind; None where there is none, or it is torn. Raises StorageError."""
+    try:
+        return json.loads(storage.get(path))[field]
+    except (ObjectNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+S = TypeVar("S")
+
+
+@dataclass(slots=True)
+class _Watched(Generic[S]):
+    sign: S
+    silence_s: float
+    looked_s: float
+    silent_s: float = 0.0
+
+
+class SilenceTimers(Generic[S]):
+    """How long one observer has seen each of others silent. Times in seconds of the observer's elapsed clock."""
+
+    def __init__(self) -> None:
+        self._watched: dict[str, _Watched[S]] = {}
+
+    def look(self, name: str, sign: S, silence_s: float, now_s: float) -> bool:
+        """Note the sign of life that one gives now; True when it was the same for `silence_s`.
+
+        Its timer begins again with another sign, and after a gap of over half of `silence_s` between two looks: then
+        the observer was frozen itself, and can't tell who was silent meanwhile.
+        """
+        seen = self._watched.get(name)
+        if seen is None or seen.sign != sign or now_s - seen.looked_s > seen.silence_s / 2:
+            self._watched[name] = _Watched(sign, silence_s, now_s)
+            return False
+        seen.silent_s += now_s - seen.looked_s
+        seen.looked_s = now_s
+        return seen.silent_s >= seen.silence_s
+
+    def forget(self, name: str) -> None:
+        """It lives: when it is watched again, it begins at zero."""
+        self._watched.pop(name, None)
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forget all others."""
+        kept = set(names)
+        self._watched = {name: seen for name, seen in self._watched.items() if name in kept}
+
+    def silent(self) -> Mapping[str, S]:
+        """Those that were silent for long enough, with the sign that they gave last."""
+        return {name: seen.sign for name, seen in self._watched.items() if seen.silent_s >= seen.silence_s}
+
+    def due_s(self) -> float | None:
+        """When the first of them would have been silent long enough; None while none is watched."""
+        return min((seen.looked_s + seen.silence_s - seen.silent_s for seen in self._watched.values()), default=None)
