@@ -16,7 +16,6 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
     "platform/broker/produce/replicas.py": "whether enough brokers run, a rule of values",
     "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
-    "platform/broker/produce/replicas.py": "when acks=all is refused, a rule of values",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
