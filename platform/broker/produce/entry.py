@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.produce.leaders import ACKS_ALL, too_few_in_sync
 from tidelog.broker.produce.repeats import Landed, Repeats
-from tidelog.broker.produce.replicas import ACKS_ALL, too_few_in_sync
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, check, patched
 from tidelog.broker.records.columns import RecordCodec, RecordRules

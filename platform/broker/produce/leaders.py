@@ -1,12 +1,22 @@
-"""When a broker sends producers to another one. Any broker may take any record: it is advice, never safety."""
+"""What producers are told of the brokers that run: another one to go to, or that too few of them do.
+
+Any broker may take any record, and a record is as safe as the lake's store makes it: both are advice, never safety.
+"""
 
 from typing import Final
 from uuid import UUID
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.log.base.errors import TidelogError
 
 # How long old routes are good after brokers have come or gone, where they matter at all.
 GRACE_S: Final = 10.0
+# What a producer asks for that waits for all replicas in sync.
+ACKS_ALL: Final = -1
+
+
+class NotEnoughReplicasError(TidelogError, kafka_code=19, retriable=True):
+    """Fewer replicas are in sync than `min.insync.replicas` asks for; nothing was appended."""
 
 
 def better_leader(
@@ -21,3 +31,21 @@ def better_leader(
     leaves = not view.serves or (races_cost and epoch_age_s >= GRACE_S)
     leader = view.leader(topic, rack) if leaves else None
     return None if leader is None or leader.id == view.node_id else leader
+
+
+def too_few_in_sync(
+    view: ClusterView, topic: str, min_insync_replicas: int, replication_factor: int
+) -> NotEnoughReplicasError | None:
+    """Why records with acks=all are refused now; None where they are taken.
+
+    More replicas than the factor can't be in sync, so that a larger minimum counts as the factor. Source: Kafka's
+    `Partition.effectiveMinIsr`.
+    """
+    if view.in_sync(min_insync_replicas, replication_factor):
+        return None
+    running = min(len(view.nodes), replication_factor)
+    return NotEnoughReplicasError(
+        f"Topic '{topic}' has {running} of its {replication_factor} replicas in sync, fewer than"
+        f" min.insync.replicas={min_insync_replicas}: records with acks=all are not taken. Start more brokers, lower"
+        " min.insync.replicas, or produce with acks=1."
+    )
