@@ -70,6 +70,13 @@ def varint(number):
     return out + bytes([coded])
 
 
-def record_of(delta, *, key=b"\x01", value=b"\x01", headers=b"\x00", ms=0):
-    body = b"\0" + varint(ms) + varint(delta) + key + value + headers
-    return varint(len(body)) + body
+def padded(number, size):
+    """The number in more bytes than it needs, which say nothing."""
+    coded = (number << 1) ^ (number >> 63)
+    return bytes(coded >> 7 * place & 127 | (128 if place < size - 1 else 0) for place in range(size))
+
+
+def record_of(delta, *, key=b"\x01", value=b"\x01", headers=b"\x00", ms=0, size=varint):
+    ms, delta = (varint(one) if isinstance(one, int) else one for one in (ms, delta))
+    body = b"\0" + ms + delta + key + value + headers
+    return size(len(body)) + body

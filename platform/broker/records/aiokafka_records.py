@@ -1,5 +1,6 @@
 """Record batches read and written by aiokafka's classes, which are compiled."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
@@ -41,6 +42,10 @@ _GUARD: Final = b"\xff" * 32
 _LEAST_RECORD = 7
 # What a record takes at least in memory, however small it is.
 _ROW_BYTES = 32
+# Kafka reads a number from 5 bytes at most and a time from 10. What is longer, or has more bits, has four such bytes.
+_INT_BYTES: Final = 5
+_TIME_BYTES: Final = 10
+_LONG_NUMBER: Final = re.compile(rb"[\x80-\xff]{4}")
 # Fewer records are quicker one by one.
 MANY_ROWS: Final = 200
 
@@ -212,6 +217,8 @@ class _Decoding:
         unpacked_header = HEADER.pack(*header._replace(base_offset=0, attributes=header.attributes & ~CODEC_BITS))
         try:
             self._read(header, memoryview(b"".join((unpacked_header, body, _GUARD)))[: -len(_GUARD)])
+            if _LONG_NUMBER.search(body):
+                _require_numbers(memoryview(body))
             self._counts[index] = header.count
         except InvalidRecordError as e:
             self._refuse(index, e)
@@ -261,6 +268,46 @@ class _Decoding:
         if rows:
             self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
         self._keys, self._values, self._timestamps, self._headers = [], [], [], {}
+
+
+def _require_numbers(body: memoryview) -> None:
+    """Refuse records, well formed otherwise, with a number that takes more bytes than any client of Kafka reads.
+
+    Consumers get a batch as it came, so that what one of them can't read must not get in.
+    """
+    at, end = 0, len(body)
+
+    def number(most_bytes: int = _INT_BYTES) -> int:
+        nonlocal at
+        code = 0
+        for place in range(most_bytes):
+            byte = body[at + place]
+            code |= (byte & 127) << 7 * place
+            if byte < 128 and (most_bytes > _INT_BYTES or code < 2**32):
+                at += place + 1
+                return (code >> 1) ^ -(code & 1)
+        raise InvalidRecordError(
+            f"A number in a record batch takes more than {most_bytes} bytes, or does not fit them."
+        )
+
+    def text() -> None:
+        nonlocal at
+        length = number()
+        at += max(length, 0)
+
+    try:
+        while at < end:
+            number()
+            at += 1  # attributes
+            number(_TIME_BYTES)
+            number()
+            text()
+            text()
+            for _ in range(number()):
+                text()
+                text()
+    except IndexError:
+        raise InvalidRecordError("A record batch has numbers that say different things to different readers.") from None
 
 
 def _ruled(columns: Columns, rules: RecordRules) -> Columns:

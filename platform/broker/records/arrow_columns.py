@@ -20,8 +20,9 @@ I64 = npt.NDArray[np.int64]
 U8 = npt.NDArray[np.uint8]
 # Behind the last record, so that a varint that breaks off there ends.
 _GUARD: Final = bytes(16)
-# Bits of the longest varint that is read here; longer ones are no lengths, and no times of records.
-_MOST_BITS: Final = 56
+# Bits of the longest varints that are read here: of 5 bytes, as Kafka has it, and of times that any clock shows.
+_INT_BITS: Final = 35
+_TIME_BITS: Final = 56
 
 
 class _NotPlainError(Exception):
@@ -80,7 +81,7 @@ def _columns(data: bytes, starts: I64, headers: Sequence[BatchHeader], counts: I
     rows, last = len(ends), int(starts[-1])
     lengths, at = _varints(octets, starts[:-1], last)
     _require((lengths >= 0).all() and (octets[at] == 0).all())  # attributes, of which there are none yet
-    times, at = _varints(octets, at + 1, last)
+    times, at = _varints(octets, at + 1, last, _TIME_BITS)
     deltas, at = _varints(octets, at, last)
     first_rows = np.cumsum(counts) - counts
     _require((deltas == np.arange(rows) - np.repeat(first_rows, counts)).all())
@@ -114,14 +115,14 @@ def _taken(pieces: pa.Array, first: int, lengths: I64) -> pa.Array:
     return pieces.take(pa.array(places, mask=null) if null.any() else pa.array(places))
 
 
-def _varints(octets: U8, at: I64, end: int) -> tuple[I64, I64]:
+def _varints(octets: U8, at: I64, end: int, most_bits: int = _INT_BITS) -> tuple[I64, I64]:
     """The numbers at these places, all before `end`, and where what follows them begins."""
     _require(int(at.max()) < end and int(at.min()) >= 0)
     byte = octets[at].astype(np.int64)
     behind, codes = at + 1, byte & 127
     rows, bits = np.flatnonzero(byte > 127), 7
     while len(rows):
-        _require(bits < _MOST_BITS)
+        _require(bits < most_bits)
         byte = octets[behind[rows]].astype(np.int64)
         codes[rows] |= (byte & 127) << bits
         behind[rows] += 1

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.record_batches import built, packed, plain_records, record_of, rows_of, some_records, varint
+from support.record_batches import built, packed, padded, plain_records, record_of, rows_of, some_records, varint
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.arrow_columns import arrow_columns
@@ -114,6 +114,50 @@ def test_records_that_make_no_sense_are_refused(body, count, codec, how):
     columns = how.columns([packed(GOOD, 0, 2), packed(body, codec, count), packed(GOOD, 0, 2)])
     assert {index: error.kafka_code for index, error in columns.refused.items()} == {1: INVALID}
     assert (columns.counts, columns.table.num_rows) == ([2, 0, 2], 4)
+
+
+def with_long_number(field, size):
+    """A record whose number there takes so many bytes, and what it holds."""
+    one = padded(1, size)
+    return {
+        "size": lambda: record_of(0, size=lambda number: padded(number, size)),
+        "time": lambda: record_of(0, ms=padded(0, size)),
+        "offset": lambda: record_of(padded(0, size)),
+        "key": lambda: record_of(0, key=one + b"x"),
+        "null key": lambda: record_of(0, key=padded(-1, size)),
+        "value": lambda: record_of(0, value=one + b"x"),
+        "headers": lambda: record_of(0, headers=one + varint(0) + varint(-1)),
+        "header's key": lambda: record_of(0, headers=varint(1) + one + b"x" + varint(-1)),
+        "header's value": lambda: record_of(0, headers=varint(1) + varint(0) + one + b"x"),
+    }[field]()
+
+
+@pytest.mark.parametrize(
+    "field", ["size", "time", "offset", "key", "null key", "value", "headers", "header's key", "header's value"]
+)
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+def test_a_number_takes_no_more_bytes_than_every_client_reads(field, how):
+    """Five, and ten of a timestamp: consumers get the batch as it came, and one that can't read it would never end."""
+    most = 10 if field == "time" else 5
+    for size in range(1, most + 1):
+        assert how.columns([packed(with_long_number(field, size), 0, 1)]).counts == [1], size
+    columns = how.columns([packed(with_long_number(field, most + 1), 0, 1), packed(GOOD, 0, 2)])
+    assert {index: error.kafka_code for index, error in columns.refused.items()} == {0: INVALID}
+    assert columns.counts == [0, 2]
+
+
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+def test_a_number_has_32_bits_for_every_client(how):
+    """Java drops what is beyond, and would see another length than a reader with 64 bits does."""
+    beyond = b"\x81\x80\x80\x80\x10"  # negative by 64 bits, as that of a null key is; -1 by 32
+    assert how.columns([packed(record_of(0, key=padded(-1, 5)), 0, 1)]).counts == [1]
+    assert how.columns([packed(record_of(0, key=beyond), 0, 1)]).counts == [0]
+
+
+@pytest.mark.parametrize("how", [RECORDS, TOGETHER], ids=["one by one", "together"])
+def test_long_runs_of_high_bytes_are_no_long_numbers(how):
+    records = [(at, b"\xff" * 20, "длинный текст".encode() * 3, [("h", b"\x80" * 9)] * (at % 2)) for at in range(9)]
+    assert rows_of(how.columns([built(records)]).table) == records
 
 
 @pytest.mark.parametrize("codec", range(1, 5))
