@@ -15,7 +15,7 @@ def describe(folder: Path) -> dict[str, Any]:
     """What a reader of the figures must know: cores, memory, the file system below `folder`, versions, load."""
     return {
         "cpu": _cpu_model(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "file_system": _file_system(folder),
         "system": f"{platform.system()} {platform.release()}",
@@ -24,6 +24,11 @@ def describe(folder: Path) -> dict[str, Any]:
         "versions": {name: version(name) for name in _PACKAGES},
         "load_before": round(os.getloadavg()[0], 2),
     }
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

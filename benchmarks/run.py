@@ -18,7 +18,8 @@ from plan import Plan
 CASES = (
     "append", "four_syncs", "processes", "commits", "produce", "group_commit", "idempotence", "transactions", "consume",
     "clients_latency", "idle", "rebalance", "sink", "source", "latency", "routing", "memory", "maintenance",
-    "compaction", "object_store",
+    "compaction", "object_store", "broker_ack", "broker_many", "broker_cost", "broker_processes", "broker_memory",
+    "broker_idle", "broker_death",
 )  # fmt: skip
 
 

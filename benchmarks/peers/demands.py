@@ -5,7 +5,8 @@ from measures import Demand
 # Each is a module case_<name>: TITLE for people, and run(Bench) for what it measures.
 CASES = (
     "spark_write", "spark_read", "spark_stream", "spark_aggregate", "spark_latency", "produce", "consume",
-    "client_latency", "writers", "catch_up", "disk", "compaction", "open", "growth",
+    "client_latency", "writers", "catch_up", "disk", "compaction", "open", "growth", "broker_produce", "broker_consume",
+    "broker_catch_up", "broker_latency", "broker_writers",
 )  # fmt: skip
 
 _SPEED, _SIZE = "throughput", "bytes per record"
@@ -31,4 +32,17 @@ DEMANDS: tuple[Demand, ...] = (
            "as appended at most what Kafka takes with zstd", at_most=1),
     Demand(_FLIGHTS, _SIZE, "tidelog merged", "kafka",
            "once merged at most 0.8 of what Kafka takes with zstd", at_most=0.8),
+    *(Demand("broker produce", _SPEED, f"tidelog {how}", f"kafka {how}",
+             "0.9 times as fast as Kafka, which does not fsync", at_least=0.9)
+      for how in ("none", "zstd", "Java none", "Java zstd")),
+    *(Demand("broker consume", _SPEED, f"tidelog{how}", f"kafka{how}",
+             "as fast as Kafka from memory", at_least=1)
+      for how in ("", " Java")),
+    *(Demand("broker catch-up", _SPEED, f"tidelog{how}", f"kafka{how}",
+             "0.8 times as fast as Kafka from segments", at_least=0.8)
+      for how in ("", " Java")),
+    Demand("broker latency", "p50", "tidelog", "kafka",
+           "at most twice Kafka's, which does not fsync", at_most=2),
+    Demand("broker small appends", "appends", "tidelog", "kafka flush.messages=1",
+           "half as many as Kafka where it fsyncs each", at_least=0.5),
 )

@@ -15,13 +15,14 @@ _TIMEOUT_S = 30.0
 def arms(peers: dict[str, Peer], topic: str, records: int) -> dict[str, Callable[[], float]]:
     """By system: read all of `topic` with a new consumer; the answer is in records a second."""
     return {
-        KAFKA: lambda: _rate(peers[KAFKA], topic, records, _messages),
-        TIDELOG: lambda: _rate(peers[TIDELOG], topic, records, _messages),
-        "tidelog consume_table": lambda: _rate(peers[TIDELOG], topic, records, _rows),
+        KAFKA: lambda: rate(peers[KAFKA], topic, records, messages),
+        TIDELOG: lambda: rate(peers[TIDELOG], topic, records, messages),
+        "tidelog consume_table": lambda: rate(peers[TIDELOG], topic, records, _rows),
     }
 
 
-def _messages(consumer: Any) -> int:
+def messages(consumer: Any) -> int:
+    """Take some messages; how many."""
     found = consumer.consume(_MESSAGES, _TIMEOUT_S)
     if any(message.error() for message in found):
         raise RuntimeError(next(str(message.error()) for message in found if message.error()))
@@ -32,7 +33,7 @@ def _rows(consumer: Any) -> int:
     return int(consumer.consume_table(_ROWS, _TIMEOUT_S).num_rows)
 
 
-def _rate(peer: Peer, topic: str, records: int, take: Callable[[Any], int]) -> float:
+def rate(peer: Peer, topic: str, records: int, take: Callable[[Any], int]) -> float:
     """From the assignment to the last record."""
     consumer = peer.consumer()
     began, count = time.perf_counter(), 0

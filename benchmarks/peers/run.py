@@ -2,7 +2,7 @@
 
 --only CASE          one case (may be repeated)
 --quick              small sizes, a few minutes; for a look, not for the docs
---minutes M          when to give up (default: 40)
+--minutes M          when to give up (default: 60)
 --work FOLDER        where to work, on the disk to measure (default: the system's own place for temporary files)
 --docs               measure nothing: keep the newest whole results, and write the tables of docs/speed.md and README.md
 --compare OLD [NEW]  measure nothing: what regressed from one results file to another (default: the newest whole ones)
@@ -63,7 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure tidelog beside Kafka and plain Delta on this machine.")
     parser.add_argument("--only", action="append", choices=CASES, help="one case; may be repeated")
     parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--minutes", type=float, default=40.0, help="when to give up (default: 40)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="when to give up (default: 60)")
     parser.add_argument("--work", help="the folder to work in, on the disk to measure (default: the system's own)")
     parser.add_argument("--docs", action="store_true", help="write the docs from the newest whole results")
     parser.add_argument("--compare", nargs="+", type=Path, metavar="FILE", help="what regressed: OLD [NEW]")
