@@ -33,11 +33,14 @@ def check_values(offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
 
 
 def placed(
-    offsets: Mapping[TopicPartition, CommittedOffset], look: Callable[[str], TopicState | None]
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    look: Callable[[str], TopicState | None],
+    *,
+    past_end: bool = False,
 ) -> dict[TopicPartition, CommittedOffset]:
     """The offsets with the ids of their topics. `look` gives a topic's state by name.
 
-    Refuses partitions that are not there, and offsets past their end: raises `UnknownTopicError`,
+    Refuses partitions that are not there, and offsets past their end unless `past_end`: raises `UnknownTopicError`,
     `UnknownPartitionError`, `OffsetOutOfRangeError`.
     """
     states = {topic: look(topic) for topic in sorted({topic for topic, _ in offsets})}
@@ -49,7 +52,7 @@ def placed(
                 f"Topic '{topic}' does not exist, so no offset of it can be committed. Create it, or drop the offset."
             )
         require_partition(state, topic, partition)
-        if committed.offset > state.end(partition):
+        if committed.offset > state.end(partition) and not past_end:
             raise OffsetOutOfRangeError(
                 f"Offset {committed.offset} of topic '{topic}', partition {partition} can't be committed: the partition"
                 f" ends at {state.end(partition)}, and a group can't have read more than there is. Commit at most that."

@@ -21,7 +21,7 @@ from tidelog.groups.model import CommittedOffset, GroupView, TopicPartition
 from tidelog.groups.rules.members import check_group_id
 from tidelog.groups.rules.offsets import decide_commit, delete_offsets
 from tidelog.groups.store.offset_checks import check_values, placed
-from tidelog.log.base.errors import OffsetOutOfRangeError, TidelogError, UnstableOffsetError
+from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnstableOffsetError
 from tidelog.transactions.ports import GroupIdentity
 
 _NO_OFFSET: Final = -1
@@ -112,13 +112,16 @@ class OffsetHandlers:
             desk.heard(member_id, self._clock.elapsed_s())
 
     async def _placed(self, topic: BrokerTopic, place: TopicPartition, offset: CommittedOffset) -> CommittedOffset:
-        """The offset, of the topic that has the name now. Raises why it can't be committed at all."""
+        """The offset, of the topic that has the name now. Raises why it can't be committed at all.
+
+        Kafka takes any offset from 0: one past the end is for the consumer's `auto.offset.reset` to judge.
+        """
         check_values({place: offset})
         try:
-            return placed({place: offset}, lambda _: topic.state)[place]
-        except OffsetOutOfRangeError:  # the records may have come by another broker a moment ago
+            return placed({place: offset}, lambda _: topic.state, past_end=True)[place]
+        except UnknownPartitionError:  # it may have come by another broker a moment ago
             await self._blocking(topic.log.refresh)
-            return placed({place: offset}, lambda _: topic.state)[place]
+            return placed({place: offset}, lambda _: topic.state, past_end=True)[place]
 
     async def _asked(self, one: Any) -> _Asked:
         """A topic of a request."""

@@ -133,6 +133,7 @@ class WrittenEntry:
             {at: producer_batch(unit) for at, unit in enumerate(units) if unit.header.producer_id >= 0},
             acks=min(unit.acks for unit in units) or 1,
             compression=codec_of(units),
+            sizes_judged=True,
         )
 
     @property

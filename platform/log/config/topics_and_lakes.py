@@ -89,7 +89,12 @@ class TopicConfig(Settings):
     max_compaction_lag_ms = Key(
         MAX_LONG, long_of(1), "How long a record may stay uncompacted at most.", "log.cleaner.max.compaction.lag.ms"
     )
-    max_message_bytes = Key(1_048_588, int_of(0), "The largest record that is taken, in bytes.", "message.max.bytes")
+    max_message_bytes = Key(
+        1_048_588,
+        int_of(0),
+        "The largest record that is taken, in bytes; of what comes by a broker, the largest batch as it came, packed.",
+        "message.max.bytes",
+    )
     merge_compression_level = Key(
         9,
         int_of(1, 22),

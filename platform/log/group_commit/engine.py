@@ -245,11 +245,15 @@ class PendingEntry:
     def _checked(self, topic: Topic, now_ms: int) -> tuple[pa.Table, I64 | None]:
         """The records of the units that pass the topic's rules, and which rows those are; None for all."""
         config, units = topic.config(), self._requests.units
+
+        def checked(part: pa.Table) -> pa.Table:
+            return to_records(part, topic.name, config, now_ms, sizes_judged=self._requests.sizes_judged)
+
         while not self.is_done:
             rows = self._open_rows()
             table = self._requests.table if rows is None else self._requests.table.take(pa.array(rows))
             own = units if units is None or rows is None else units[rows]
-            records, refused = refused_units(table, own, lambda part: to_records(part, topic.name, config, now_ms))
+            records, refused = refused_units(table, own, checked)
             if not refused:
                 return records, rows
             for unit, error in refused.items():

@@ -40,6 +40,7 @@ class ProduceRequests:
     `batches`: {unit: what its idempotent producer says of its rows}. `numbering` instead, for the rows of one producer:
     what is taken of them is numbered when it is staged. `acks`: 1, or -1 for all. `compression` and `compression_level`
     are the producers' wish. `chosen_ahead`: partitions of all rows, for a topic of this many partitions.
+    `sizes_judged`: whether `max.message.bytes` was judged before, by the batches that came.
     """
 
     table: pa.Table
@@ -54,6 +55,7 @@ class ProduceRequests:
     compression: str | None = None
     compression_level: int | None = None
     chosen_ahead: tuple[int, Future[I32]] | None = None
+    sizes_judged: bool = False
 
     def choose(self, partitions: int, rows: I64 | None = None) -> I32:
         """The partition of each row, or of each of `rows`, in a topic of this many. Raises as `assign` does."""
@@ -127,6 +129,7 @@ def together(requests: Sequence[ProduceRequests]) -> ProduceRequests:
         acks=min(one.acks for one in requests),
         compression=codec[0],
         compression_level=codec[1],
+        sizes_judged=all(one.sizes_judged for one in requests),
     )
 
 

@@ -20,10 +20,13 @@ _RECORDS = schema.SEGMENT.remove(0)
 _MICROS_OF = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) -> pa.Table:
+def to_records(
+    table: pa.Table, topic: str, config: TopicConfig, now_ms: int, *, sizes_judged: bool = False
+) -> pa.Table:
     """The table as records to append: columns key, value, headers, timestamp, timestamp_type.
 
     `now_ms` is the timestamp (ms since the epoch) of records that have none, and of all under LogAppendTime.
+    `sizes_judged`: whether `max.message.bytes` was judged before, as by brokers, by what their clients packed.
     Raises `InvalidRecordError`, `RecordTooLargeError` or `InvalidTimestampError` naming column and row.
     """
     check_columns(table.schema, topic)
@@ -41,7 +44,8 @@ def to_records(table: pa.Table, topic: str, config: TopicConfig, now_ms: int) ->
             " cleanup.policy=delete."
         )
     headers = _headers(given.get("headers"), topic, count)
-    _check_sizes(key, value, headers, topic, config.max_message_bytes)
+    if not sizes_judged:
+        _check_sizes(key, value, headers, topic, config.max_message_bytes)
     by_producer = config.timestamp_type == schema.CREATE_TIME
     timestamps = _timestamps(given.get("timestamp") if by_producer else None, topic, config, now_ms, count)
     kinds = schema.alike("timestamp_type", config.timestamp_type, count)

@@ -27,8 +27,9 @@ def test_every_version_of_offset_commit(lake: Lake, version: int) -> None:
         }
         missing = place | {"partition_index": 4}
         large = place | {"partition_index": 2, "committed_metadata": "m" * 4097}
-        past = place | {"partition_index": 3, "committed_offset": 3}
-        asked = {"name": "t", "topic_id": UUID(topic_id.id), "partitions": [place, missing, large, past]}
+        past = place | {"partition_index": 3, "committed_offset": 2**62}
+        below = place | {"partition_index": 0, "committed_offset": -1}
+        asked = {"name": "t", "topic_id": UUID(topic_id.id), "partitions": [place, missing, large, past, below]}
         other = {"name": "u", "topic_id": UUID(int=7), "partitions": [place]}
         answer = await client.ask(
             ApiKey.OFFSET_COMMIT, version, group_id="g", member_id="", retention_time=5_000, topics=[asked, other]
@@ -39,14 +40,16 @@ def test_every_version_of_offset_commit(lake: Lake, version: int) -> None:
                 OK,
                 ErrorCode.unknown_topic_or_partition,
                 ErrorCode.offset_metadata_too_large,
+                OK,
                 ErrorCode.offset_out_of_range,
             ],
             [ErrorCode.unknown_topic_id if version >= 10 else ErrorCode.unknown_topic_or_partition],
         ]
 
     against(lake, test)
-    ((place, committed),) = GroupLog(lake).offsets("g").items()
-    assert place == ("t", 1)
+    found = GroupLog(lake).offsets("g")
+    assert {place: one.offset for place, one in found.items()} == {("t", 1): 2, ("t", 3): 2**62}
+    committed = found["t", 1]
     assert (committed.offset, committed.metadata) == (2, "m")
     assert committed.leader_epoch == (5 if version >= 6 else -1)
 
@@ -77,6 +80,24 @@ def test_every_version_of_offset_fetch(lake: Lake, version: int) -> None:
             assert (none.committed_offset, none.error_code) == (-1, OK)
             code = ErrorCode.unknown_topic_id if version >= 10 else OK
             assert (unknown.committed_offset, unknown.error_code) == (-1, code)
+
+    against(lake, test)
+
+
+def test_an_offset_of_a_partition_that_came_by_another_program_is_taken(lake: Lake) -> None:
+    async def test(clients: Clients) -> None:
+        client = await clients.one()
+
+        async def commit(partition: int) -> ErrorCode:
+            place = {"partition_index": partition, "committed_offset": 0, "committed_metadata": ""}
+            answer = await client.ask(
+                ApiKey.OFFSET_COMMIT, 9, group_id="g", member_id="", topics=[{"name": "t", "partitions": [place]}]
+            )
+            return answer.topics[0].partitions[0].error_code
+
+        assert await commit(4) is ErrorCode.unknown_topic_or_partition
+        lake.alter_topic("t", partitions=5)
+        assert await commit(4) is OK
 
     against(lake, test)
 

@@ -93,6 +93,28 @@ def test_the_broker_stamps_records_where_the_topic_wants_it():
     assert records.column("timestamp")[0].as_py().timestamp() * 1000 == START_MS + 5_000
 
 
+@pytest.mark.parametrize(
+    ("records", "spare", "code"),
+    [
+        (batch(b"x" * 1000), 0, 0),
+        (batch(b"x" * 1000), -1, 10),
+        (batch(*[b"small"] * 50), -1, 10),  # no record is too large, and the batch is
+        (batch(bytes(100_000), codec=ZSTD), 0, 0),  # unpacked it would be
+        (batch(bytes(100_000), codec=ZSTD), -1, 10),
+        (batch(bytes(100_000), codec=LZ4, headers=[("h", bytes(9_000))]), 0, 0),
+    ],
+    ids=["a record", "a larger one", "many records", "packed", "packed and larger", "packed, with headers"],
+)
+def test_the_largest_message_is_that_of_the_batch_as_it_came(records, spare, code):
+    lake, _, _ = lake_with(1, max_message_bytes=str(len(records) + spare))
+
+    async def act(asked):
+        return await asked.one(records)
+
+    assert told(with_broker(lake, act)) == (code, 0 if code == 0 else -1)
+    assert bool(read_back(lake)[0]) is (code == 0)
+
+
 # --- entries -----------------------------------------------------------------------------------------------
 
 
