@@ -38,13 +38,15 @@ def run(plan: Plan) -> list[Row]:
 
 
 def _gaps_s(folder: Path, cluster: list[brokers.BrokerProcess], addresses: str, deaths: int) -> list[float]:
-    producer = brokers.producer(addresses, linger_ms=0, enable_idempotence=True)
-    gaps_s, born = [], []
+    gaps_s: list[float] = []
+    born: list[brokers.BrokerProcess] = []
     try:
         for _ in range(deaths):
+            # Any broker takes records, so that a producer that has met one before the last death stays there.
+            producer = brokers.producer(addresses, linger_ms=0, enable_idempotence=True)
             for _ in range(_CALM):
                 _ack(producer)
-            leader = _leader(addresses)
+            leader = producer.list_topics("t", 10).topics["t"].partitions[0].leader
             dead = next(broker for broker in cluster if broker.id == leader)
             began = time.monotonic()
             dead.kill()
@@ -69,9 +71,3 @@ def _ack(producer: confluent_kafka.Producer) -> None:
         producer.poll(0.1)
     if found != [None]:
         raise RuntimeError(f"a record was not acknowledged: {found}")
-
-
-def _leader(addresses: str) -> int:
-    """The id of the broker that leads the topic's only partition."""
-    found = brokers.consumer(addresses).list_topics("t", 10).topics["t"].partitions[0]
-    return int(found.leader)

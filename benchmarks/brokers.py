@@ -142,7 +142,7 @@ def produced(address: str, topic: str, values: list[bytes], keys: list[bytes], *
 
 
 def consumed(address: str, topic: str, partitions: int, records: int, **conf: Any) -> None:
-    """Read so many records of a topic from its beginning."""
+    """Read `records` records of a topic from its beginning."""
     own = consumer(address, **conf)
     own.assign([confluent_kafka.TopicPartition(topic, p, confluent_kafka.OFFSET_BEGINNING) for p in range(partitions)])
     count = 0

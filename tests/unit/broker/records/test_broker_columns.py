@@ -358,3 +358,28 @@ def test_batches_beside_a_refused_one_are_taken():
 def test_a_record_without_a_timestamp_has_null(how):
     columns = how.columns([packed(record_of(0, ms=-1) + record_of(1, ms=7), 0, 2)], RULES)
     assert columns.table["timestamp"].to_pylist() == [None, 7]
+
+
+@pytest.mark.parametrize("lengths", [(300, 1, 400), (1, 999), (3000,), (10, 20, 700, 5), (257, 257)])
+def test_runs_of_records_of_one_length_are_those_read_one_by_one(lengths):
+    """Records of a batch that are of one length in parts, so that runs of them are found at once."""
+    values = [bytes([at % 251]) * (50 + 80 * part) for part, count in enumerate(lengths) for at in range(count)]
+    batches = [built([(7 + at, None, value, []) for at, value in enumerate(values)]) for _ in range(2)]
+    one_by_one, together = AiokafkaRecords(many_rows=1 << 30).columns(batches), TOGETHER.columns(batches)
+    assert together.refused == {}
+    assert rows_of(together.table) == rows_of(one_by_one.table)
+    assert (
+        arrow_columns([header_of(batch) for batch in batches], [batch[HEADER.size :] for batch in batches]) is not None
+    )
+
+
+@given(st.integers(256, 400), st.data())
+def test_a_run_that_something_breaks_is_read_as_one_by_one(count, data):
+    """A byte of many records of one length is another one: a length, so that the run ends there, or a part of it."""
+    batch = built([(7, b"k", b"v" * 20, []) for _ in range(count)])
+    body = bytearray(batch[HEADER.size :])
+    body[data.draw(st.integers(0, len(body) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    broken = packed(bytes(body), 0, count)
+    one_by_one, together = AiokafkaRecords(many_rows=1 << 30).columns([broken]), TOGETHER.columns([broken])
+    assert rows_of(together.table) == rows_of(one_by_one.table)
+    assert [str(error) for error in together.refused.values()] == [str(error) for error in one_by_one.refused.values()]
