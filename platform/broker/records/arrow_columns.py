@@ -26,8 +26,8 @@ _INT_BITS: Final = 35
 _TIME_BITS: Final = 56
 # The least records of a batch that are worth a look whether they are of one length.
 _MANY: Final = 256
-# Where fewer than this are of one length, those in the next bytes are taken one by one: in this number of bytes, then in
-# twice as many.
+# Where fewer than this are of one length, the records in the next bytes are taken one by one: in this number of bytes,
+# then in twice as many.
 _SOME: Final = 32
 _SOME_BYTES: Final = 4096
 # The most records whose lengths are compared at once, however few of them are alike.
