@@ -44,14 +44,20 @@ def decide_pending(
     committer: GroupIdentity,
     offsets: Mapping[TopicPartition, CommittedOffset],
     transaction: TransactionKey,
+    *,
+    needs_member: bool = True,
 ) -> Decision[None]:
     """Let offsets wait for a transaction's end; the right to is as in `decide_commit`, and a rebalance is no hindrance.
 
     A member that lost its partitions meanwhile is in an earlier generation, and refused. Kafka lets a transaction
-    without a member commit into a group with members; here that is refused, as it fences no member.
-    Source: `ClassicGroup.validateOffsetCommit` with `isTransactional`.
+    without a member commit into a group with members; here that is refused, as it fences no member, unless the caller
+    is a client that knows no other way (`needs_member`). Source: `ClassicGroup.validateOffsetCommit` with
+    `isTransactional`.
     """
-    _require_committer(view, committer)
+    if needs_member or committer != GroupIdentity(committer.group_id):
+        _require_committer(view, committer)
+    else:
+        check_group_id(committer.group_id)
     waiting = {(transaction, place): replace(one, generation=committer.generation) for place, one in offsets.items()}
     return Decision(response=None, pending=waiting)
 

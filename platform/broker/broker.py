@@ -22,6 +22,7 @@ from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import listen
 from tidelog.broker.server.metrics import BrokerMetrics
+from tidelog.broker.transactions.handlers import handlers as transaction_handlers
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
@@ -36,6 +37,7 @@ PARTS: Final[list[Callable[[Context], Handlers]]] = [
     fetch_handlers,
     produce_handlers,
     group_handlers,
+    transaction_handlers,
 ]
 
 

@@ -1,6 +1,6 @@
 """What a transaction is, as the log of transactions says."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -39,11 +39,12 @@ class Verdict(StrEnum):
 class TransactionKey:
     """One transaction: of a transactional id, in an epoch of it, the `number`-th that the log knows, from 1.
 
-    Epochs of a transactional id never fall, also when it expired and returned.
+    Epochs of a transactional id never fall, also when it expired and returned: they alone tell its transactions apart,
+    whatever producer id it had in one.
     """
 
     transactional_id: str
-    producer_id: int
+    producer_id: int = field(compare=False)
     epoch: int
     number: int
 

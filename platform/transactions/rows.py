@@ -11,6 +11,7 @@ from tidelog.log.rows.schema import Row, RowSchema, list_of
 from tidelog.log.rows.state import RowKind
 from tidelog.log.segments.writer import Staged
 from tidelog.transactions.model import Intent, IntentPart, Transactional, Verdict
+from tidelog.transactions.open_parts import PART, Held, OpenTransaction, opened, part_key
 
 TRANSACTION = "transaction"
 FLOOR = "floor"
@@ -29,7 +30,8 @@ _SEGMENT = {
     "known_version": pa.int64(),
 }
 
-# `kind` transaction: all but topic and version; kind floor: these; kind forgotten: epoch and sequence.
+# `kind` transaction: all but topic and version; kind floor: these; kind forgotten: epoch and sequence; kind part: id,
+# event, epoch, number, sequence (its place), batch (a sequence), update_time, and one of parts or one of groups.
 SCHEMA = RowSchema(
     {
         "kind": pa.string(),
@@ -69,7 +71,7 @@ class Expired(NamedTuple):
 
 
 class TransactionsFold:
-    """The newest row of each transactional id, and of each topic's purge floor."""
+    """The newest row of each transactional id, of each topic's purge floor, and of each part of an open transaction."""
 
     def __init__(
         self,
@@ -77,8 +79,12 @@ class TransactionsFold:
         floors: Mapping[str, Floor] | None = None,
         expired: Expired | None = None,
         sequence: int = 0,
+        held: MutableMapping[str, Held | None] | None = None,
+        held_rows: int = 0,
     ) -> None:
         self._ids: MutableMapping[str, Transactional | None] = {} if ids is None else ids
+        self._held: MutableMapping[str, Held | None] = {} if held is None else held
+        self._held_rows = held_rows
         self.floors: dict[str, Floor] = dict(floors or {})
         self.expired = expired or Expired()
         # Of the newest intent of all.
@@ -101,6 +107,22 @@ class TransactionsFold:
             if one.intent is not None and (topic_id is None or one.intent.names(topic_id)):
                 yield one
 
+    def held(self, transactional_id: str) -> Held | None:
+        """What the rows of kind `part` say of a transactional id, its ended transactions' too."""
+        return self._held.get(transactional_id)
+
+    def open(self, transactional_id: str) -> OpenTransaction | None:
+        """What a transactional id has open, as far as it was added in the log; None for nothing."""
+        one = self._ids.get(transactional_id)
+        return None if one is None else opened(one, self._held.get(transactional_id))
+
+    def all_open(self) -> Iterator[OpenTransaction]:
+        """Every open transaction that has added something in the log, by transactional id."""
+        for name in sorted(self._held):
+            found = self.open(name)
+            if found is not None:
+                yield found
+
     def take(self, rows: Sequence[Row]) -> None:
         """Apply rows, in log order."""
         for row in rows:
@@ -109,14 +131,29 @@ class TransactionsFold:
             elif row["kind"] == EXPIRED:
                 self.expired = Expired(row["epoch"], row["sequence"])
                 self.sequence = max(self.sequence, row["sequence"])
+            elif row["kind"] == PART:
+                self._hold(row["id"], (self._held.get(row["id"]) or Held()).taken(row))
             elif not row.get("deleted"):
                 found = _transactional(row)
                 self._ids[found.transactional_id] = found
                 self.sequence = max(self.sequence, found.sequence)
+                held = self._held.get(found.transactional_id)
+                if held is not None:
+                    self._hold(found.transactional_id, held.ended(found.epoch, found.number))
             elif isinstance(self._ids, ChainMap):
                 self._ids[row["id"]] = None
             else:
                 self._ids.pop(row["id"], None)
+
+    def _hold(self, name: str, held: Held) -> None:
+        before = self._held.get(name)
+        self._held_rows += held.rows - (0 if before is None else before.rows)
+        if held.rows:
+            self._held[name] = held
+        elif isinstance(self._held, ChainMap):
+            self._held[name] = None
+        else:
+            self._held.pop(name, None)
 
     def _take_floor(self, row: Row) -> None:
         if row.get("deleted"):
@@ -126,10 +163,11 @@ class TransactionsFold:
 
     def fork(self) -> Self:
         """A copy that changes by itself."""
-        return type(self)(ChainMap({}, self._ids), self.floors, self.expired, self.sequence)
+        ids, held = ChainMap({}, self._ids), ChainMap({}, self._held)
+        return type(self)(ids, self.floors, self.expired, self.sequence, held, self._held_rows)
 
     def __len__(self) -> int:
-        return len(self._ids) + len(self.floors) + (self.expired != Expired())
+        return len(self._ids) + len(self.floors) + (self.expired != Expired()) + self._held_rows
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TransactionsFold) and self._all() == other._all()
@@ -137,11 +175,14 @@ class TransactionsFold:
     __hash__ = None  # type: ignore[assignment] # it changes
 
     def _all(self) -> tuple[Any, ...]:
-        return list(self.all()), self.floors, self.expired, self.sequence
+        held = {name: held for name, held in self._held.items() if held is not None}
+        return list(self.all()), self.floors, self.expired, self.sequence, held
 
 
 def key(row: Row) -> Hashable:
-    """A row's key: a transactional id, a topic's purge floor, or what expired ids left."""
+    """A row's key: a transactional id, a part of one, a topic's purge floor, or what expired ids left."""
+    if row["kind"] == PART:
+        return (PART, row["id"], *part_key(row))
     return (row["kind"], row.get("id"))
 
 

@@ -4,7 +4,7 @@ Where a Kafka coordinator decides alone, here any process may: of a commit and a
 Source: `TransactionCoordinator`, `TransactionMetadata` (kafka 4.0).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidelog.log.base.errors import (
@@ -18,6 +18,7 @@ from tidelog.log.base.errors import (
     UnknownTransactionalIdError,
 )
 from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.rows.schema import Row
 from tidelog.transactions.model import (
     EPOCHS_OF_AN_ID,
     MAX_EPOCH,
@@ -82,7 +83,7 @@ def decide_init(
             outcome=None,
             updated_ms=now_ms,
         )
-    return RowOutcome([transactional_row(INIT, begun)], begun)
+    return RowOutcome([transactional_row(INIT, begun), *_parts_gone(fold, transactional_id)], begun)
 
 
 def decide_intent(
@@ -195,16 +196,31 @@ def decide_drop_floors(fold: TransactionsFold, topic_ids: Sequence[str]) -> RowO
 def decide_expire(fold: TransactionsFold, since_ms: int) -> RowOutcome[list[str]]:
     """Expire transactional ids that did nothing since `since_ms` (ms since the epoch); the response is their names.
 
-    Those with an incomplete intent stay, and those whose batches are numbered: a batch may come again however late. The
-    epochs of an expired id go on if it returns, so that what it left in topics and groups is never taken for new.
+    Those with an incomplete intent or an open part stay, and those whose batches are numbered: a batch may come again
+    however late. The epochs of an expired id go on if it returns, so that what it left in topics and groups is never
+    taken for new.
     """
-    gone = [one for one in fold.all() if one.updated_ms < since_ms and one.intent is None and one.batch < 0]
+    gone = [
+        one
+        for one in fold.all()
+        if one.updated_ms < since_ms
+        and one.intent is None
+        and one.batch < 0
+        and fold.open(one.transactional_id) is None
+    ]
     if not gone:
         return RowOutcome((), [])
     epoch = max(fold.expired.epoch, *(one.epoch for one in gone))
     sequence = max(fold.expired.sequence, *(one.sequence for one in gone))
     rows = [expired_row(Expired(epoch, sequence)), *(gone_row(one.transactional_id) for one in gone)]
+    rows += [row for one in gone for row in _parts_gone(fold, one.transactional_id)]
     return RowOutcome(rows, [one.transactional_id for one in gone])
+
+
+def _parts_gone(fold: TransactionsFold, transactional_id: str) -> Iterable[Row]:
+    """The rows that remove what brokers noted of the id's transactions."""
+    held = fold.held(transactional_id)
+    return () if held is None else held.gone_rows(transactional_id)
 
 
 @dataclass(frozen=True, slots=True)

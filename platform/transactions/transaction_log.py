@@ -1,20 +1,40 @@
 """The log of transactions, `__transaction_state`: it alone orders what is decided of them."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidelog.log.base.errors import CorruptLogError, InvalidTransactionTimeoutError, UnsupportedFormatError
+from tidelog.log.base.errors import (
+    CorruptLogError,
+    InvalidTransactionTimeoutError,
+    TidelogError,
+    UnsupportedFormatError,
+)
 from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.segments.writer import Staged
 from tidelog.log.state.producer_memory import new_producer_id
 from tidelog.log.state.topic_state import ROWS
-from tidelog.transactions import rules
+from tidelog.transactions import part_rules, rules
 from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, Verdict
+from tidelog.transactions.open_parts import OpenTransaction, Place
+from tidelog.transactions.part_rules import BatchJudge, Begun, Ended, ProducerIdentity, TransactionBatch
 from tidelog.transactions.rows import KIND, TransactionsFold
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Transactions that somebody is still to finish.
+
+    `open`: with their producers' time-outs in ms. `incomplete`: committed, and not marked complete.
+    """
+
+    open: Sequence[tuple[OpenTransaction, int]] = ()
+    incomplete: Mapping[TransactionKey, Transactional] = field(default_factory=dict)
 
 
 class TransactionLog:
@@ -66,6 +86,11 @@ class TransactionLog:
 
     def init(self, transactional_id: str, timeout_ms: int) -> Transactional:
         """Begin a new epoch. Raises `InvalidTransactionTimeoutError`."""
+        self._check_timeout(timeout_ms)
+        new_id = new_producer_id(self._lake.ids)
+        return self._decide(lambda fold, now_ms: rules.decide_init(fold, transactional_id, timeout_ms, new_id, now_ms))
+
+    def _check_timeout(self, timeout_ms: int) -> None:
         most_ms = self._lake.config().transaction_max_timeout_ms
         if not 0 < timeout_ms <= most_ms:
             raise InvalidTransactionTimeoutError(
@@ -73,8 +98,6 @@ class TransactionLog:
                 " (transaction.max.timeout.ms), so that a transaction whose producer died does not hold up others for"
                 " long. Give less, or let the lake allow more."
             )
-        new_id = new_producer_id(self._lake.ids)
-        return self._decide(lambda fold, now_ms: rules.decide_init(fold, transactional_id, timeout_ms, new_id, now_ms))
 
     def intent(
         self,
@@ -100,6 +123,88 @@ class TransactionLog:
     def mark_complete(self, key: TransactionKey) -> None:
         """Write the completion marker of an intent: Kafka's CompleteCommit. A repeat changes nothing."""
         self._decide(lambda fold, now_ms: rules.decide_complete(fold, key, now_ms))
+
+    # --- what brokers hold for Kafka's clients -------------------------------------------------------------
+
+    def open(self, transactional_id: str) -> OpenTransaction | None:
+        """What a transactional id has open, as far as it was added in the log."""
+        return self._log.look(lambda fold: fold.open(transactional_id))
+
+    def all_open(self) -> list[OpenTransaction]:
+        """Every open transaction that has added something in the log, by transactional id."""
+        return self._log.look(lambda fold: list(fold.all_open()))
+
+    def unfinished(self, known: Unfinished, version: int) -> tuple[Unfinished, int]:
+        """What is unfinished, and at which version of the log: `known`, if that is still the `version` it is from."""
+
+        def at(fold: TransactionsFold) -> tuple[Unfinished, int]:
+            if self._log.version == version:
+                return known, version
+            ids = {one.key: fold.get(one.key.transactional_id) for one in fold.all_open()}
+            timeouts = [(one, 0 if (found := ids[one.key]) is None else found.timeout_ms) for one in fold.all_open()]
+            incomplete = {one.key_of(one.intent): one for one in fold.incomplete() if one.intent is not None}
+            return Unfinished(timeouts, incomplete), self._log.version
+
+        return self._log.look(at)
+
+    def begin(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None = None) -> Begun:
+        """Begin a new epoch, for a client. Raises `InvalidTransactionTimeoutError`, and as `decide_begin`."""
+        self._check_timeout(timeout_ms)
+        new_id = new_producer_id(self._lake.ids)
+        return self._decide(
+            lambda fold, now_ms: part_rules.decide_begin(fold, transactional_id, timeout_ms, new_id, now_ms, expected)
+        )
+
+    def add(
+        self, producer: ProducerIdentity, places: Sequence[tuple[str, Place]] = (), groups: Sequence[str] = ()
+    ) -> TransactionKey:
+        """Add partitions and groups to a producer's transaction. Raises as `part_rules.decide_add`."""
+        return self._decide(lambda fold, now_ms: part_rules.decide_add(fold, producer, places, groups, now_ms))
+
+    def require_added(
+        self, producer: ProducerIdentity, places: Sequence[Place] = (), groups: Sequence[str] = ()
+    ) -> TransactionKey:
+        """The producer's open transaction, which all of this was added to. Raises as `part_rules.require_added`."""
+        return self._log.look(lambda fold: part_rules.require_added(fold, producer, places, groups))
+
+    def judge(self, batches: Iterable[TransactionBatch]) -> list[int | None | TidelogError]:
+        """Of each batch how many records its transaction has in its partition, if it is new; else None.
+
+        Or what it is refused for. Each is judged as if those before it were staged, and counted as if they were not.
+        """
+
+        def at(fold: TransactionsFold) -> list[int | None | TidelogError]:
+            judge, found = BatchJudge(fold), list[int | None | TidelogError]()
+            for batch in batches:
+                try:
+                    found.append(part_rules.staged_before(fold, batch) if judge.take(batch) else None)
+                except TidelogError as e:
+                    found.append(e)
+            return found
+
+        return self._log.look(at)
+
+    def stage(self, parts: Sequence[tuple[TransactionBatch, Sequence[Staged]]]) -> list[TidelogError | None]:
+        """Note staged, durable segments as parts of their transactions; of each None, or why it is not noted."""
+        return self._decide(lambda fold, now_ms: part_rules.decide_stage(fold, parts, now_ms))
+
+    def end(
+        self, producer: ProducerIdentity, *, commit: bool, raises_epoch: bool, completed: TransactionKey | None = None
+    ) -> Ended:
+        """End a producer's transaction. Raises as `part_rules.decide_end`."""
+        return self._decide(
+            lambda fold, now_ms: part_rules.decide_end(
+                fold, producer, now_ms, commit=commit, raises_epoch=raises_epoch, completed=completed
+            )
+        )
+
+    def time_out(self, key: TransactionKey) -> Ended | None:
+        """Abort a transaction that has had its time, and fence its producer; None when it is not open any more."""
+        return self._decide(lambda fold, now_ms: part_rules.decide_time_out(fold, key, now_ms))
+
+    def mark_all_complete(self, keys: Sequence[TransactionKey]) -> None:
+        """Write the completion markers of intents. A repeat changes nothing."""
+        self._decide(lambda fold, now_ms: part_rules.decide_complete_all(fold, keys, now_ms))
 
     # --- upkeep --------------------------------------------------------------------------------------------
 

@@ -80,8 +80,9 @@ class TransactionUpkeep:
     def needed_files(self, topic: str, floor: int) -> Collection[str]:
         """What a purge must leave of files that no entry of the topic names: paths below the topic's folder.
 
-        From the answer on no intent names a segment of the topic that was opened at a version below `floor`. What is
-        committed is rolled forward first, so that as a rule nothing is left. Raises as `run`.
+        From the answer on nothing new names a segment of the topic that was opened at a version below `floor`: no
+        intent of a producer's own, and no part that a broker notes. What is committed is rolled forward first, so that
+        as a rule only the parts of open transactions are left. Raises as `run`.
         """
         state = None if names.is_internal(topic) else self._lake.peek(topic)
         if state is None:
@@ -90,7 +91,15 @@ class TransactionUpkeep:
         for one in self._log.incomplete(state.topic_id):
             if one.transactional_id in naming:
                 complete(self._lake, self._log, self._groups, one)
-        return {
+        # Open ones first: what they commit meanwhile is an intent by then.
+        noted = {
+            segment.path
+            for transaction in self._log.all_open()
+            for part in transaction.parts
+            if part.topic_id == state.topic_id
+            for segment in part.segments
+        }
+        return noted | {
             segment.path
             for one in self._log.incomplete(state.topic_id)
             if one.intent is not None

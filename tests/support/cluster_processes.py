@@ -71,9 +71,9 @@ class BrokerProcess:
         self._process.stdout.close()  # type: ignore[union-attr]
 
 
-def ask(port: int, key: ApiKey, version: int, body: dict[str, Any], client_id: str = "") -> Any:
-    """A request over a connection of its own; the answer as kio's entity."""
-    payload = request_of(key, version, body)
+def ask(port: int, key: ApiKey, version: int, body: dict[str, Any] | bytes, client_id: str = "") -> Any:
+    """A request over a connection of its own; the answer as kio's entity. `body`: bytes are its encoded ones."""
+    payload = body if isinstance(body, bytes) else request_of(key, version, body)
     name = client_id.encode()
     header = struct.pack(">hhih", key, version, 7, len(name)) + name + (b"\0" if is_flexible(key, version) else b"")
     with socket.create_connection(("127.0.0.1", port), 10) as connection:

@@ -13,7 +13,6 @@ SMALL_MODULE_LINES = 60
 SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/fetch/filling.py": "limits and turns of an answer, a rule of values",
     "platform/broker/produce/linger.py": "when records wait for others, a rule of values",
-    "platform/broker/produce/repeats.py": "what is remembered of idempotent producers",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",

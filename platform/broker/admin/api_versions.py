@@ -1,12 +1,17 @@
 """ApiVersions: what a client learns first, the APIs and versions that the broker offers (KIP-35, KIP-511)."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from tidelog.broker.base.calls import Call, Encoded, Handler, Reply
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.codec import Answer, encode
 from tidelog.broker.wire.errors import UnsupportedVersionError
 
+# What all brokers have: (oldest level, newest level). Transactions are those of KIP-890's second generation.
+_FEATURES: Final = {"transaction.version": (0, 2)}
+# From this version on clients know features whose oldest level is 0.
+_LEVEL_0_SINCE: Final = 4
 # Clients newer than the broker are answered in this version: every client reads it.
 _OLDEST = 0
 
@@ -18,17 +23,27 @@ def api_versions(offered: Iterable[ApiKey]) -> Handler:
     """
     listed = sorted(offered)
 
-    def answer(error: int) -> Answer:
+    def answer(error: int, version: int = _OLDEST) -> Answer:
         return {
             "error_code": error,
             "api_keys": [
                 {"api_key": key, "min_version": OFFERED[key].shown, "max_version": OFFERED[key].last} for key in listed
+            ],
+            "supported_features": [
+                {"name": name, "min_version": oldest, "max_version": newest}
+                for name, (oldest, newest) in _FEATURES.items()
+                if oldest or version >= _LEVEL_0_SINCE
+            ],
+            "finalized_features_epoch": 0,
+            "finalized_features": [
+                {"name": name, "max_version_level": newest, "min_version_level": newest}
+                for name, (_, newest) in _FEATURES.items()
             ],
         }
 
     async def handle(call: Call) -> Reply:
         if call.version not in OFFERED[ApiKey.API_VERSIONS]:
             return Encoded([encode(ApiKey.API_VERSIONS, _OLDEST, answer(UnsupportedVersionError.kafka_code))])
-        return answer(0)
+        return answer(0, call.version)
 
     return handle

@@ -7,15 +7,18 @@ from tidelog.broker.groups.describing import DescribingHandlers
 from tidelog.broker.groups.finding import FindingHandlers
 from tidelog.broker.groups.membership import MembershipHandlers
 from tidelog.broker.groups.offsets import OffsetHandlers
+from tidelog.broker.groups.transactional_offsets import TransactionalOffsetHandlers
 
 
 def handlers(context: Context) -> Handlers:
     """Members, offsets and operators, over one coordinator, which ends with the broker."""
     coordinator = GroupCoordinator(context)
     context.at_close.append(coordinator.close)
+    offsets = OffsetHandlers(context, coordinator)
     return {
         **MembershipHandlers(context, coordinator).handlers(),
-        **OffsetHandlers(context, coordinator).handlers(),
+        **offsets.handlers(),
+        **TransactionalOffsetHandlers(context, coordinator, offsets).handlers(),
         **DescribingHandlers(context, coordinator).handlers(),
         **FindingHandlers(context).handlers(),
     }

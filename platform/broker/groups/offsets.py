@@ -90,7 +90,7 @@ class OffsetHandlers:
                     continue
                 place = asked.name, p.partition_index
                 try:
-                    wanted[place] = await self._placed(asked.topic, place, offset)
+                    wanted[place] = await self.placed(asked.topic, place, offset)
                 except TidelogError as e:
                     codes[number, p.partition_index] = code_of(e)
         try:
@@ -111,7 +111,7 @@ class OffsetHandlers:
         if member_id and desk is not None:
             desk.heard(member_id, self._clock.elapsed_s())
 
-    async def _placed(self, topic: BrokerTopic, place: TopicPartition, offset: CommittedOffset) -> CommittedOffset:
+    async def placed(self, topic: BrokerTopic, place: TopicPartition, offset: CommittedOffset) -> CommittedOffset:
         """The offset, of the topic that has the name now. Raises why it can't be committed at all.
 
         Kafka takes any offset from 0: one past the end is for the consumer's `auto.offset.reset` to judge.

@@ -4,17 +4,15 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from tidelog.broker.base.cluster_view import ClusterView
-from tidelog.broker.produce.leaders import ACKS_ALL, too_few_in_sync
+from tidelog.broker.produce.reading import BatchReader, Chunk
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
-from tidelog.broker.records.batches import CODECS, check, patched
-from tidelog.broker.records.columns import RecordCodec, RecordRules
-from tidelog.log.base.errors import TidelogError
+from tidelog.broker.records.batches import CODECS, patched
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
@@ -22,16 +20,6 @@ from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.topic import Topic
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Units whose records are read, and how many each has; `refused`: those that can't be taken, and why."""
-
-    units: Sequence[ProducedBatch]
-    counts: Sequence[int]
-    table: pa.Table
-    refused: Sequence[tuple[ProducedBatch, BaseException]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,57 +40,55 @@ class Settled:
     refused: Sequence[tuple[ProducedBatch, BaseException]]
 
 
+class UnitWork(Protocol):
+    """What a writer makes of units: an entry, or parts of transactions, until each unit has its outcome."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every unit has its outcome."""
+
+    def due_s(self) -> float:
+        """In how many seconds `advance` has something to do, 0 for now."""
+
+    def advance(self) -> None:
+        """Go on, once that is due."""
+
+    def settled(self) -> Settled:
+        """What became of all units."""
+
+
+class UnitWriter(Protocol):
+    """What a topic's pool hands its units to, one after another. For worker threads."""
+
+    def read(self, units: Sequence[ProducedBatch]) -> Chunk:
+        """Check batches and read their records, all at once."""
+
+    def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> UnitWork:
+        """Begin with what was read before and `units`, in this order. Raises why the topic can't be had."""
+
+
 class EntryWriter:
     """Makes the entries of one topic, one after another, while the next one's batches may be read.
 
-    `open_topic` gives a fresh handle; `cluster()`: the brokers that run. `default_factor`: the replication factor of a
-    topic that was created without one.
+    `open_topic` gives a fresh handle.
     """
 
-    def __init__(
-        self,
-        open_topic: Callable[[], Topic],
-        lake: Lake,
-        records: RecordCodec,
-        cluster: Callable[[], ClusterView],
-        default_factor: int,
-    ) -> None:
+    def __init__(self, open_topic: Callable[[], Topic], lake: Lake, reader: BatchReader) -> None:
         self._open_topic = open_topic
         self._engine = GroupCommit(open_topic, lake.clock, lake.ids)
-        self._records = records
-        self._cluster = cluster
-        self._default_factor = default_factor
+        self._reader = reader
         self._repeats = Repeats()
 
     def read(self, units: Sequence[ProducedBatch]) -> Chunk:
         """Check batches and read their records, all at once. What is wrong with one is its own matter."""
-        topic = self._engine.known or self._open_topic()
-        config = topic.config()
-        factor = topic.known.replication_factor or self._default_factor
-        too_few = too_few_in_sync(self._cluster(), topic.name, config.min_insync_replicas, factor)
-        refused: list[tuple[ProducedBatch, BaseException]] = []
-        checked: list[ProducedBatch] = []
-        for unit in units:
-            if too_few is not None and unit.acks == ACKS_ALL:
-                refused.append((unit, too_few))
-                continue
-            try:
-                check(unit.header, unit.batch, topic=topic.name, most_bytes=config.max_message_bytes)
-                checked.append(unit)
-            except TidelogError as e:
-                refused.append((unit, e))
-        rules = RecordRules.of(topic.name, config, topic.now_ms())
-        columns = self._records.columns([unit.batch for unit in checked], rules)
-        refused += [(checked[at], error) for at, error in columns.refused.items()]
-        kept = [at for at, count in enumerate(columns.counts) if count]
-        return Chunk([checked[at] for at in kept], [columns.counts[at] for at in kept], columns.table, refused)
+        return self._reader.read(self._engine.known or self._open_topic(), units)
 
     def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "WrittenEntry":
         """Begin an entry of what was read before and of `units`, in this order, and try to commit it.
 
         Raises why the topic can't be had; then nothing was tried.
         """
-        entry = WrittenEntry(self._engine, self._repeats, [*chunks, self.read(units)], self._cluster().epoch)
+        entry = WrittenEntry(self._engine, self._repeats, [*chunks, self.read(units)], self._reader.cluster().epoch)
         entry.advance()
         return entry
 

@@ -1,9 +1,6 @@
-"""Produce and InitProducerId.
+"""Produce: plain batches become entries, those of transactions become parts."""
 
-An idempotent producer's id costs no entry: it is drawn by chance from 63 bits.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -12,30 +9,39 @@ from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
+from tidelog.broker.produce.entry import EntryWriter
+from tidelog.broker.produce.parts import PartWriter
+from tidelog.broker.produce.reading import BatchReader
 from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.errors import (
-    COORDINATOR_NOT_AVAILABLE,
-    INVALID_REQUEST,
     UNSUPPORTED_VERSION,
     UnacknowledgedError,
 )
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer
 from tidelog.broker.wire.refused_produce import partitions_of
 from tidelog.log.base.errors import (
+    InvalidProducerEpochError,
     InvalidTransactionStateError,
+    ProducerFencedError,
     TidelogError,
+    TransactionAbortedError,
     UnknownPartitionError,
 )
-from tidelog.log.state.producer_memory import new_producer_id
 from tidelog.log.storage.port import Distant
+from tidelog.log.topic import Topic
+from tidelog.transactions.transaction_log import TransactionLog
 
 # Files cost more where each is a request over a network.
 _DISTANT_LINGER: Final = Linger(linger_s=0.05)
 _TOPIC_IDS_SINCE: Final = 13
+# From this version on the batch itself adds its partition to its transaction; from the other on clients know the error
+# that asks them to abort (KIP-890).
+_BEGINS_SINCE: Final = 12
+_ABORTABLE_SINCE: Final = 11
 _ACKS: Final = (0, 1, -1)
 
 
@@ -43,12 +49,20 @@ class InvalidRequiredAcksError(TidelogError, kafka_code=21):
     """Acks other than 0, 1 and -1 (all)."""
 
 
-class ProduceHandler:
-    """Answers Produce: every batch goes to its topic's pool, and the answer waits for all of them."""
+class NoTransactionalIdError(TidelogError, kafka_code=53):
+    """Records of a transaction, in a request that names none."""
 
-    def __init__(self, context: Context, pools: TopicPools) -> None:
+
+class ProduceHandler:
+    """Answers Produce: every batch goes to its topic's pool, and the answer waits for all of them.
+
+    `parts`: the pools of what is in transactions.
+    """
+
+    def __init__(self, context: Context, pools: TopicPools, parts: TopicPools) -> None:
         self._context = context
         self._pools = pools
+        self._parts = parts
 
     async def __call__(self, call: Call) -> Reply:
         """Answer one request; none where it asks for none. Raises `UnacknowledgedError` when such a one fails."""
@@ -66,9 +80,14 @@ class ProduceHandler:
                     refuse(outcome, e, ref)
                     continue
                 request.begin()
-                self._pools.add(unit, call.received_s)
+                pools = self._parts if unit.transactional_id else self._pools
+                pools.add(unit, call.received_s)
         request.end()
         await request.done
+        if call.body.transactional_id is not None and request.error is not None:
+            for _, outcomes in request.topics:
+                for outcome in outcomes:
+                    outcome.error_code = _of_transactions(outcome.error_code, call.version)
         if acks == 0:
             if request.error is not None:
                 raise UnacknowledgedError(f"Records with acks=0 were not appended: {request.error.error_message}")
@@ -89,10 +108,14 @@ class ProduceHandler:
         if outcome.index < 0:
             raise UnknownPartitionError(f"Partitions are numbered from 0 on, so there is none {outcome.index}.")
         header, batch = require_one(split(records), call.version)
-        if header.is_transactional or body.transactional_id is not None:
-            raise InvalidTransactionStateError("This broker takes no records of transactions.")
-        timeout_s = body.timeout / timedelta(seconds=1)
-        return ProducedBatch(request, ref, outcome, header, batch, call.received_s + timeout_s, body.acks)
+        deadline_s = call.received_s + body.timeout / timedelta(seconds=1)
+        if not header.is_transactional:
+            return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks)
+        if not body.transactional_id:
+            raise NoTransactionalIdError("Records of a transaction come in a request that names no transactional id.")
+        begins = call.version >= _BEGINS_SINCE
+        name = body.transactional_id
+        return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks, name, begins)
 
 
 def refused(version: int, payload: memoryview) -> Reply:
@@ -107,26 +130,16 @@ def refused(version: int, payload: memoryview) -> Reply:
     return Encoded([produce_answer(version, told)])
 
 
-class ProducerIds:
-    """Answers InitProducerId of producers without a transactional id.
+def _of_transactions(code: int, version: int) -> int:
+    """The code of a refused transactional batch, as clients of Produce know it.
 
-    The coordinator of transactions answers the others; without one they get the error of a Kafka that has none yet.
+    Source: `ReplicaManager.handleProduceAppend` (kafka 4.2).
     """
-
-    def __init__(self, context: Context) -> None:
-        self._ids = context.lake.ids
-
-    async def __call__(self, call: Call) -> Reply:
-        """Answer one request."""
-        transactional_id = call.body.transactional_id
-        if transactional_id is None:
-            return _initialized(0, new_producer_id(self._ids), 0)
-        return _initialized(COORDINATOR_NOT_AVAILABLE if transactional_id else INVALID_REQUEST)
-
-
-def _initialized(error: int, producer_id: int = -1, epoch: int = -1) -> Reply:
-    """The answer of InitProducerId."""
-    return {"error_code": error, "producer_id": producer_id, "producer_epoch": epoch}
+    if code == ProducerFencedError.kafka_code:
+        return InvalidProducerEpochError.kafka_code
+    if code == InvalidTransactionStateError.kafka_code and version >= _ABORTABLE_SINCE:
+        return TransactionAbortedError.kafka_code
+    return code
 
 
 def handlers(context: Context) -> Handlers:
@@ -134,7 +147,14 @@ def handlers(context: Context) -> Handlers:
     linger = context.settings.linger
     if linger is None:
         linger = _DISTANT_LINGER if isinstance(context.lake.storage, Distant) else Linger()
-    return {
-        ApiKey.PRODUCE: ProduceHandler(context, TopicPools(context, AiokafkaRecords(), linger)),
-        ApiKey.INIT_PRODUCER_ID: ProducerIds(context),
-    }
+    lake, transactions = context.lake, TransactionLog(context.lake)
+    reader = BatchReader(AiokafkaRecords(), context.cluster, context.settings.default_replication_factor)
+
+    def new_entries(open_topic: Callable[[], Topic]) -> EntryWriter:
+        return EntryWriter(open_topic, lake, reader)
+
+    def new_parts(open_topic: Callable[[], Topic]) -> PartWriter:
+        return PartWriter(open_topic, lake, reader, transactions)
+
+    entries, parts = (TopicPools(context, new, linger) for new in (new_entries, new_parts))
+    return {ApiKey.PRODUCE: ProduceHandler(context, entries, parts)}

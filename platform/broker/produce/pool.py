@@ -10,8 +10,9 @@ from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
-from tidelog.broker.produce.entry import Chunk, EntryWriter, Settled, WrittenEntry
+from tidelog.broker.produce.entry import Settled, UnitWork, UnitWriter
 from tidelog.broker.produce.linger import FileBudget, due_in_s, small_files
+from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 
@@ -28,7 +29,7 @@ class TopicPool:
     """
 
     def __init__(
-        self, context: Context, followed: BrokerTopic, writer: EntryWriter, linger: Linger, lost: Callable[[], None]
+        self, context: Context, followed: BrokerTopic, writer: UnitWriter, linger: Linger, lost: Callable[[], None]
     ) -> None:
         self.followed = followed
         self.topic_id = followed.topic.id
@@ -176,12 +177,12 @@ class TopicPool:
 
 
 def _first_attempt(
-    writer: EntryWriter, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]
-) -> tuple[WrittenEntry, Settled | None]:
+    writer: UnitWriter, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]
+) -> tuple[UnitWork, Settled | None]:
     entry = writer.begin(chunks, units)
     return entry, entry.settled() if entry.is_done else None
 
 
-def _next_attempt(entry: WrittenEntry) -> Settled | None:
+def _next_attempt(entry: UnitWork) -> Settled | None:
     entry.advance()
     return entry.settled() if entry.is_done else None

@@ -51,7 +51,11 @@ class ProduceRequest:
 
 @dataclass(slots=True, eq=False)
 class ProducedBatch:
-    """One batch of a request: what is taken or refused as a whole. `deadline_s` on the elapsed clock."""
+    """One batch of a request: what is taken or refused as a whole. `deadline_s` on the elapsed clock.
+
+    `transactional_id`: "" for one that is in no transaction; `begins`: it adds its partition to its transaction, and
+    begins that (KIP-890).
+    """
 
     request: ProduceRequest
     topic: TopicRef
@@ -60,6 +64,8 @@ class ProducedBatch:
     batch: bytes | memoryview
     deadline_s: float
     acks: int
+    transactional_id: str = ""
+    begins: bool = False
 
     @property
     def partition(self) -> int:

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
-from tidelog.broker.produce.entry import EntryWriter
+from tidelog.broker.produce.entry import UnitWriter
 from tidelog.broker.produce.leaders import better_leader
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.request import NotLeaderError, ProducedBatch, TopicRef
-from tidelog.broker.records.columns import RecordCodec
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Distant
@@ -21,11 +21,16 @@ logger = logging.getLogger(__name__)
 
 
 class TopicPools:
-    """The pools of all topics that are produced to. For the loop's thread."""
+    """The pools of all topics that are produced to. For the loop's thread.
 
-    def __init__(self, context: Context, records: RecordCodec, linger: Linger) -> None:
+    `new_writer` makes what writes a topic's units, from what opens the topic.
+    """
+
+    def __init__(
+        self, context: Context, new_writer: Callable[[Callable[[], Topic]], UnitWriter], linger: Linger
+    ) -> None:
         self._context = context
-        self._records = records
+        self._new_writer = new_writer
         self._linger = linger
         self._pools: dict[str, TopicPool] = {}  # by the topics' ids
         self._known: dict[TopicRef, TopicPool] = {}
@@ -95,13 +100,7 @@ class TopicPools:
         pool = self._pools.get(topic_id)
         if pool is None:
             context = self._context
-            writer = EntryWriter(
-                partial(_open, context.lake, name, topic_id),
-                context.lake,
-                self._records,
-                context.cluster,
-                context.settings.default_replication_factor,
-            )
+            writer = self._new_writer(partial(_open, context.lake, name, topic_id))
             lost = partial(self._lost, topic_id, name)
             pool = self._pools[topic_id] = TopicPool(context, followed, writer, self._linger, lost)
         return pool

@@ -205,7 +205,7 @@ OLD_FORMAT = batch(b"a")[:16] + b"\1" + batch(b"a")[17:]
         (batch(b"a", codec=ZSTD), 6, 76),
         (batch(b"a", codec=ZSTD), 7, 0),
         (batch(bytes(2_000_000)), 9, 10),
-        (batch(b"a", transactional=True, producer=(1, 0, 0)), 9, 48),
+        (batch(b"a", transactional=True, producer=(1, 0, 0)), 9, 53),
         (batch(b"a", timestamp=START_MS + 10**9), 9, 32),
     ],
 )

@@ -1,0 +1,58 @@
+"""Produced batches are checked and read into one table, those of an entry as those of transactions' parts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tidelog.broker.base.cluster_view import ClusterView
+from tidelog.broker.produce.leaders import ACKS_ALL, too_few_in_sync
+from tidelog.broker.produce.request import ProducedBatch
+from tidelog.broker.records.batches import check
+from tidelog.broker.records.columns import RecordCodec, RecordRules
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.topic import Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Units whose records are read, and how many each has; `refused`: those that can't be taken, and why."""
+
+    units: Sequence[ProducedBatch]
+    counts: Sequence[int]
+    table: pa.Table
+    refused: Sequence[tuple[ProducedBatch, BaseException]]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReader:
+    """Reads the batches of any topic. For worker threads.
+
+    `cluster()`: the brokers that run; `default_factor`: the replication factor of topics that were created without one.
+    """
+
+    records: RecordCodec
+    cluster: Callable[[], ClusterView]
+    default_factor: int
+
+    def read(self, topic: Topic, units: Sequence[ProducedBatch]) -> Chunk:
+        """Check batches and read their records, all at once. What is wrong with one is its own matter."""
+        config = topic.config()
+        factor = topic.known.replication_factor or self.default_factor
+        too_few = too_few_in_sync(self.cluster(), topic.name, config.min_insync_replicas, factor)
+        refused: list[tuple[ProducedBatch, BaseException]] = []
+        checked: list[ProducedBatch] = []
+        for unit in units:
+            if too_few is not None and unit.acks == ACKS_ALL:
+                refused.append((unit, too_few))
+                continue
+            try:
+                check(unit.header, unit.batch, topic=topic.name, most_bytes=config.max_message_bytes)
+                checked.append(unit)
+            except TidelogError as e:
+                refused.append((unit, e))
+        rules = RecordRules.of(topic.name, config, topic.now_ms())
+        columns = self.records.columns([unit.batch for unit in checked], rules)
+        refused += [(checked[at], error) for at, error in columns.refused.items()]
+        kept = [at for at, count in enumerate(columns.counts) if count]
+        return Chunk([checked[at] for at in kept], [columns.counts[at] for at in kept], columns.table, refused)

@@ -1,0 +1,196 @@
+"""What operators ask of transactions: DescribeTransactions, ListTransactions, DescribeProducers (KIP-664, KIP-994)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.transactions.coordinator import TransactionCoordinator
+from tidelog.broker.transactions.errors import INVALID_REGULAR_EXPRESSION
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
+from tidelog.log.base.errors import TidelogError, TransactionalIdNotFoundError
+from tidelog.log.rules.sequences import known_producers
+from tidelog.transactions.model import EPOCHS_OF_AN_ID, State, Transactional
+from tidelog.transactions.open_parts import NO_SEQUENCE, OpenTransaction
+
+_NONE: Final = -1
+# Kafka's names of states, those that no transaction here is ever in among them.
+_STATES: Final = frozenset({*State, "PrepareAbort", "Dead", "PrepareEpochFence"})
+
+
+class TransactionDescribing:
+    """Transactions and producers, as the log says."""
+
+    def __init__(self, context: Context, coordinator: TransactionCoordinator) -> None:
+        self._context = context
+        self._coordinator = coordinator
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {
+            ApiKey.DESCRIBE_TRANSACTIONS: self.describe,
+            ApiKey.LIST_TRANSACTIONS: self.list_all,
+            ApiKey.DESCRIBE_PRODUCERS: self.describe_producers,
+        }
+
+    async def describe(self, call: Call) -> Reply:
+        """DescribeTransactions."""
+        names = call.body.transactional_ids
+        try:
+            found = await self._context.blocking(self._found, names)
+        except TidelogError:
+            return {"transaction_states": [_undescribed(name, COORDINATOR_NOT_AVAILABLE) for name in names]}
+        return {"transaction_states": [_described(name, *found[name]) for name in names]}
+
+    def _found(self, names: Sequence[str]) -> Mapping[str, tuple[Transactional | None, OpenTransaction | None]]:
+        log = self._coordinator.log
+        return {name: (log.get(name), log.open(name)) for name in names}
+
+    async def list_all(self, call: Call) -> Reply:
+        """ListTransactions: those that this broker coordinates, so that who asks all brokers has each once."""
+        body, now_ms = call.body, self._context.clock.now_ms()
+        unknown = [state for state in body.state_filters if state not in _STATES]
+        try:
+            found = await self._context.blocking(self._all)
+        except TidelogError:
+            return {"error_code": COORDINATOR_NOT_AVAILABLE, "unknown_state_filters": unknown, "transaction_states": []}
+        own = [pair for pair in found if self._coordinator.coordinates(pair[0].transactional_id)]
+        try:
+            own = _matching(own, getattr(body, "transactional_id_pattern", None))
+        except pa.ArrowInvalid:
+            return {"error_code": INVALID_REGULAR_EXPRESSION, "unknown_state_filters": [], "transaction_states": []}
+        least_ms = getattr(body, "duration_filter", _NONE)
+        states = [
+            {
+                "transactional_id": one.transactional_id,
+                "producer_id": one.producer_id,
+                "transaction_state": _state(one, there),
+            }
+            for one, there in own
+            if not (body.producer_id_filters and one.producer_id not in body.producer_id_filters)
+            and not (body.state_filters and _state(one, there) not in body.state_filters)
+            and not (least_ms >= 0 and now_ms - _began_ms(one, there) <= least_ms)
+        ]
+        return {"error_code": 0, "unknown_state_filters": unknown, "transaction_states": states}
+
+    def _all(self) -> list[tuple[Transactional, OpenTransaction | None]]:
+        log = self._coordinator.log
+        there = {one.key.transactional_id: one for one in log.all_open()}
+        return [(one, there.get(one.transactional_id)) for one in log.all()]
+
+    async def describe_producers(self, call: Call) -> Reply:
+        """DescribeProducers: those that a partition remembers, and those with an open transaction there.
+
+        Nothing of an open transaction is in a partition, so that none has an offset at which it starts there.
+        """
+        return {
+            "topics": [
+                {"name": one.name, "partitions": await self._producers(one.name, one.partition_indexes)}
+                for one in call.body.topics
+            ]
+        }
+
+    async def _producers(self, name: str, partitions: Sequence[int]) -> list[Mapping[str, Any]]:
+        by_partition: dict[int, list[Mapping[str, Any]]] = {}
+        code, text = 0, None
+        try:
+            topic = await self._context.topics.find(name)
+            by_partition = {p: [] for p in range(topic.state.partitions)}
+            for known in known_producers(topic.state):
+                there = _producer(known.producer_id, known.epoch, known.last_sequence, known.updated_ms or _NONE)
+                by_partition[known.partition].append(there)
+            for one, held in await self._context.blocking(self._open_in, topic.topic.id):
+                by_partition[held[0]].append(_producer(*one, held[1], held[2]))
+        except TidelogError as e:
+            code, text = e.kafka_code, str(e)
+        return [
+            {
+                "partition_index": partition,
+                "error_code": code or (0 if partition in by_partition else UNKNOWN_TOPIC_OR_PARTITION),
+                "error_message": text,
+                "active_producers": by_partition.get(partition, []),
+            }
+            for partition in partitions
+        ]
+
+    def _open_in(self, topic_id: str) -> list[tuple[tuple[int, int], tuple[int, int, int]]]:
+        """((producer id, epoch), (partition, last sequence, time)) of open transactions with a part of the topic."""
+        return [
+            (
+                (one.key.producer_id, one.key.epoch % EPOCHS_OF_AN_ID),
+                (partition, held.last_sequence, held.began_ms),
+            )
+            for one in self._coordinator.log.all_open()
+            for (own_topic, partition), held in one.places.items()
+            if own_topic == topic_id and held.last_sequence != NO_SEQUENCE
+        ]
+
+
+def _matching(
+    found: list[tuple[Transactional, OpenTransaction | None]], pattern: str | None
+) -> list[tuple[Transactional, OpenTransaction | None]]:
+    """Those whose ids match the pattern as a whole: RE2, as Kafka. Raises `pa.ArrowInvalid` where it is none."""
+    if not pattern:
+        return found
+    names = pa.array([one.transactional_id for one, _ in found], pa.string())
+    matches = pc.match_substring_regex(names, rf"\A(?:{pattern})\z").to_pylist()
+    return [pair for pair, matched in zip(found, matches, strict=True) if matched]
+
+
+def _state(one: Transactional, there: OpenTransaction | None) -> str:
+    return (one.state if there is None else State.ONGOING).value
+
+
+def _began_ms(one: Transactional, there: OpenTransaction | None) -> int:
+    if there is not None:
+        return there.began_ms
+    return one.updated_ms if one.intent is not None else _NONE
+
+
+def _described(name: str, one: Transactional | None, there: OpenTransaction | None) -> Mapping[str, Any]:
+    if one is None:
+        return _undescribed(name, TransactionalIdNotFoundError.kafka_code)
+    partitions = list(there.partitions) if there is not None else []
+    if there is None and one.intent is not None:
+        partitions = sorted({(part.topic, s.partition) for part in one.intent.parts for s in part.segments})
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return {
+        "error_code": 0,
+        "transactional_id": name,
+        "transaction_state": _state(one, there),
+        "transaction_timeout": one.timeout_ms,
+        "transaction_start_time": _began_ms(one, there),
+        "producer_id": one.producer_id,
+        "producer_epoch": one.kafka_epoch,
+        "topics": [{"topic": topic, "partitions": own} for topic, own in topics.items()],
+    }
+
+
+def _undescribed(name: str, code: int) -> Mapping[str, Any]:
+    return {
+        "error_code": code,
+        "transactional_id": name,
+        "transaction_state": "",
+        "transaction_timeout": 0,
+        "transaction_start_time": _NONE,
+        "producer_id": _NONE,
+        "producer_epoch": _NONE,
+        "topics": [],
+    }
+
+
+def _producer(producer_id: int, epoch: int, last_sequence: int, updated_ms: int) -> Mapping[str, Any]:
+    return {
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "last_sequence": last_sequence,
+        "last_timestamp": updated_ms,
+        "coordinator_epoch": 0,
+        "current_txn_start_offset": _NONE,
+    }
