@@ -45,7 +45,7 @@ from tidelog.transactions.rules import ABORT, INIT, INTENT, decide_init
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """Who a request says that it is from. `epoch`: Kafka's, a SHORT."""
+    """The producer that a request names. `epoch`: Kafka's, a SHORT."""
 
     transactional_id: str
     producer_id: int
@@ -318,7 +318,7 @@ def decide_complete_all(fold: TransactionsFold, keys: Iterable[TransactionKey], 
     return RowOutcome(rows, None)
 
 
-# --- who asks ----------------------------------------------------------------------------------------------
+# --- producers ---------------------------------------------------------------------------------------------
 
 
 def require_producer(fold: TransactionsFold, producer: ProducerIdentity) -> Transactional:
@@ -363,9 +363,9 @@ def _next_epoch(one: Transactional, outcome: Verdict | None) -> Transactional:
 
 
 def _successor(one: Transactional, producer_id: int) -> int:
-    """The producer id that follows: it can be told from it which one was before."""
-    told = f"{producer_id}:{one.transactional_id}".encode(errors="surrogatepass")
-    return int.from_bytes(blake2b(told, digest_size=8).digest()) & MAX_PRODUCER_ID
+    """The producer id that follows: it shows which one was before."""
+    name = f"{producer_id}:{one.transactional_id}".encode(errors="surrogatepass")
+    return int.from_bytes(blake2b(name, digest_size=8).digest()) & MAX_PRODUCER_ID
 
 
 def _ended_before(one: Transactional, asked: Verdict) -> RowOutcome[Ended]:

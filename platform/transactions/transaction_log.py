@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Transactions that somebody is still to finish.
+    """Transactions that are still to be finished.
 
     `open`: with their producers' time-outs in ms. `incomplete`: committed, and not marked complete.
     """
@@ -167,14 +167,14 @@ class TransactionLog:
         """The producer's open transaction, which all of this was added to. Raises as `part_rules.require_added`."""
         return self._log.look(lambda fold: part_rules.require_added(fold, producer, places, groups))
 
-    def judge(self, batches: Iterable[TransactionBatch]) -> list[int | None | TidelogError]:
+    def judge(self, batches: Iterable[TransactionBatch]) -> list[int | TidelogError | None]:
         """Of each batch how many records its transaction has in its partition, if it is new; else None.
 
         Or what it is refused for. Each is judged as if those before it were staged, and counted as if they were not.
         """
 
-        def at(fold: TransactionsFold) -> list[int | None | TidelogError]:
-            judge, found = BatchJudge(fold), list[int | None | TidelogError]()
+        def at(fold: TransactionsFold) -> list[int | TidelogError | None]:
+            judge, found = BatchJudge(fold), list[int | TidelogError | None]()
             for batch in batches:
                 try:
                     found.append(part_rules.staged_before(fold, batch) if judge.take(batch) else None)

@@ -80,7 +80,7 @@ def _native_place(topic: str, partition: int) -> object:
 
 
 def agreed(lake: Lake, address: str, topic: str = "out") -> list[str]:
-    """What all kinds of consumers read, who agree on it."""
+    """What all kinds of consumers read: they agree on it."""
     found = read(address, "read_committed", topic)
     assert read(address, "read_uncommitted", topic) == found
     assert read_natively(lake, topic) == found

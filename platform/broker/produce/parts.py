@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidelog.broker.produce.entry import Appended, Settled, codec_of
 from tidelog.broker.produce.reading import BatchReader, Chunk
+from tidelog.broker.produce.repeats import Landed
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import (
     OutcomeUnknownError,
@@ -98,9 +99,14 @@ class StagedParts:
 
     def settled(self) -> Settled:
         """What became of all units."""
-        appended = [Appended(unit, _NOWHERE, -1, None) for at, unit in enumerate(self._units) if at not in self._errors]
+        appended = [self._appended(at) for at in range(len(self._units)) if at not in self._errors]
         refused = [(self._units[at], error) for at, error in self._errors.items()]
         return Settled(appended, [*self._refused, *refused])
+
+    def _appended(self, at: int) -> Appended:
+        unit, state = self._units[at], self._topic.known
+        bound = state.end(unit.partition) + self._before.get(at, 0)
+        return Appended(unit, Landed(bound, None), state.start(unit.partition), None)
 
     def run(self) -> None:
         """Stage all units that can be, and note them in the log of transactions."""

@@ -1,8 +1,8 @@
-"""The coordinator of transactions: it ends them, carries out what was decided, and aborts those that had their time.
+"""The coordinator of transactions: it ends them, applies what was decided, and aborts those that had their time.
 
 What is decided is in the log of transactions, and what was added is noted there before a client is answered. So any
 broker ends any transaction, one that other brokers staged and one whose broker died; which of them coordinates an id
-says only who watches its time.
+says only which one watches its time.
 """
 
 import asyncio
@@ -97,14 +97,14 @@ class TransactionCoordinator:
                 if one is not None:
                     complete(self._context.lake, self.log, self._groups, one)
                 continue
-            self._carry_out(ended)
+            self._apply(ended)
             return ended
         raise ConcurrentTransactionsError("The transaction before is not in all its topics yet. Try again.")
 
-    def _carry_out(self, ended: Ended) -> None:
+    def _apply(self, ended: Ended) -> None:
         """Bring a committed transaction into its topics and groups, or remove what an aborted one left.
 
-        What fails is done later, by whoever looks: the decision stands.
+        What fails is done later, by the next broker that looks: the decision stands.
         """
         if ended.intent is None:
             self._clean_up(ended.dropped)

@@ -51,7 +51,7 @@ class TransactionDescribing:
         return {name: (log.get(name), log.open(name)) for name in names}
 
     async def list_all(self, call: Call) -> Reply:
-        """ListTransactions: those that this broker coordinates, so that who asks all brokers has each once."""
+        """ListTransactions: those that this broker coordinates, so that a client of all brokers has each once."""
         body, now_ms = call.body, self._context.clock.now_ms()
         unknown = [state for state in body.state_filters if state not in _STATES]
         try:

@@ -11,7 +11,7 @@ class NotTransactionCoordinatorError(TidelogError, kafka_code=16, retriable=True
 
 
 class TransactionalIdDeniedError(TidelogError, kafka_code=53):
-    """What the broker allows nobody, in the code that Kafka has for it."""
+    """What the broker allows no client, in the code that Kafka has for it."""
 
 
 OPERATION_NOT_ATTEMPTED: Final = 55

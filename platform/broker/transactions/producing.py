@@ -172,7 +172,7 @@ _NO_ID: Final = -1
 
 
 def _expected(body: Any) -> ProducerIdentity | None:
-    """Who the caller of InitProducerId goes on as. Raises why it can't be asked for."""
+    """The producer that the caller of InitProducerId goes on as. Raises why it can't be asked for."""
     _require_id(body.transactional_id)
     if getattr(body, "enable2_pc", False):
         raise TransactionalIdDeniedError("Transactions in two phases (KIP-939) are not offered.")

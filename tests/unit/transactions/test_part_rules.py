@@ -1,4 +1,4 @@
-"""The rules of transactions that brokers hold, as tables: who may add, stage and end, and what a repeat finds."""
+"""The rules of transactions that brokers hold, as tables: which producer may add, stage and end, and what a repeat finds."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -95,7 +95,7 @@ def batch(
     return TransactionBatch(producer, "a", "id-a", partition, first, count, begins)
 
 
-# --- who may ask -------------------------------------------------------------------------------------------
+# --- the producer ------------------------------------------------------------------------------------------
 
 
 STRANGERS: list[tuple[str, dict[str, Any], type[TidelogError]]] = [
