@@ -124,7 +124,7 @@ class Held:
 class OpenTransaction:
     """A transaction that has added something and is not decided.
 
-    `places`: {(topic id, partition): what is in it}; `began_ms`: ms since the epoch, the clock of the broker that added first.
+    `places`: {(topic id, partition): what is in it}; `began_ms`: ms since the epoch, by the first broker's clock.
     """
 
     key: TransactionKey

@@ -1,4 +1,4 @@
-"""The rules of transactions that brokers hold, as tables: which producer may add, stage and end, and what a repeat finds."""
+"""The rules of transactions that brokers hold, as tables: which producer may do what, and what a repeat finds."""
 
 import random
 from collections.abc import Callable, Iterable
