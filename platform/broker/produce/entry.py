@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tidelog.broker.produce.reading import BatchReader, Chunk
+from tidelog.broker.produce.reading import Chunk, UnitReader
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, patched
@@ -73,7 +73,7 @@ class EntryWriter:
     `open_topic` gives a fresh handle.
     """
 
-    def __init__(self, open_topic: Callable[[], Topic], lake: Lake, reader: BatchReader) -> None:
+    def __init__(self, open_topic: Callable[[], Topic], lake: Lake, reader: UnitReader) -> None:
         self._open_topic = open_topic
         self._engine = GroupCommit(open_topic, lake.clock, lake.ids)
         self._reader = reader

@@ -11,7 +11,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.produce.entry import EntryWriter
 from tidelog.broker.produce.parts import PartWriter
-from tidelog.broker.produce.reading import BatchReader
+from tidelog.broker.produce.reading import UnitReader
 from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
@@ -148,7 +148,7 @@ def handlers(context: Context) -> Handlers:
     if linger is None:
         linger = _DISTANT_LINGER if isinstance(context.lake.storage, Distant) else Linger()
     lake, transactions = context.lake, TransactionLog(context.lake)
-    reader = BatchReader(AiokafkaRecords(), context.cluster, context.settings.default_replication_factor)
+    reader = UnitReader(AiokafkaRecords(), context.cluster, context.settings.default_replication_factor)
 
     def new_entries(open_topic: Callable[[], Topic]) -> EntryWriter:
         return EntryWriter(open_topic, lake, reader)

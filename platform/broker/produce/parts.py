@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.produce.entry import Appended, Settled, codec_of
-from tidelog.broker.produce.reading import BatchReader, Chunk
+from tidelog.broker.produce.reading import Chunk, UnitReader
 from tidelog.broker.produce.repeats import Landed
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import (
@@ -47,7 +47,7 @@ class PartWriter:
     """
 
     def __init__(
-        self, open_topic: Callable[[], Topic], lake: Lake, reader: BatchReader, transactions: TransactionLog
+        self, open_topic: Callable[[], Topic], lake: Lake, reader: UnitReader, transactions: TransactionLog
     ) -> None:
         self._open_topic = open_topic
         self._lake = lake

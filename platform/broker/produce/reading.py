@@ -25,7 +25,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReader:
+class UnitReader:
     """Reads the batches of any topic. For worker threads.
 
     `cluster()`: the brokers that run; `default_factor`: the replication factor of topics that were created without one.
