@@ -159,7 +159,9 @@ class StagedParts:
             table, own = self._table.take(pa.array(rows)), units[rows]
             if not len(rows):
                 return table, own
-            records, refused = refused_units(table, own, lambda part: to_records(part, topic.name, config, now_ms))
+            records, refused = refused_units(
+                table, own, lambda part: to_records(part, topic.name, config, now_ms, sizes_judged=True)
+            )
             if not refused:
                 return records, own
             self._errors |= refused
