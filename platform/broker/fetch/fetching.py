@@ -18,8 +18,10 @@ from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOW
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 from tidelog.log.base.errors import TidelogError
 
-# A client of an older version may not know Zstandard: KafkaJS and old Python clients don't.
+# Records of segments are packed by Zstandard only for topics that ask for it, as not every client knows it: Rust's
+# rdkafka is built without it, and KafkaJS and old Python clients, which use older versions, don't have it.
 PACKED_SINCE = 12
+_ASKED_FOR = ("compression.type", "zstd")
 # Partitions that are read from segments at once for one request.
 READS_AT_ONCE = 8
 # Versions of Fetch.
@@ -111,12 +113,12 @@ class Fetching:
 
     async def _partitions(self, request: FetchRequest, asked: Mapping[Key, Asked]) -> list[_Partition]:
         topics: dict[str | UUID, RequestedTopic] = {}
-        packed = request.version >= PACKED_SINCE
         found = []
         for key, one in asked.items():
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = await RequestedTopic.of(self._context.topics, key[0])
+            packed = request.version >= PACKED_SINCE and _asks_for_zstd(topic)
             found.append(_Partition(key, one, topic, self._context.cache, packed=packed))
         return found
 
@@ -256,3 +258,11 @@ class Fetching:
 def _both(first: asyncio.Event, second: asyncio.Event) -> None:
     first.set()
     second.set()
+
+
+def _asks_for_zstd(topic: RequestedTopic) -> bool:
+    """Whether the topic's own configuration names Zstandard, which consumers then must know, as with Kafka."""
+    if topic.topic is None or topic.topic.log.state is None:
+        return False
+    key, codec = _ASKED_FOR
+    return topic.topic.log.state.overrides.get(key) == codec

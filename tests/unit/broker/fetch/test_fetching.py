@@ -71,11 +71,16 @@ def encoded(first, values):
     return batch.data
 
 
-def test_old_clients_get_no_zstd(lake, requests):
+def test_only_a_topic_that_asks_for_zstd_is_read_packed_and_not_by_old_clients(lake, requests):
     lake.create_topic("t")
-    append(lake, "t", b"a" * 10_000)
-    sizes = {version: len(fetch(requests, {"t": {0: 0}}, version)["t", 0].records) for version in (11, 12, 11)}
-    assert sizes[12] < 1000 < 10_000 < sizes[11]
+    lake.create_topic("packed", config={"compression.type": "zstd"})
+    sizes = {}
+    for topic in ("t", "packed"):
+        append(lake, topic, b"a" * 10_000)
+        for version in (11, 12, 11):
+            sizes[topic, version] = len(fetch(requests, {topic: {0: 0}}, version)[topic, 0].records)
+    assert sizes.pop(("packed", 12)) < 1000
+    assert min(sizes.values()) > 10_000
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1000, 1 << 27])
