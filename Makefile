@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint typecheck docs dist reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
+.PHONY: help setup demo demo-kafka test lint typecheck docs dist reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -24,6 +24,9 @@ setup: ## .venv with everything; does nothing when it is up to date
 
 demo: setup ## the main job on real data: flights in, delays out
 	@$(VENV)/tidelog demo
+
+demo-kafka: setup ## a Kafka client produces the flights through a broker while Spark streams them
+	@$(VENV)/tidelog demo --kafka
 
 test: setup lint typecheck $(LAYERS:%=test-%) ## style, types and every layer of tests, as CI does
 	@printf '\nall green\n'

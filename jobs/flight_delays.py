@@ -75,11 +75,11 @@ def produce(records: DataFrame, lake: str) -> None:
     )
 
 
-def start_averaging(spark: SparkSession, lake: str, checkpoint: Path | str) -> StreamingQuery:
+def start_averaging(spark: SparkSession, lake: str, checkpoint: Path | str, *, goes_on: bool = False) -> StreamingQuery:
     """The streaming query: average departure delay by origin and hour, from topic `flights` to topic `delays`.
 
-    It reads what is there and ends; started again it goes on where it was. An hour is written when it is closed:
-    when flights `LATENESS` later have been seen.
+    It reads what is there and ends, or `goes_on` until it is stopped; started again it goes on where it was. An hour
+    is written when it is closed: when flights `LATENESS` later have been seen.
     """
     records = (
         spark.readStream.format("tidelog")
@@ -112,7 +112,7 @@ def start_averaging(spark: SparkSession, lake: str, checkpoint: Path | str) -> S
         .option("includeTimestamp", "true")
         .option("checkpointLocation", str(checkpoint))
         .outputMode("append")
-        .trigger(availableNow=True)
+        .trigger(**({"processingTime": "0 seconds"} if goes_on else {"availableNow": True}))
         .queryName("delays")
         .start()
     )

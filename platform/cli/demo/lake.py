@@ -16,13 +16,14 @@ _KEPT_FOR_GOOD = {"retention.ms": "-1"}
 
 
 class DemoFolder:
-    """A lake's folder, and in it the demo's own: Spark's checkpoint and messages, and which topics are the demo's."""
+    """A lake's folder, and in it the demo's own: Spark's checkpoint, logs, and which topics are the demo's."""
 
     def __init__(self, lake: Path) -> None:
         self.lake = lake
         own = lake / "__demo"
         self.checkpoint = own / "checkpoint"
         self.log = own / "spark.log"
+        self.broker_log = own / "broker.log"
         self._topics = own / "topics.json"
 
     def start_afresh(self, lake: Lake) -> bool:

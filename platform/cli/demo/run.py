@@ -4,10 +4,12 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 
@@ -18,15 +20,16 @@ from tidelog.cli.demo.spark import spark_session, steady_output
 from tidelog.cli.demo.steps import Steps
 from tidelog.commands.terminal import number
 from tidelog.commands.views import counted
-from tidelog.log.base.clock import SystemClock
+from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.lake import Lake
 
 
-def run_demo(lake: Path | str | None, console: Console, *, flights: Flights | None = None) -> int:
+def run_demo(lake: Path | str | None, console: Console, *, kafka: bool = False, flights: Flights | None = None) -> int:
     """Run the demo on the lake in this folder (`demo-lake` without one); 0, or 1 when a result is wrong.
 
-    What an earlier demo left there is deleted first. `flights`: others than all of 2013. Raises `UsageProblemError`
-    when Java or the data is missing, or when the folder's topics are not the demo's.
+    What an earlier demo left there is deleted first. `kafka`: a Kafka client produces, through a broker. `flights`:
+    others than all of 2013. Raises `UsageProblemError` when Java or the data is missing, when the folder's topics are
+    not the demo's, or when the broker does not start.
     """
     clock = SystemClock()
     started = clock.elapsed_s()
@@ -42,9 +45,32 @@ def run_demo(lake: Path | str | None, console: Console, *, flights: Flights | No
             spark = stack.enter_context(spark_session(folder.log))
             cores = spark.sparkContext.defaultParallelism
             step.say(f"Spark {spark.version} on {counted(cores, 'core')}; what it prints goes to {folder.log}")
-        Steps(screen, folder, opened, flights, spark, clock).run()
-        _what_next(screen, folder.lake, seconds(clock.elapsed_s() - started))
+        if kafka:
+            _run_with_kafka(stack, screen, folder, opened, flights, spark, clock)
+        else:
+            Steps(screen, folder, opened, flights, spark, clock).run()
+        tries = kafka_commands if kafka else commands
+        _what_next(screen, folder.lake, seconds(clock.elapsed_s() - started), tries)
         return 1 if screen.failed else 0
+
+
+def _run_with_kafka(
+    stack: ExitStack,
+    screen: Screen,
+    folder: DemoFolder,
+    lake: Lake,
+    flights: Flights,
+    spark: SparkSession,
+    clock: Clock,
+) -> None:
+    # Only here is the extra `broker` needed, and a Kafka client.
+    from tidelog.cli.demo.broker import running_broker
+    from tidelog.cli.demo.kafka_steps import KafkaSteps
+
+    with screen.step("A broker starts") as step:
+        broker = stack.enter_context(running_broker(lake.uri, folder.broker_log))
+        step.say(f"Kafka's protocol at {broker.address}; its log is {folder.broker_log}")
+    KafkaSteps(screen, folder, lake, flights, spark, clock, broker).run()
 
 
 def _headline(screen: Screen, folder: DemoFolder, flights: Flights) -> None:
@@ -64,7 +90,7 @@ def _create_topics(screen: Screen, folder: DemoFolder, lake: Lake) -> None:
             step.say("An earlier demo's topics and checkpoint were deleted first.")
 
 
-def _what_next(screen: Screen, lake: Path, took: str) -> None:
+def _what_next(screen: Screen, lake: Path, took: str, tries: Callable[[str, Path], list[tuple[str, str]]]) -> None:
     """Say how it went, and print commands for the demo's lake."""
     if screen.failed:
         checks = "1 check" if screen.failed == 1 else f"{screen.failed} checks"
@@ -72,7 +98,7 @@ def _what_next(screen: Screen, lake: Path, took: str) -> None:
         return
     screen.print(Text.assemble(("Done", "bold green"), f" in {took}. Try next:"))
     screen.print()
-    for why, command in commands(_tidelog(), lake):
+    for why, command in tries(_tidelog(), lake):
         screen.print_whole(Text(f"    # {why}", "dim"))
         screen.print_whole(Text(f"    {command}"))
     screen.print()
@@ -87,6 +113,17 @@ def commands(tidelog: str, lake: Path) -> list[tuple[str, str]]:
         ("offsets and sizes", f"{call} topic describe flights"),
         ("a topic of your own", f"echo 'hello, tide' | {call} produce greetings"),
         ("everything you and the demo wrote", f"{call} check"),
+    ]
+
+
+def kafka_commands(tidelog: str, lake: Path) -> list[tuple[str, str]]:
+    """(what it shows, the command)."""
+    call = f"{tidelog} --lake {shlex.quote(str(lake))}"
+    return [
+        ("what the Kafka client sent, read without a broker", f"{call} consume flights -o -3 -e -f '%k: %s\\n'"),
+        ("the Kafka consumer's group", f"{call} group describe demo"),
+        ("everything you and the demo wrote", f"{call} check"),
+        ("for Kafka clients of your own, until Ctrl-C", f"{call} broker start --listener 127.0.0.1:9092"),
     ]
 
 
