@@ -1,4 +1,4 @@
-"""aiokafka sends records by every codec and reads them back as a member of a group; see tests/support/kafka_clients.py."""
+"""aiokafka sends records by every codec and reads them back as a member of a group."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""kafka-python sends records by every codec and reads them back as a member of a group; see tests/support/kafka_clients.py."""
+"""kafka-python sends records by every codec and reads them back as a member of a group."""
 
 import json
 import sys
