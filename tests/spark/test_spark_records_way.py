@@ -1,0 +1,37 @@
+"""A record's way from a Kafka client to Spark, by property; the other readers are in the broker's contract tests."""
+
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from support import records_way as way
+from support.brokers import running_broker
+from support.spark_queries import source
+
+from tidelog.log.lake import Lake
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(codec=way.codecs, sent=st.lists(way.records, min_size=40, max_size=120))
+def test_spark_reads_what_a_kafka_client_sent(
+    spark: SparkSession, tmp_path: Path, codec: str, sent: list[way.Record]
+) -> None:
+    with Lake(str(tmp_path)) as lake:
+        topic = f"t{len(lake.topics())}"
+        lake.create_topic(topic, way.PARTITIONS)
+        with running_broker(lake) as address:
+            way.send(address, topic, codec, sent)
+        rows = source(spark, lake, subscribe=topic, includeHeaders="true").collect()
+    found = {
+        (row.partition, row.offset): way.Record(
+            row.partition,
+            None if row.key is None else bytes(row.key),
+            None if row.value is None else bytes(row.value),
+            tuple((one.key, None if one.value is None else bytes(one.value)) for one in row.headers or ()),
+            round(row.timestamp.timestamp() * 1000),
+        )
+        for row in rows
+    }
+    assert found == way.placed(sent)
+    assert len(rows) == len(sent)
