@@ -53,7 +53,8 @@ class Broker:
         self._topics = BrokerTopics(lake, blocking)
         self._cluster = Cluster(lake, settings, blocking)
         cache = BatchCache(settings.cache_bytes)
-        self._context = Context(lake, settings, blocking, self._topics, lambda: self._cluster.view, cache)
+        cluster = self._cluster
+        self._context = Context(lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache)
         self.meter = self._context.meter
         self._servers: list[asyncio.Server] = []
         parts: dict[ApiKey, Handler] = {}

@@ -17,7 +17,9 @@ from tidelog.log.lake import Lake
 class Context:
     """One broker's surroundings, as its parts see them.
 
-    `cluster()`: the brokers that run, as of now. `cache`: committed batches, which Produce brings and Fetch serves.
+    `cluster()`: the brokers that run, as of now. `confirmed()`: the same, by a look at the log that is a beat or two
+    old at most, for worker threads: what must not be decided by a view from before the process was frozen goes by it.
+    `cache`: committed batches, which Produce brings and Fetch serves.
     `meter`: what is counted.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
@@ -27,6 +29,7 @@ class Context:
     blocking: Blocking
     topics: BrokerTopics
     cluster: Callable[[], ClusterView]
+    confirmed: Callable[[], ClusterView]
     cache: BatchCache
     meter: BrokerMeter = field(default_factory=BrokerMeter)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)

@@ -25,7 +25,8 @@ class BrokerTopic:
 
     def __init__(self, log: FollowedLog) -> None:
         self.log = log
-        self._waiting: set[Callable[[], None]] = set()
+        # In the order in which they came.
+        self._waiting: dict[Callable[[], None], None] = {}
 
     @property
     def name(self) -> str:
@@ -55,11 +56,11 @@ class BrokerTopic:
 
     def on_change(self, wake: Callable[[], None]) -> None:
         """Call `wake` at each change, until `forget`."""
-        self._waiting.add(wake)
+        self._waiting[wake] = None
 
     def forget(self, wake: Callable[[], None]) -> None:
         """Call it no more."""
-        self._waiting.discard(wake)
+        self._waiting.pop(wake, None)
 
     def ring(self) -> None:
         """It has changed: wake the requests that wait for it."""
@@ -165,7 +166,7 @@ class BrokerTopics:
 
     def _follow(self) -> None:
         while not self._closing:
-            for name in self._tailing.wait(None):
+            for name in sorted(self._tailing.wait(None)):
                 began_s = self._lake.clock.elapsed_s()
                 try:
                     grew = self._followed[name].log.refresh()

@@ -49,6 +49,10 @@ class Cluster:
             return ClusterView("", 0, (BrokerNode(node_id, {}, self._settings.rack),), node_id)
         return self._membership.view
 
+    def confirmed(self) -> ClusterView:
+        """The brokers that serve, by a look just now or a beat ago. For worker threads. Raises StorageError."""
+        return self.view if self._membership is None else self._membership.confirmed()
+
     @property
     def links(self) -> int:
         """How many other brokers keep a connection to this one."""

@@ -53,6 +53,8 @@ class BrokerMembership:
         self._lock = threading.Lock()
         self._counter = 0
         self._beat_due_s = self._watch_due_s = self._rejoin_due_s = 0.0
+        # When the log was looked at last.
+        self._seen_s = float("-inf")
         # Of a registration that may be in the log: asked for again until the log says so or not.
         self._asked = ""
         self._leaving = False
@@ -198,13 +200,26 @@ class BrokerMembership:
 
     # --- the view ------------------------------------------------------------------------------------------
 
+    def confirmed(self) -> ClusterView:
+        """The view, of a look that is no older than twice a beat: a process that was frozen looks again.
+
+        No other broker takes it for dead so soon after its last beat, so that none has its place by this view.
+        Raises StorageError.
+        """
+        if self._lake.clock.elapsed_s() - self._seen_s > 2 * self._times.beat_s:
+            with self._lock:
+                self._see()
+        return self.view
+
     def others(self) -> list[str]:
         """The registrations of the other brokers that run or drain, as of the last look."""
         return [one.registration for one in self._state.live if one.registration != self.me.registration]
 
     def _see(self) -> None:
         """Take what the log says."""
+        looked_s = self._lake.clock.elapsed_s()
         self._state = self._log.look()
+        self._seen_s = looked_s
         self.me = self._state.of(self.me.registration) or replace(self.me, state=BrokerState.GONE)
         view = view_of(self._state, self._cluster_id, self.me)
         if view != self.view:

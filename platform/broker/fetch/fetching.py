@@ -63,7 +63,7 @@ class Fetching:
         self._reads = reads
         self._ids = context.lake.ids
         self._sessions = Sessions(lambda: 1 + int(self._ids.fraction() * (2**31 - 1)))
-        self._waiting: set[Callable[[], None]] = set()
+        self._waiting: dict[Callable[[], None], None] = {}
         self._closed = False
         context.at_close.append(self._close)
 
@@ -129,7 +129,7 @@ class Fetching:
         topics = {id(p.topic.topic): p.topic.topic for p in partitions if p.topic.topic is not None}
         for topic in topics.values():
             topic.on_change(changed.set)
-        self._waiting.add(changed.set)
+        self._waiting[changed.set] = None
         timer: asyncio.TimerHandle | None = None
         try:
             while True:
@@ -148,7 +148,7 @@ class Fetching:
                     timer = loop.call_later(left_s, _both, late, changed)
                 await (self._read(missing, changed) if missing else changed.wait())
         finally:
-            self._waiting.discard(changed.set)
+            self._waiting.pop(changed.set, None)
             for topic in topics.values():
                 topic.forget(changed.set)
             if timer is not None:

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.context import Context
-from tidelog.broker.groups.decisions import Decisions
+from tidelog.broker.groups.decisions import Decisions, elsewhere
 from tidelog.broker.groups.desk import Action, Admit, Answers, Evict, GroupDesk, Joining
-from tidelog.broker.groups.errors import NotCoordinatorError
 from tidelog.broker.groups.vouching import Vouching
 from tidelog.groups.model import Decision, Group, GroupPhase, GroupView
 from tidelog.groups.rules.members import check_group_id, evict_late, evict_silent, join, join_all
@@ -38,7 +37,7 @@ class GroupCoordinator:
         self._context = context
         self._clock = context.clock
         self.log = GroupLog(context.lake)
-        self.decisions = Decisions(self.log, context.blocking)
+        self.decisions = Decisions(self.log, context)
         self._desks: dict[str, GroupDesk] = {}
         self._vouching = Vouching(context, self)
         self._look_s = 0.0
@@ -57,7 +56,7 @@ class GroupCoordinator:
         """Refuse a group that no group may be, and one of another broker. InvalidGroupError, NotCoordinatorError."""
         check_group_id(group_id)
         if not self.coordinates(group_id):
-            raise _elsewhere(group_id)
+            raise elsewhere(group_id)
 
     def desks(self) -> Mapping[str, GroupDesk]:
         """The groups that are at hand, by id. Not to be changed."""
@@ -244,7 +243,7 @@ class GroupCoordinator:
 
     def _give_up(self, group_id: str) -> None:
         desk = self._desks.pop(group_id)
-        self.answer(desk.close(_elsewhere(group_id)))
+        self.answer(desk.close(elsewhere(group_id)))
 
     async def close(self) -> None:
         """Coordinate nothing any more: parked clients look elsewhere, what was decided is written."""
@@ -259,12 +258,6 @@ class GroupCoordinator:
 
 def _look(view: GroupView) -> Decision[Group | None]:
     return Decision(response=view.group)
-
-
-def _elsewhere(group_id: str) -> NotCoordinatorError:
-    return NotCoordinatorError(
-        f"Group {group_id!r} is coordinated by another broker: the brokers have changed. Look for its coordinator."
-    )
 
 
 def _took_place(before: Group, after: Group, joining: Joining) -> str | None:

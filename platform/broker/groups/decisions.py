@@ -1,4 +1,9 @@
-"""Decisions over groups, on their way to the log: all that wait while one entry is written go into the next."""
+"""Decisions over groups, on their way to the log: all that wait while one entry is written go into the next.
+
+Only the coordinator's go there. One that was frozen finds requests of clients that have long gone elsewhere, and would
+take back what those have committed since. So it looks at the cluster again before it decides, and decides nothing that
+was asked in another epoch, or that takes too long.
+"""
 
 import asyncio
 import logging
@@ -6,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tidelog.broker.base.blocking import Blocking
+from tidelog.broker.base.context import Context
+from tidelog.broker.groups.errors import NotCoordinatorError
 from tidelog.groups.model import Decision, GroupView
 from tidelog.groups.store.group_log import GroupLog
 
@@ -18,6 +24,8 @@ Done = Callable[[Any, Exception | None], None]
 
 # At most this many go into one entry.
 MOST_AT_ONCE = 512
+# How long a look at the cluster is good for: no other broker takes its place sooner after a heartbeat.
+GOOD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,7 @@ class _Submitted:
     group_id: str
     rule: Rule
     done: Done
+    epoch: int
 
 
 class Decisions:
@@ -33,20 +42,27 @@ class Decisions:
     Outcomes come in the order of the log, so that a caller's picture of a group never goes back.
     """
 
-    def __init__(self, log: GroupLog, blocking: Blocking) -> None:
+    def __init__(self, log: GroupLog, context: Context) -> None:
         self._log = log
-        self._blocking = blocking
+        self._context = context
         self._waiting: list[_Submitted] = []
         self._running: asyncio.Task[None] | None = None
 
-    def submit(self, group_id: str, rule: Rule, done: Done) -> None:
-        """Decide, and call `done` with the rule's response, or with why there is none."""
-        self._waiting.append(_Submitted(group_id, rule, done))
+    def submit(self, group_id: str, rule: Rule, done: Done, epoch: int | None = None) -> None:
+        """Decide, and call `done` with the rule's response, or with why there is none.
+
+        `epoch`: the cluster's when the client's request had come, None for now.
+        """
+        epoch = self._context.cluster().epoch if epoch is None else epoch
+        self._waiting.append(_Submitted(group_id, rule, done, epoch))
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
 
-    async def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]]) -> R:
-        """The rule's response, once it is durable. Raises as `GroupLog.decide`; a cancelled caller does not end it."""
+    async def decide(self, group_id: str, rule: Callable[[GroupView], Decision[R]], epoch: int | None = None) -> R:
+        """The rule's response, once it is durable; `epoch` as in `submit`.
+
+        Raises as `GroupLog.decide`, and `NotCoordinatorError`. A cancelled caller does not end it.
+        """
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
         def done(response: R, error: Exception | None) -> None:
@@ -57,7 +73,7 @@ class Decisions:
             else:
                 future.set_exception(error)
 
-        self.submit(group_id, rule, done)
+        self.submit(group_id, rule, done, epoch)
         return await future
 
     async def finish(self) -> None:
@@ -79,6 +95,32 @@ class Decisions:
 
     async def _outcomes(self, batch: list[_Submitted]) -> list[tuple[Any, Exception | None]]:
         try:
-            return await self._blocking(self._log.decide_all, [(one.group_id, one.rule) for one in batch])
+            return await self._context.blocking(self._decide_all, batch)
         except Exception as e:  # each of them hears of it
             return [(None, e)] * len(batch)
+
+    def _decide_all(self, batch: list[_Submitted]) -> list[tuple[Any, Exception | None]]:
+        """Decide, in a worker thread."""
+        clock, view = self._context.clock, self._context.confirmed()
+        until_s = clock.elapsed_s() + GOOD_S
+
+        def fenced(one: _Submitted) -> Rule:
+            coordinates = view.coordinator("group", one.group_id).id == view.node_id and view.epoch == one.epoch
+
+            def rule(group: GroupView) -> Decision[Any]:
+                decision = one.rule(group)
+                writes = decision.group is not None or decision.offsets or decision.pending
+                if writes and not (coordinates and clock.elapsed_s() <= until_s):
+                    raise elsewhere(one.group_id)
+                return decision
+
+            return rule
+
+        return self._log.decide_all([(one.group_id, fenced(one)) for one in batch])
+
+
+def elsewhere(group_id: str) -> NotCoordinatorError:
+    """The refusal of a group that another broker coordinates."""
+    return NotCoordinatorError(
+        f"Group {group_id!r} is coordinated by another broker: the brokers have changed. Look for its coordinator."
+    )

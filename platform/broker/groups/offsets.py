@@ -45,6 +45,7 @@ class OffsetHandlers:
 
     def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
         self._blocking = context.blocking
+        self._cluster = context.cluster
         self._topics = context.topics
         self._clock = context.clock
         self._coordinator = coordinator
@@ -61,9 +62,9 @@ class OffsetHandlers:
 
     async def commit(self, call: Call) -> Reply:
         """OffsetCommit: what can be committed is, all at once; a time of retention is not looked at (KIP-211)."""
-        body = call.body
+        body, cluster_epoch = call.body, self._cluster().epoch
         topics = [await self._asked(one) for one in body.topics]
-        codes = await self._committed(body, topics)
+        codes = await self._committed(body, topics, cluster_epoch)
         return {
             "topics": [
                 {
@@ -78,7 +79,7 @@ class OffsetHandlers:
             ]
         }
 
-    async def _committed(self, body: Any, topics: list[_Asked]) -> Codes:
+    async def _committed(self, body: Any, topics: list[_Asked], cluster_epoch: int) -> Codes:
         codes: Codes = {}
         wanted: dict[TopicPartition, CommittedOffset] = {}
         for number, (one, asked) in enumerate(zip(body.topics, topics, strict=True)):
@@ -96,17 +97,19 @@ class OffsetHandlers:
         try:
             self._coordinator.require(body.group_id)
             if wanted:
-                await self._commit(body, wanted)
+                await self._commit(body, wanted, cluster_epoch)
         except TidelogError as e:
             for number, one in enumerate(body.topics):
                 codes |= {(number, p.partition_index): code_of(e) for p in one.partitions}
         return codes
 
-    async def _commit(self, body: Any, wanted: Mapping[TopicPartition, CommittedOffset]) -> None:
+    async def _commit(self, body: Any, wanted: Mapping[TopicPartition, CommittedOffset], cluster_epoch: int) -> None:
         group_id, member_id = body.group_id, body.member_id
         instance_id = getattr(body, "group_instance_id", None)
         committer = GroupIdentity(group_id, member_id, body.generation_id_or_member_epoch, instance_id)
-        await self._coordinator.decisions.decide(group_id, lambda view: decide_commit(view, committer, wanted))
+        await self._coordinator.decisions.decide(
+            group_id, lambda view: decide_commit(view, committer, wanted), cluster_epoch
+        )
         desk = self._coordinator.desks().get(group_id)
         if member_id and desk is not None:
             desk.heard(member_id, self._clock.elapsed_s())

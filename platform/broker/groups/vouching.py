@@ -102,7 +102,7 @@ class Vouching:
         self._epoch = epoch
 
     async def _sort(self, desk: GroupDesk) -> None:
-        asked = list(desk.unsorted)
+        asked = sorted(desk.unsorted)
         counters = await self._counters(desk.group.group_id, asked)
         for name in asked:
             desk.sort(name, native=counters[name] is not None, now_s=self._clock.elapsed_s())
@@ -137,11 +137,11 @@ class Vouching:
     async def _vouch(self, desks: Mapping[str, GroupDesk]) -> None:
         wanted = {group_id for group_id, desk in desks.items() if desk.kafka_members}
         node_id = self._context.node_id
-        for group_id in wanted - self._vouched:
+        for group_id in sorted(wanted - self._vouched):
             await self._context.blocking(self._leases.vouch, group_id, node_id)
             self._vouched.add(group_id)
             self._beat_s = 0.0
-        for group_id in self._vouched - wanted:
+        for group_id in sorted(self._vouched - wanted):
             self._vouched.discard(group_id)
             await self._context.blocking(self._leases.end_vouching, group_id, node_id)
 

@@ -29,7 +29,7 @@ class Connections:
         # Requests that came and are not answered; answers that their clients have not taken.
         self.requests = Budget(bounds.queued_max_bytes, self._requests_are_full)
         self.answers = Budget(bounds.unsent_max_bytes)
-        self._open: set[ClientConnection] = set()
+        self._open: dict[ClientConnection, None] = {}
         self._by_host: Counter[str] = Counter()
         self._fewer = asyncio.Event()
         self._empty = asyncio.Event()
@@ -52,7 +52,7 @@ class Connections:
     def opened(self, connection: ClientConnection) -> str:
         """A connection has come; why it is refused, "" when it is not."""
         host = connection.peer.host
-        self._open.add(connection)
+        self._open[connection] = None
         self._by_host[host] += 1
         self._empty.clear()
         if self._look is None:
@@ -69,7 +69,7 @@ class Connections:
     def closed(self, connection: ClientConnection) -> None:
         """A connection is gone."""
         if connection in self._open:
-            self._open.discard(connection)
+            del self._open[connection]
             host = connection.peer.host
             self._by_host[host] -= 1
             if not self._by_host[host]:
