@@ -16,7 +16,7 @@ from groups_sim_history import GroupHistory
 from groups_sim_world import SESSION_MS, TOPIC, GroupPlan, GroupsWorld, Program
 from sim_running import Planted, repeat, staged
 
-from tidelog.log.door import door
+from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
 from tidelog.log.storage.store_time import MOST_OFF_MS
 from tidelog.log.upkeep import background
@@ -39,7 +39,7 @@ class GroupReport:
 def run_group(seed: int, planted: Planted = nullcontext, trace: list[str] | None = None) -> GroupReport:
     """Run one seed."""
     world = GroupsWorld(seed, GroupPlan.of(seed), trace)
-    with staged(world.scheduler, (flat_combining, door, background), planted):
+    with staged(world.scheduler, (flat_combining, commit_loop, background), planted):
         problems = _Director(world).direct()
     return GroupReport(seed, problems, world.history.digest(), world.history)
 

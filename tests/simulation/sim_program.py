@@ -71,7 +71,7 @@ class SimWorld:
     def thaw(self) -> None:
         """Have frozen processes go on."""
         for program in self.programs:
-            program.process.frozen_until = 0.0
+            self.scheduler.thaw(program.process, program.actors)
 
     def number(self) -> int:
         """The next number, each given once."""

@@ -40,6 +40,10 @@ class Actor:
     process: Process
     body: Callable[[], None] | None = None
     done: bool = False
+    # How often it was given the baton: what is queued for an earlier turn counts no more.
+    turn: int = 0
+    # Whether its turn has come while its process was frozen.
+    is_held: bool = False
     # Whether a person may press Ctrl-C in it: only in a program's own thread, never in its background.
     interruptible: bool = False
     baton: threading.Lock = field(default_factory=threading.Lock)
@@ -57,7 +61,7 @@ class Scheduler:
         self.main = Actor("main", Process("world"))
         self.current = self.main
         self._order = itertools.count()
-        self._queue: list[tuple[float, int, Actor]] = []
+        self._queue: list[tuple[float, int, int, Actor]] = []
         self._started: set[Actor] = set()
 
     def spawn(self, process: Process, name: str, body: Callable[[], None], delay: float = 0.0) -> Actor:
@@ -72,12 +76,20 @@ class Scheduler:
         self._push(self.now + seconds, self.current)
         self._yield()
 
+    def wait(self, seconds: float | None) -> None:
+        """Let the others run for this long, None: without end, or until an actor calls `wake`."""
+        self.require_alive()
+        if seconds is not None:
+            self._push(self.now + seconds, self.current)
+        self._yield()
+
     def block(self) -> None:
         """Wait until an actor calls `wake`."""
         self._yield()
 
-    def wake(self, actor: Actor) -> None:
-        self._push(self.now, actor)
+    def wake(self, actor: Actor, delay: float = 0.0) -> None:
+        """Have an actor that waits go on, after `delay` seconds; nothing when something else wakes it before."""
+        self._push(self.now + delay, actor)
 
     def close(self) -> None:
         """End every actor, so that no thread stays behind."""
@@ -92,6 +104,13 @@ class Scheduler:
         if self.current.process.dead:
             raise Crashed
 
+    def thaw(self, process: Process, actors: list[Actor]) -> None:
+        """A frozen process goes on at once."""
+        process.frozen_until = 0.0
+        for actor in actors:
+            if actor.is_held and not actor.done:
+                self._push(self.now, actor)
+
     def kill(self, process: Process, actors: list[Actor]) -> None:
         """The process is gone at once; its actors unwind without any effect."""
         process.dead = True
@@ -100,17 +119,20 @@ class Scheduler:
                 self._push(self.now, actor)
 
     def _push(self, at: float, actor: Actor) -> None:
-        heapq.heappush(self._queue, (at, next(self._order), actor))
+        heapq.heappush(self._queue, (at, next(self._order), actor.turn, actor))
 
     def _next(self) -> Actor:
         while True:
-            at, _, actor = heapq.heappop(self._queue)
-            if actor.done:
+            at, _, turn, actor = heapq.heappop(self._queue)
+            if actor.done or actor.turn != turn:
                 continue
             if not actor.process.dead and actor.process.frozen_until > max(at, self.now):
+                actor.is_held = True
                 self._push(actor.process.frozen_until, actor)
                 continue
             self.now = max(self.now, at)
+            actor.turn += 1
+            actor.is_held = False
             return actor
 
     def _yield(self) -> None:

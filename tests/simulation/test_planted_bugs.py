@@ -4,10 +4,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import brokers_sim_bugs
 import groups_sim_bugs
 import pytest
 import sim_bugs
 import transactions_sim_bugs
+from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
 from sim_run import run
 from sim_running import Planted
@@ -17,6 +19,7 @@ SIMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, Planted]]] = {
     "log": (run, sim_bugs.BUGS),
     "groups": (run_group, groups_sim_bugs.BUGS),
     "transactions": (run_transactions, transactions_sim_bugs.BUGS),
+    "brokers": (run_brokers, brokers_sim_bugs.BUGS),
 }
 # How many seeds may be run to find a bug.
 ENOUGH = 1_000

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import brokers_sim_bugs
 import groups_sim_bugs
 import pytest
 import sim_bugs
 import transactions_sim_bugs
+from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
 from sim_run import run
 from sim_running import how_to_repeat
@@ -25,8 +27,9 @@ ROOT = Path(__file__).parents[2]
         ("sim_run.py", run, sim_bugs.BUGS),
         ("groups_sim_run.py", run_group, groups_sim_bugs.BUGS),
         ("transactions_sim_run.py", run_transactions, transactions_sim_bugs.BUGS),
+        ("brokers_sim_run.py", run_brokers, brokers_sim_bugs.BUGS),
     ],
-    ids=["log", "groups", "transactions"],
+    ids=["log", "groups", "transactions", "brokers"],
 )
 def test_a_failing_seed_is_repeated_by_its_command(
     program: str, simulate: Callable[..., Any], bugs: dict[str, Any]

@@ -28,15 +28,14 @@ from transactions_sim_world import (
 )
 
 from tidelog.check.lake import Severity, check_lake
-from tidelog.groups.store import pending
 from tidelog.log.base.errors import TidelogError
-from tidelog.log.door import door
+from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import background
-from tidelog.transactions import staged_topics
+from tidelog.transactions import staged_topics, timeouts
 
 SETTLE_S = 240.0
-THREADED = (flat_combining, door, background, pending, staged_topics)
+THREADED = (flat_combining, commit_loop, background, staged_topics, timeouts)
 
 
 @dataclass

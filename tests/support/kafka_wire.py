@@ -5,6 +5,7 @@ import io
 import itertools
 import struct
 from datetime import timedelta
+from functools import cache
 from types import TracebackType
 from typing import Any, Self, get_args, get_type_hints
 
@@ -69,8 +70,13 @@ def request_frame(key: ApiKey, version: int, number: int, client_id: str, fields
 
 def made(schema: Any, fields: dict[str, Any]) -> Any:
     """An entity of these fields, as far as its version has them."""
-    hints = get_type_hints(schema)
+    hints = _hints(schema)
     return schema(**{name: _value(hints[name], value) for name, value in fields.items() if name in hints})
+
+
+@cache
+def _hints(schema: Any) -> dict[str, Any]:
+    return get_type_hints(schema)
 
 
 def _value(hint: Any, value: Any) -> Any:

@@ -1,0 +1,113 @@
+"""Bugs to plant in brokers: each changes one rule of the product's code while a run lasts."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from sim_running import Planted
+
+from tidelog.broker.base.batch_cache import BatchRun
+from tidelog.broker.base.topics import BrokerTopics
+from tidelog.broker.cluster.membership import BrokerMembership
+from tidelog.broker.groups import decisions
+from tidelog.broker.produce.entry import WrittenEntry
+from tidelog.broker.produce.pool import TopicPool
+from tidelog.broker.produce.repeats import Repeats
+from tidelog.cluster import rules
+
+
+@contextmanager
+def takes_repeats_for_new_records() -> Iterator[None]:
+    """Sequences do not reach the log."""
+    requests = WrittenEntry._requests
+
+    def without(self: Any, counts: Any) -> Any:
+        return replace(requests(self, counts), batches={})
+
+    with patch.object(WrittenEntry, "_requests", without):
+        yield
+
+
+@contextmanager
+def answers_a_repeat_with_the_newest_offset() -> Iterator[None]:
+    """A repeated batch gets the offset of the last one."""
+
+    def newest(self: Any, partition: int, producer_id: int, batch: Any) -> Any:
+        del batch
+        last = self._last.get((producer_id, partition))
+        return last[-1][1] if last else None
+
+    with patch.object(Repeats, "find", newest):
+        yield
+
+
+@contextmanager
+def takes_the_last_that_came_first() -> Iterator[None]:
+    """What waits for an entry is taken from the wrong end."""
+    take = TopicPool._take
+
+    def backwards(self: Any, most_bytes: int, *, at_least_one: bool) -> Any:
+        return take(self, most_bytes, at_least_one=at_least_one)[::-1]
+
+    with patch.object(TopicPool, "_take", backwards):
+        yield
+
+
+@contextmanager
+def skips_the_batch_that_holds_the_offset() -> Iterator[None]:
+    """A fetch from within a batch begins behind it."""
+    read = BatchRun.read
+
+    def behind(self: Any, offset: int, most_bytes: int, *, at_least_one: bool) -> Any:
+        return read(self, offset + 1 if offset > self.first else offset, most_bytes, at_least_one=at_least_one)
+
+    with patch.object(BatchRun, "read", behind):
+        yield
+
+
+@contextmanager
+def keeps_its_epoch_when_brokers_come_and_go() -> Iterator[None]:
+    """The leader epoch does not rise at a move."""
+    with patch.object(rules, "_served_by", lambda _: []):
+        yield
+
+
+@contextmanager
+def asks_the_store_where_it_answers_clients() -> Iterator[None]:
+    """A topic is looked at by the loop itself."""
+    get = BrokerTopics.get
+
+    async def at_once(self: Any, name: str) -> Any:
+        found = await get(self, name)
+        if found is not None:
+            found.log.refresh()
+        return found
+
+    with patch.object(BrokerTopics, "get", at_once):
+        yield
+
+
+@contextmanager
+def decides_by_a_view_from_before_it_was_frozen() -> Iterator[None]:
+    """A former coordinator writes what clients asked of it long ago."""
+    with (
+        patch.object(BrokerMembership, "confirmed", lambda self: self.view),
+        patch.object(decisions, "GOOD_S", 1e9),
+    ):
+        yield
+
+
+BUGS: dict[str, Planted] = {
+    planted.__name__: planted
+    for planted in (
+        takes_repeats_for_new_records,
+        answers_a_repeat_with_the_newest_offset,
+        takes_the_last_that_came_first,
+        skips_the_batch_that_holds_the_offset,
+        keeps_its_epoch_when_brokers_come_and_go,
+        asks_the_store_where_it_answers_clients,
+        decides_by_a_view_from_before_it_was_frozen,
+    )
+}

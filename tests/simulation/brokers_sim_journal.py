@@ -1,0 +1,126 @@
+"""What happened in a world of brokers: read off the bytes that its logs were given, and reported by its clients."""
+
+import json
+from collections import defaultdict
+
+from groups_sim_history import GroupHistory
+from history import Acked, History, Place, Sent, Stretch
+from sim_scheduler import Actor, Process, Scheduler
+
+CLUSTER = "__cluster/_delta_log/"
+
+
+class BrokersJournal(GroupHistory):
+    """The run's record. What needs the whole run is in `seen`, for the checkers of what clients saw."""
+
+    def __init__(self, scheduler: Scheduler, partitions: int, trace: list[str] | None = None) -> None:
+        super().__init__(scheduler, "range", trace=trace)
+        self.partitions = partitions
+        self.seen = History()
+        # Actors that answer clients, and so never wait for a store.
+        self.in_loops: set[Actor] = set()
+        # What brokers and clients raised, and no caller awaits.
+        self.faults: list[str] = []
+        # Values whose producer heard that they were there before, and not where.
+        self.repeated: set[str] = set()
+        self.records: dict[Place, dict[int, str]] = defaultdict(dict)
+        self.epoch = 0
+        self.serving: frozenset[int] = frozenset()
+        self._brokers: dict[int, dict] = {}
+        self._leaders: dict[tuple[int, str], int] = {}
+        # By connection: what is said on two of them may come in any order.
+        self._shown: dict[object, int] = {}
+        # When a member last heard that it is one, and those that said that they leave.
+        self.vouched: dict[str, float] = {}
+        self.leaving: set[str] = set()
+
+    # --- the storage's observer ----------------------------------------------------------------------------
+
+    def called(self, process: Process, method: str, path: str, result: object) -> None:
+        if self.scheduler.current in self.in_loops:
+            self.violate(f"{process.name} asks its store ({method} {path}) where it answers its clients")
+        super().called(process, method, path, result)
+
+    def stored(self, method: str, path: str, data: bytes) -> None:
+        if path.startswith(CLUSTER) and path.endswith(".json"):
+            self._cluster(data)
+        elif "/leases/" not in path:
+            super().stored(method, path, data)
+
+    # --- the cluster, in log order -------------------------------------------------------------------------
+
+    def _cluster(self, data: bytes) -> None:
+        epoch = self.epoch
+        for line in data.decode().splitlines():
+            for row in json.loads(line).get("commitInfo", {}).get("tidelog", {}).get("rows", []):
+                if row["kind"] == "epoch":
+                    if row["epoch"] <= epoch:
+                        self.violate(f"epoch {row['epoch']} follows {epoch}")
+                    epoch = row["epoch"]
+                else:
+                    self._brokers[row["id"]] = row
+                    self.counts[f"broker {row['state']}"] += 1
+        states = {number: row["state"] for number, row in self._brokers.items()}
+        running = frozenset(n for n, state in states.items() if state == "running")
+        serving = running or frozenset(n for n, state in states.items() if state == "draining")
+        self.note(f"CLUSTER {epoch} {states}")
+        if serving != self.serving and epoch == self.epoch:
+            self.violate(f"{sorted(serving)} serve in epoch {epoch}, in which {sorted(self.serving)} did")
+        self.epoch, self.serving = epoch, serving
+
+    # --- what clients hear --------------------------------------------------------------------------------
+
+    def led(self, broker: str, connection: object, epoch: int, topic: str, leader: int) -> None:
+        """A broker's process named the leader of a topic: it never goes back, and all say the same of one epoch."""
+        if epoch < self._shown.get(connection, 0):
+            self.violate(f"{broker} says epoch {epoch} after {self._shown[connection]}")
+        self._shown[connection] = epoch
+        first = self._leaders.setdefault((epoch, topic), leader)
+        if first != leader:
+            self.violate(f"{broker} says that {leader} leads {topic} in epoch {epoch}, others say {first}")
+
+    def vouch(self, member_id: str, broker: int | None) -> None:
+        """A member has just heard that it is one, of a broker that serves, by the log."""
+        if broker in self.serving:
+            self.vouched[member_id] = self.scheduler.now
+
+    def sent(self, topic: str, sender: str, number: int, value: str) -> None:
+        """A producer is about to send a record."""
+        self.seen.sent[value] = Sent(topic, sender, number)
+
+    def acked(self, place: Place, base: int, values: list[str]) -> None:
+        """A producer heard that its records are there, and where; -1: they had been there before."""
+        self.counts["acknowledged"] += len(values)
+        for at, value in enumerate(values):
+            if base < 0:
+                self.repeated.add(value)
+            else:
+                self.seen.acked.append(Acked(place, base + at, value))
+                self._record(place, base + at, value)
+
+    def read(self, stretch: Stretch, offset: int, value: str) -> None:
+        """A consumer has a record."""
+        self.counts["read"] += 1
+        stretch.reads.append((offset, value))
+        self._record(stretch.place, offset, value)
+
+    def _record(self, place: Place, offset: int, value: str) -> None:
+        before = self.records[place].setdefault(offset, value)
+        if before != value:
+            self.violate(f"record {offset} of {place} was {before} and is {value}")
+
+    def _judge_evictions(self, before: dict, row: dict) -> None:
+        """A member that is evicted from a group at rest has not just heard that it is one."""
+        kept = {m["member_id"] for m in row["members"]} | {m.get("instance_id") for m in row["members"]}
+        for member in before.get("members", []):
+            name = member["member_id"]
+            if name in kept or member.get("instance_id") in kept - {None}:
+                continue
+            if name in self.leaving:
+                self.counts["left by itself"] += 1
+                continue
+            self.counts["evicted"] += 1
+            heard = self.vouched.get(name)
+            late = before["phase"] != "Stable"
+            if not late and heard is not None and self.scheduler.now - heard < member["session_timeout_ms"] / 2000:
+                self.violate(f"{name} was evicted by {self.scheduler.current.process.name} but gave signs of life")
