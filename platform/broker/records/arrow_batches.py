@@ -22,7 +22,10 @@ I64 = npt.NDArray[np.int64]
 _NULL: Final = 1
 # Offsets of a batch are at most this far behind its first.
 MOST_DELTA: Final = 2**31 - 1
-_ATTRIBUTES: Final = pa.scalar(b"\0", pa.binary())
+# Varints are written as tables while their sizes change no more often than this, and else one by one.
+_MOST_TURNS: Final = 8
+_NO_ATTRIBUTES: Final[I64] = np.zeros(1, np.int64)
+_NO_HEADERS: Final = pa.scalar(b"\0", pa.binary())
 
 
 def runs(records: pa.RecordBatch) -> Sequence[tuple[int, int]]:
@@ -90,15 +93,11 @@ class _Rows:
         count = max(fits, 1)
         rows = slice(start, start + count)
         joined = pc.binary_join_element_wise(
-            _varints(coded[:count]),
-            _ATTRIBUTES,
-            _varints(times[:count]),
-            _varints(deltas[:count]),
-            _varints(self._key_length[rows]),
+            _varints(coded[:count], _NO_ATTRIBUTES, times[:count], deltas[:count], self._key_length[rows]),
             self._key[rows],
             _varints(self._value_length[rows]),
             self._value[rows],
-            _ATTRIBUTES if self._headers is None else self._headers[rows],
+            _NO_HEADERS if self._headers is None else self._headers[rows],
             b"",
             null_handling="replace",
             null_replacement=b"",
@@ -168,25 +167,80 @@ def _varint_sizes(codes: I64) -> I64:
     return sizes
 
 
-def _varints(codes: I64) -> Any:
-    """Varints of zigzag codes, one a row; a scalar where all are the same."""
-    if len(codes) and (codes == codes[0]).all():
-        code, coded = int(codes[0]), b""
-        while code >= 128:
-            coded, code = coded + bytes((code & 127 | 128,)), code >> 7
-        return pa.scalar(coded + bytes((code,)), pa.binary())
-    sizes = _varint_sizes(codes)
-    borders = np.zeros(len(codes) + 1, np.int32)
-    np.cumsum(sizes, out=borders[1:])
+def _varints(*columns: I64) -> Any:
+    """Varints of zigzag codes, those of all columns side by side, one a row; a scalar where all rows are the same.
+
+    A column of one code is that of each row.
+    """
+    # A column as one code where that is all it has, else as the codes and the sizes of their varints.
+    parts: list[tuple[I64, I64] | int] = []
+    for codes in columns:
+        same = len(codes) == 1 or (len(codes) > 0 and bool((codes == codes[0]).all()))
+        parts.append(int(codes[0]) if same else (codes, _varint_sizes(codes)))
+    if all(isinstance(part, int) for part in parts) and columns[0].size:
+        return pa.scalar(b"".join(_varint(part) for part in parts if isinstance(part, int)), pa.binary())
+    rows = max(map(len, columns))
+    borders = np.zeros(rows + 1, np.int32)
+    sizes: Any = sum(len(_varint(part)) if isinstance(part, int) else part[1] for part in parts)
+    np.cumsum(np.broadcast_to(sizes, rows), out=borders[1:])
     data = np.empty(borders[-1], np.uint8)
+    turns = _turns([part[1] for part in parts if not isinstance(part, int)])
+    if turns is not None:
+        for start, end in pairwise([0, *turns, rows]):
+            _put_table(data[borders[start] : borders[end]].reshape(end - start, -1), parts, slice(start, end))
+    else:
+        at: I64 = borders[:-1].astype(np.int64)
+        for part in parts:
+            if isinstance(part, int):
+                for byte in _varint(part):
+                    data[at] = byte
+                    at += 1
+            else:
+                _put(data, at, *part)
+                at += part[1]
+    return pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(borders), pa.py_buffer(data)])
+
+
+def _turns(sizes: Sequence[I64]) -> list[int] | None:
+    """The rows at which a column's size is another one than in the row before; None where they are many."""
+    turns = [np.flatnonzero(one[1:] != one[:-1]) + 1 for one in sizes]
+    if sum(map(len, turns)) > _MOST_TURNS:
+        return None
+    return sorted({row for rows in turns for row in rows.tolist()})
+
+
+def _put_table(table: npt.NDArray[np.uint8], parts: Sequence[tuple[I64, I64] | int], rows: slice) -> None:
+    """Write varints of which each column has one size, a row of them a row."""
     place = 0
-    at, rest, left = borders[:-1], codes, sizes
-    while len(rest):
-        data[at + place] = (rest & 127) | ((left > 1) << 7)
-        if int(left.max()) == 1:
-            break
-        more = left > 1
+    for part in parts:
+        if isinstance(part, int):
+            for byte in _varint(part):
+                table[:, place] = byte
+                place += 1
+            continue
+        codes, size = part[0][rows], int(part[1][rows.start])
+        for _ in range(size - 1):
+            table[:, place] = codes & 127 | 128
+            codes, place = codes >> 7, place + 1
+        table[:, place] = codes
+        place += 1
+
+
+def _put(data: npt.NDArray[np.uint8], at: I64, codes: I64, sizes: I64) -> None:
+    """Write the varints of codes at these places."""
+    left, place = int(sizes.max()), 0
+    while left > 1:
+        more = sizes > 1
+        data[at + place] = (codes & 127) | (more.astype(np.int64) << 7)
         if not more.all():
-            at, rest, left = at[more], rest[more], left[more]
-        rest, left, place = rest >> 7, left - 1, place + 1
-    return pa.Array.from_buffers(pa.binary(), len(codes), [None, pa.py_buffer(borders), pa.py_buffer(data)])
+            at, codes, sizes = at[more], codes[more], sizes[more]
+        codes, sizes, left, place = codes >> 7, sizes - 1, left - 1, place + 1
+    data[at + place] = codes
+
+
+def _varint(code: int) -> bytes:
+    coded = bytearray()
+    while code >= 128:
+        coded.append(code & 127 | 128)
+        code >>= 7
+    return bytes((*coded, code))
