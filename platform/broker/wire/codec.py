@@ -135,7 +135,7 @@ _CONVERSIONS: Mapping[str, Callable[[Any], Any]] = {
     "error_code": ErrorCode,
     "timedelta_i32": lambda ms: timedelta(milliseconds=ms),
     "timedelta_i64": lambda ms: timedelta(milliseconds=ms),
-    "datetime_i64": lambda ms: None if ms == -1 else _EPOCH + timedelta(milliseconds=ms),
+    "datetime_i64": lambda ms: _EPOCH + timedelta(milliseconds=ms),  # -1, for none, too
 }
 
 
