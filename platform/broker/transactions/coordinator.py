@@ -9,6 +9,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from tidelog.broker.base.blocking import pause
@@ -136,6 +137,11 @@ class TransactionCoordinator:
         if ended is not None:
             logger.info("Transaction timed out: %s", key)
             self._clean_up(ended.dropped)
+
+    def as_known(self, one: Transactional) -> Transactional:
+        """The id, without an intent that this broker knows to be complete, while the log does not say so yet."""
+        is_complete = one.intent is not None and self._complete.get(one.transactional_id) == one.key_of(one.intent)
+        return replace(one, intent=None) if is_complete else one
 
     # --- in the loop ---------------------------------------------------------------------------------------
 

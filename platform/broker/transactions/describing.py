@@ -47,8 +47,9 @@ class TransactionDescribing:
         return {"transaction_states": [_described(name, *found[name]) for name in names]}
 
     def _found(self, names: Sequence[str]) -> Mapping[str, tuple[Transactional | None, OpenTransaction | None]]:
-        log = self._coordinator.log
-        return {name: (log.get(name), log.open(name)) for name in names}
+        log, as_known = self._coordinator.log, self._coordinator.as_known
+        ids = {name: log.get(name) for name in names}
+        return {name: (None if one is None else as_known(one), log.open(name)) for name, one in ids.items()}
 
     async def list_all(self, call: Call) -> Reply:
         """ListTransactions: those that this broker coordinates, so that a client of all brokers has each once."""
@@ -80,7 +81,7 @@ class TransactionDescribing:
     def _all(self) -> list[tuple[Transactional, OpenTransaction | None]]:
         log = self._coordinator.log
         there = {one.key.transactional_id: one for one in log.all_open()}
-        return [(one, there.get(one.transactional_id)) for one in log.all()]
+        return [(self._coordinator.as_known(one), there.get(one.transactional_id)) for one in log.all()]
 
     async def describe_producers(self, call: Call) -> Reply:
         """DescribeProducers: those that a partition remembers, and those with an open transaction there.
