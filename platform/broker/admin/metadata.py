@@ -62,8 +62,8 @@ class MetadataHandler:
         )
         if sum(topic.partitions for topic in topics) <= _DEAR:
             return make()
-        addresses = tuple((node.id, node.rack, node.addresses.get(listener)) for node in view.nodes)
-        key = (call.version, view.cluster_id, view.epoch, addresses, rack, tuple(topics), told_topics, told_cluster)
+        cluster = (view.cluster_id, view.epoch, tuple(view.listed(listener)))
+        key = (call.version, *cluster, rack, tuple(topics), told_topics, told_cluster)
         if key not in self._kept:
             self._kept[key] = await context.blocking(lambda: encode(ApiKey.METADATA, call.version, make()))
             while len(self._kept) > _KEPT:
@@ -147,8 +147,7 @@ def metadata_answer(
 
     return {
         "brokers": [
-            {"node_id": one.id, "host": one.host, "port": one.port, "rack": one.rack}
-            for one in view.reachable(listener)
+            {"node_id": one.id, "host": one.host, "port": one.port, "rack": one.rack} for one in view.listed(listener)
         ],
         "cluster_id": view.cluster_id,
         "controller_id": view.controller.id,

@@ -4,7 +4,7 @@ Leadership is advice to clients, where their requests are served best. It is nev
 from whichever broker. So any broker may answer any request.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from uuid import UUID
@@ -26,13 +26,14 @@ class ClusterView:
     """The brokers that run: `nodes`, at least one, sorted by id. `epoch` rises whenever they change.
 
     It is the leader epoch of every partition: clients ignore another leader under an epoch that they know.
-    `node_id`: the broker that sees it so.
+    `node_id`: the broker that sees it so. `left`: brokers that went a moment ago.
     """
 
     cluster_id: str
     epoch: int
     nodes: Sequence[BrokerNode]
     node_id: int = 0
+    left: Sequence[BrokerNode] = ()
     _ranked: dict[bytes, list[BrokerNode]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -74,9 +75,15 @@ class ClusterView:
 
     def reachable(self, listener: str) -> list[Endpoint]:
         """The brokers that clients of a listener can reach."""
-        return [
-            Endpoint(node.id, *node.addresses[listener], node.rack) for node in self.nodes if listener in node.addresses
-        ]
+        return _endpoints(self.nodes, listener)
+
+    def listed(self, listener: str) -> list[Endpoint]:
+        """The brokers that Metadata lists: those that clients can reach, and those that went a moment ago.
+
+        Partitions' leaders move away from a broker before it is gone from the list, as when a broker of Kafka's stops:
+        librdkafka from 2.10 on loses the way to a partition for a second when one answer brings both.
+        """
+        return _endpoints((*self.nodes, *self.left), listener)
 
     def endpoints(self, ids: Collection[int], listener: str) -> list[Endpoint]:
         """Of the brokers that clients of a listener can reach, those of these ids."""
@@ -98,6 +105,10 @@ class ClusterView:
             found = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
             self._ranked[key] = found
         return found
+
+
+def _endpoints(nodes: Iterable[BrokerNode], listener: str) -> list[Endpoint]:
+    return [Endpoint(node.id, *node.addresses[listener], node.rack) for node in nodes if listener in node.addresses]
 
 
 def rack_of(client_id: str | None) -> str | None:

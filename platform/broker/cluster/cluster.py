@@ -34,7 +34,7 @@ class Cluster:
         self._blocking = blocking
         self._started_ms = lake.clock.now_ms()
         self._loop = asyncio.get_running_loop()
-        self._links = BrokerLinks(lake.clock)
+        self._links = BrokerLinks(lake.clock, self._link_lost)
         self._membership: BrokerMembership | None = None
         self._tailing: Tailing | None = None
         self._thread: threading.Thread | None = None
@@ -65,7 +65,7 @@ class Cluster:
         listeners = tuple(Listener(name, host, port) for name, (host, port) in addresses.items())
         wanted = RegisteredBroker(broker_id, "", listeners, settings.rack, self._started_ms)
         membership = BrokerMembership(lake, wanted)
-        await self._blocking(membership.join, self._links.answers)
+        await self._blocking(membership.join, self._links.reached)
         self._membership = membership
         self._tailing = Tailing(lake.storage, lake.clock)
         self._tailing.add(layout.CLUSTER_TABLE)
@@ -112,7 +112,7 @@ class Cluster:
             changed = False
             try:
                 changed = membership.step(
-                    self._links.answers,
+                    self._links.reached,
                     grew=grew,
                     beats=began_s - self._ticked_s < times_of(self._lake.storage).silence_s,
                 )
@@ -122,6 +122,11 @@ class Cluster:
                 tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
             if changed:
                 self._links.keep(membership.others())
+
+    def _link_lost(self) -> None:
+        if self._membership is not None and self._tailing is not None:
+            self._membership.look_now()
+            self._tailing.wake()
 
     def _ticked(self) -> None:
         """The loop goes round."""

@@ -17,15 +17,19 @@ FOLDER: Final = f"{layout.CLUSTER_TABLE}/_tidelog/leases"
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """In seconds: between a broker's beats, and how long an observer sees none before the broker counts as silent."""
+    """In seconds: between a broker's beats, and how long an observer sees none before the broker counts as silent.
+
+    `refused_s`: how long, where its address refuses connections. Then no process listens there, as its machine says.
+    """
 
     beat_s: float
     silence_s: float
+    refused_s: float
 
 
 def times_of(storage: Storage) -> LeaseTimes:
     """The times of a store: a put on an object store takes longer, and costs."""
-    return LeaseTimes(1.5, 6.0) if isinstance(storage, Distant) else LeaseTimes(0.5, 2.0)
+    return LeaseTimes(1.5, 6.0, 3.75) if isinstance(storage, Distant) else LeaseTimes(0.5, 2.0, 1.25)
 
 
 class BrokerLeases:

@@ -5,10 +5,12 @@ The question is ApiVersions, which a broker answers to every client.
 
 import asyncio
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from enum import Enum
 from typing import Final
 
+from tidelog.broker.base.blocking import pause
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.frames import LENGTH
 from tidelog.cluster.model import RegisteredBroker
@@ -22,27 +24,38 @@ _MOST_BYTES: Final = 64 * 1024
 _QUESTION: Final = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 0, -1)
 
 
+class Link(Enum):
+    """How a broker is reached: it answers; it says nothing; its address refuses connections."""
+
+    ANSWERS = 1
+    SILENT = 2
+    REFUSED = 3
+
+
 class BrokerLinks:
     """The connections of one broker to the others, by registration. They live in the loop that made this.
 
-    `answers` and `keep` may be called from any thread.
+    `lost()` is called when one is lost, by the loop's thread. `reached` and `keep` may be called from any thread.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, lost: Callable[[], None]) -> None:
         self._clock = clock
+        self._lost = lost
         self._loop = asyncio.get_running_loop()
         self._links: dict[str, asyncio.Task[None]] = {}
         # When each broker answered last, on the elapsed clock; those whose connection is lost are not in it.
         self._heard: dict[str, float] = {}
-        self._closed = asyncio.Event()
+        self._refused: set[str] = set()
+        self._closed = False
 
-    def answers(self, broker: RegisteredBroker) -> bool:
-        """Whether a broker answers by now. The first call begins to ask."""
+    def reached(self, broker: RegisteredBroker) -> Link:
+        """How a broker is reached by now. The first call begins to ask."""
         heard_s = self._heard.get(broker.registration)
         if heard_s is None:
             self._on_loop(self._begin, broker)
-            return False
-        return self._clock.elapsed_s() - heard_s <= ASK_EVERY_S + ANSWER_WITHIN_S
+            return Link.REFUSED if broker.registration in self._refused else Link.SILENT
+        in_time = self._clock.elapsed_s() - heard_s <= ASK_EVERY_S + ANSWER_WITHIN_S
+        return Link.ANSWERS if in_time else Link.SILENT
 
     def keep(self, registrations: Iterable[str]) -> None:
         """Give up the connections to all others."""
@@ -50,7 +63,7 @@ class BrokerLinks:
 
     async def close(self) -> None:
         """Give up all connections."""
-        self._closed.set()
+        self._closed = True
         links = list(self._links.values())
         self._keep(frozenset())
         await asyncio.gather(*links, return_exceptions=True)
@@ -60,34 +73,46 @@ class BrokerLinks:
             self._loop.call_soon_threadsafe(call, *args)  # type: ignore[arg-type]
 
     def _begin(self, broker: RegisteredBroker) -> None:
-        if broker.registration not in self._links and not self._closed.is_set() and broker.listeners:
+        if broker.registration not in self._links and not self._closed and broker.listeners:
             self._links[broker.registration] = self._loop.create_task(self._ask_on(broker))
 
     def _keep(self, registrations: frozenset[str]) -> None:
         for name in [name for name in self._links if name not in registrations]:
             self._links.pop(name).cancel()
             self._heard.pop(name, None)
+            self._refused.discard(name)
 
     async def _ask_on(self, broker: RegisteredBroker) -> None:
         """Ask again and again; connect again when the connection is lost."""
-        where = broker.listeners[0]
-        while not self._closed.is_set():
-            with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
-                opening = asyncio.open_connection(where.host, where.port)
-                reader, writer = await asyncio.wait_for(opening, ANSWER_WITHIN_S)
+        where, name = broker.listeners[0], broker.registration
+        while True:
+            try:
+                async with asyncio.timeout(ANSWER_WITHIN_S):
+                    reader, writer = await asyncio.open_connection(where.host, where.port)
+                self._refused.discard(name)
                 try:
-                    while not self._closed.is_set():
-                        await asyncio.wait_for(_ask(reader, writer), ANSWER_WITHIN_S)
-                        self._heard[broker.registration] = self._clock.elapsed_s()
-                        await self._pause()
+                    while True:
+                        async with asyncio.timeout(ANSWER_WITHIN_S):
+                            await _ask(reader, writer)
+                        self._heard[name] = self._clock.elapsed_s()
+                        await _until_lost(reader, ASK_EVERY_S)
                 finally:
-                    self._heard.pop(broker.registration, None)
+                    self._heard.pop(name, None)
                     writer.transport.abort()
-            await self._pause()
+                    self._lost()
+            except ConnectionRefusedError:
+                self._refused.add(name)
+            except (OSError, TimeoutError, asyncio.IncompleteReadError):
+                self._refused.discard(name)
+            await pause(ASK_EVERY_S)
 
-    async def _pause(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._closed.wait(), ASK_EVERY_S)
+
+async def _until_lost(reader: asyncio.StreamReader, within_s: float) -> None:
+    """Wait for so long. Raises `ConnectionError` as soon as the connection is lost."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await reader.read(1)
+        raise ConnectionError("the connection was closed, or an answer came that nothing had asked for")
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.cluster.leases import BrokerLeases, LeaseTimes, times_of
+from tidelog.broker.cluster.links import Link
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import (
     BrokerState,
@@ -27,13 +28,15 @@ logger = logging.getLogger(__name__)
 
 # Between looks at the lease of a broker that does not answer.
 LOOK_EVERY_S: Final = 0.25
+# How long Metadata lists a broker that has gone: longer than clients take to ask who leads its partitions now.
+LISTED_S: Final = 5.0
 # Between two tries to register again.
 RETRY_S: Final = 2.0
 # The id of a broker that takes the lowest one that is free.
 ANY_ID: Final = -1
 
-# Whether a broker answers at its address.
-Answers = Callable[[RegisteredBroker], bool]
+# How a broker is reached at its address.
+Reached = Callable[[RegisteredBroker], Link]
 
 
 class BrokerMembership:
@@ -59,13 +62,14 @@ class BrokerMembership:
         self._asked = ""
         self._leaving = False
         self._cluster_id = ""
+        self._left: dict[int, tuple[BrokerNode, float]] = {}  # by id, until when they are listed
         self._state = ClusterState()
         self.me = replace(wanted, state=BrokerState.GONE)
         self.view = ClusterView("", 0, (), wanted.id)
 
     # --- coming --------------------------------------------------------------------------------------------
 
-    def join(self, answers: Answers) -> None:
+    def join(self, reached: Reached) -> None:
         """Register. Raises `DuplicateBrokerError` when a broker that lives has the id, and StorageError.
 
         A predecessor of this id that ended without a word is waited for, until its lease was silent for long enough.
@@ -76,7 +80,7 @@ class BrokerMembership:
                     self._register(takes_place=True)
                 return
             except DuplicateBrokerError:
-                if not self._outlive(answers):
+                if not self._outlive(reached):
                     raise
 
     def _register(self, *, takes_place: bool) -> None:
@@ -95,7 +99,7 @@ class BrokerMembership:
         self._see()
         logger.info("Broker %d is registered as %s, epoch %d.", self.me.id, self.me.registration, self._state.epoch)
 
-    def _outlive(self, answers: Answers) -> bool:
+    def _outlive(self, reached: Reached) -> bool:
         """Watch the broker that has the id until that broker is dead, and say that it is gone; False when it lives."""
         timers: SilenceTimers[int | None] = SilenceTimers()
         clock = self._lake.clock
@@ -106,20 +110,25 @@ class BrokerMembership:
                 return True
             counter = self._leases.counter(other.registration)
             seen = seen or (other.registration, counter)
-            if answers(other) or seen != (other.registration, counter):
+            link = reached(other)
+            if link is Link.ANSWERS or seen != (other.registration, counter):
                 return False
-            if timers.look(other.registration, counter, self._times.silence_s, clock.elapsed_s()):
+            if self._is_dead(timers, other, counter, link):
                 self._bury(other)
                 return True
             clock.sleep(LOOK_EVERY_S)
 
     # --- living --------------------------------------------------------------------------------------------
 
+    def look_now(self) -> None:
+        """A connection to another broker is lost: its lease is looked at with the next step."""
+        self._watch_due_s = 0.0
+
     def due_s(self) -> float:
         """When the next step is due, on the elapsed clock."""
-        return min(self._beat_due_s, self._watch_due_s)
+        return min([self._beat_due_s, self._watch_due_s, *(until_s for _, until_s in self._left.values())])
 
-    def step(self, answers: Answers, *, grew: bool = True, beats: bool = True) -> bool:
+    def step(self, reached: Reached, *, grew: bool = True, beats: bool = True) -> bool:
         """Do what is due; whether the view has changed. Raises StorageError: call again when `due_s` says so.
 
         `grew`: the log may have entries that were not seen. `beats` False: this process does not answer its clients,
@@ -135,13 +144,13 @@ class BrokerMembership:
             if beat_is_due and beats and self.me.is_live:
                 self._counter += 1
                 self._leases.renew(self.me.id, self.me.registration, self._counter)
-            if grew or beat_is_due:
+            if grew or beat_is_due or any(until_s <= now_s for _, until_s in self._left.values()):
                 self._see()
             if beats and not self.me.is_live and not self._leaving and now_s >= self._rejoin_due_s:
                 self._rejoin_due_s = now_s + RETRY_S
                 self._rejoin()
             if watch_is_due:
-                self._watch(answers)
+                self._watch(reached)
             return self.view is not before
 
     def _rejoin(self) -> None:
@@ -152,28 +161,36 @@ class BrokerMembership:
         except DuplicateBrokerError as e:
             logger.error("Broker %d serves no more. %s", self.me.id, e)
 
-    def _watch(self, answers: Answers) -> None:
+    def _watch(self, reached: Reached) -> None:
         """Look at the leases of the brokers that don't answer, and say of those that are dead that they are gone."""
         others = [one for one in self._state.live if one.registration != self.me.registration]
         self._timers.keep(one.registration for one in others)
         for one in others:
-            if answers(one):
+            link = reached(one)
+            if link is Link.ANSWERS:
                 self._timers.forget(one.registration)
-                continue
-            counter = self._leases.counter(one.registration)
-            if self._timers.look(one.registration, counter, self._times.silence_s, self._lake.clock.elapsed_s()):
+            elif self._is_dead(self._timers, one, self._leases.counter(one.registration), link):
                 self._bury(one)
                 self._see()
         due_s = self._timers.due_s()
         if due_s is not None:
             self._watch_due_s = min(self._watch_due_s, due_s)
 
+    def _is_dead(
+        self, timers: SilenceTimers[int | None], other: RegisteredBroker, counter: int | None, link: Link
+    ) -> bool:
+        """Note the lease of a broker that does not answer; whether both signs say that it is dead."""
+        times = self._times
+        enough_s = times.refused_s if link is Link.REFUSED else times.silence_s
+        return timers.look(other.registration, counter, enough_s, self._lake.clock.elapsed_s(), times.silence_s / 2)
+
     def _bury(self, other: RegisteredBroker) -> None:
         if self._log.gone(other.registration):
             logger.warning(
-                "Broker %d is gone (registration %s): its lease stood still for %g s, and it does not answer.",
-                other.id, other.registration, self._times.silence_s,
-            )  # fmt: skip
+                "Broker %d is gone (registration %s): its lease stood still, and it does not answer.",
+                other.id,
+                other.registration,
+            )
         self._leases.drop(other.registration)
 
     # --- going ---------------------------------------------------------------------------------------------
@@ -222,6 +239,11 @@ class BrokerMembership:
         self._seen_s = looked_s
         self.me = self._state.of(self.me.registration) or replace(self.me, state=BrokerState.GONE)
         view = view_of(self._state, self._cluster_id, self.me)
+        now_s, known = self._lake.clock.elapsed_s(), self._state.brokers
+        here = {node.id for node in view.nodes}
+        left = {node.id: (node, now_s + LISTED_S) for node in self.view.nodes} | self._left
+        self._left = {n: one for n, one in left.items() if n in known and n not in here and one[1] > now_s}
+        view = replace(view, left=tuple(node for _, (node, _) in sorted(self._left.items())))
         if view != self.view:
             self.view = view
 

@@ -52,18 +52,19 @@ class SilenceTimers(Generic[S]):
     def __init__(self) -> None:
         self._watched: dict[str, _Watched[S]] = {}
 
-    def look(self, name: str, sign: S, silence_s: float, now_s: float) -> bool:
+    def look(self, name: str, sign: S, silence_s: float, now_s: float, gap_s: float | None = None) -> bool:
         """Note the sign of life that one gives now; True when it was the same for `silence_s`.
 
-        Its timer begins again with another sign, and after a gap of over half of `silence_s` between two looks: then
-        the observer was frozen itself, and can't tell who was silent meanwhile.
+        Its timer begins again with another sign, and after a gap of over `gap_s` between two looks (None: half of
+        `silence_s`): then the observer was frozen itself, and can't tell who was silent meanwhile.
         """
         seen = self._watched.get(name)
-        if seen is None or seen.sign != sign or now_s - seen.looked_s > seen.silence_s / 2:
+        gap_s = silence_s / 2 if gap_s is None else gap_s
+        if seen is None or seen.sign != sign or now_s - seen.looked_s > gap_s:
             self._watched[name] = _Watched(sign, silence_s, now_s)
             return False
         seen.silent_s += now_s - seen.looked_s
-        seen.looked_s = now_s
+        seen.looked_s, seen.silence_s = now_s, silence_s
         return seen.silent_s >= seen.silence_s
 
     def forget(self, name: str) -> None:

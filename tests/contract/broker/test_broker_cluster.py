@@ -19,8 +19,8 @@ from tidelog.log.lake import Lake
 TOPICS = [f"t{n}" for n in range(8)]
 # From a kill until the others name only themselves.
 NOTICED_S = 3.0
-# librdkafka asks for another leader after 0.25, 0.75, 1.75, 3.75 s and so on.
-ASKED_AGAIN_S = 8.0
+# From a kill until the next ack: 3 s, and as long again for a machine that is busy with other tests.
+ACKED_S = 6.0
 
 
 @pytest.fixture
@@ -55,7 +55,9 @@ def three(start):
 
 
 def named(broker):
-    return [node.node_id for node in sorted(metadata(broker.port).brokers, key=lambda node: node.node_id)]
+    """The ids of the brokers that serve, as a broker says. Metadata lists some that went a moment ago, too."""
+    answer = ask(broker.port, ApiKey.DESCRIBE_CLUSTER, 0, {"include_cluster_authorized_operations": False})
+    return sorted(node.broker_id for node in answer.brokers)
 
 
 def leaders(broker, client_id=""):
@@ -173,7 +175,7 @@ def test_a_producer_goes_on_within_seconds_when_its_leader_is_killed(lake, three
     took_s = seconds_until(lambda: len(send_and_poll()) > known, "the next ack")
     assert producer.flush(60) == 0
     assert not failed
-    assert took_s < ASKED_AGAIN_S
+    assert took_s <= ACKED_S
     assert sorted(acked) == list(range(sent))
     stored = [value for partition in lake.offsets("t0") for value in read(lake, "t0", partition)]
     assert sorted(map(int, stored)) == list(range(sent))

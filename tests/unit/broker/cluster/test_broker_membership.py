@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from uuid import UUID
 
 import pytest
 from support.logs import FakeClock, memory_lake, open_lake
 
 from tidelog.broker.cluster.leases import BrokerLeases
-from tidelog.broker.cluster.membership import ANY_ID, LOOK_EVERY_S, BrokerMembership
+from tidelog.broker.cluster.links import Link
+from tidelog.broker.cluster.membership import ANY_ID, LISTED_S, LOOK_EVERY_S, BrokerMembership
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.cluster.model import BrokerState, DuplicateBrokerError, Listener, RegisteredBroker
 from tidelog.log.base.errors import StorageUnavailableError
@@ -25,16 +27,16 @@ class Machine:
         self.member = BrokerMembership(lake, RegisteredBroker(broker_id, "", listeners, rack, world.clock.now_ms()))
 
     def start(self) -> "Machine":
-        self.member.join(self.answers)
+        self.member.join(self.reached)
         self.up = True
         return self
 
-    def answers(self, other: RegisteredBroker) -> bool:
-        return self.world.connected(self.port, other)
+    def reached(self, other: RegisteredBroker) -> Link:
+        return self.world.link(self.port, other)
 
     def step(self) -> None:
         if self.up and self.world.clock.elapsed_s() >= self.member.due_s():
-            self.member.step(self.answers)
+            self.member.step(self.reached)
 
     @property
     def nodes(self) -> list[int]:
@@ -49,6 +51,7 @@ class World:
         self.lake, self.storage, self.clock = memory_lake(self.trouble)
         self.machines: list[Machine] = []
         self.cut: set[frozenset[int]] = set()
+        self.refusing: set[int] = set()
         self.on_sleep: Callable[[], None] = lambda: None
 
     def trouble(self, method: str, path: str, phase: str) -> None:
@@ -65,9 +68,13 @@ class World:
         self.run(1)
         return found
 
-    def connected(self, port: int, other: RegisteredBroker) -> bool:
-        there = any(m.up and m.port == other.listeners[0].port for m in self.machines)
-        return there and frozenset({port, other.listeners[0].port}) not in self.cut
+    def link(self, port: int, other: RegisteredBroker) -> Link:
+        where = other.listeners[0].port
+        if frozenset({port, where}) in self.cut:
+            return Link.SILENT
+        if any(m.up and m.port == where for m in self.machines):
+            return Link.ANSWERS
+        return Link.REFUSED if where in self.refusing else Link.SILENT
 
     def run(self, seconds: float, until: Callable[[], bool] = lambda: False) -> float:
         """Let time pass until something is so; how long it took."""
@@ -103,6 +110,43 @@ def test_a_broker_that_was_killed_is_gone_within_three_seconds_for_all(world):
     assert took_s < 3
     assert one.member.view.epoch == epoch + 1
     assert world.states()[3] is BrokerState.GONE
+
+
+def test_a_broker_whose_address_refuses_connections_is_gone_sooner(world):
+    one, other, killed = world.three()
+    killed.up = False
+    world.refusing = {killed.port}
+    assert world.run(10, lambda: one.nodes == other.nodes == [1, 2]) < 1.75
+
+
+def test_an_address_that_refuses_connections_is_no_death_while_the_lease_moves(world):
+    brokers = world.three()
+    world.refusing = {1, 2, 3}
+    for one in brokers:
+        one.reached = lambda _: Link.REFUSED
+    world.run(60)
+    assert [m.nodes for m in brokers] == [[1, 2, 3]] * 3
+
+
+def test_metadata_lists_who_went_for_a_while_and_nobody_asks_them(world):
+    one, _, killed = world.three()
+    killed.up = False
+    world.run(10, lambda: one.nodes == [1, 2])
+    view = one.member.view
+    assert [node.id for node in view.listed("PLAINTEXT")] == [1, 2, 3]
+    assert [node.id for node in view.reachable("PLAINTEXT")] == [1, 2]
+    assert {view.leader(UUID(int=n)).id for n in range(50)} == {1, 2}
+    took_s = world.run(30, lambda: [node.id for node in one.member.view.listed("PLAINTEXT")] == [1, 2])
+    assert LISTED_S - 1 <= took_s <= LISTED_S + 1
+
+
+def test_who_comes_back_is_listed_once(world):
+    one, _, killed = world.three()
+    killed.up = False
+    world.run(10, lambda: one.nodes == [1, 2])
+    world.machine(4).start()
+    world.run(10, lambda: one.nodes == [1, 2, 3])
+    assert [(node.id, node.port) for node in one.member.view.listed("PLAINTEXT")] == [(1, 1), (2, 2), (3, 4)]
 
 
 def test_two_of_three_may_die_at_once(world):
@@ -255,9 +299,9 @@ def test_a_process_that_answers_nobody_beats_no_more(world):
     before = leases.counter(alone.member.me.registration)
     for _ in range(20):
         world.clock.pass_s(1)
-        alone.member.step(alone.answers, beats=False)
+        alone.member.step(alone.reached, beats=False)
     assert leases.counter(alone.member.me.registration) == before
-    alone.member.step(alone.answers)
+    alone.member.step(alone.reached)
     assert alone.member.due_s() > world.clock.elapsed_s()
 
 
