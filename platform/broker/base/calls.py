@@ -1,7 +1,7 @@
 """A request on its way through a broker: what its handler is given, and what it answers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.broker.wire.apis import ApiKey
@@ -34,9 +34,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """An answer that is encoded already, in pieces: what a cache keeps is written as it is."""
+    """An answer that is encoded already, in pieces: what a cache keeps is written as it is.
+
+    `errors`: {error code: how often}, as metrics count them; 0 is for none.
+    """
 
     pieces: Sequence[bytes | memoryview]
+    errors: Mapping[int, int] = field(default_factory=lambda: {0: 1})
 
 
 # None: the client asked for no answer.

@@ -53,12 +53,15 @@ class Durations:
 
 @dataclass(slots=True)
 class RequestMeter:
-    """Requests of one API: `requests` {version: how many}, bytes of both directions, and how long each stage took."""
+    """Requests of one API: `requests` {version: how many}, bytes of both directions, and how long each stage took.
+
+    `errors`: {error code: how often}, of answers and of requests that ended their connection; 0 is for none.
+    """
 
     requests: Counter[int] = field(default_factory=Counter)
     bytes_in: int = 0
     bytes_out: int = 0
-    failed: int = 0
+    errors: Counter[int] = field(default_factory=Counter)
     queued: Durations = field(default_factory=Durations)  # until its handler began
     handled: Durations = field(default_factory=Durations)  # by its handler
     total: Durations = field(default_factory=Durations)  # from its last byte to the answer's hand-over to the socket

@@ -144,7 +144,8 @@ class BrokerMembership:
             if beat_is_due and beats and self.me.is_live:
                 self._counter += 1
                 self._leases.renew(self.me.id, self.me.registration, self._counter)
-            if grew or beat_is_due or any(until_s <= now_s for _, until_s in self._left.values()):
+            listed, self._left = self._left, {n: one for n, one in self._left.items() if one[1] > now_s}
+            if grew or beat_is_due or len(self._left) < len(listed):
                 self._see()
             if beats and not self.me.is_live and not self._leaving and now_s >= self._rejoin_due_s:
                 self._rejoin_due_s = now_s + RETRY_S
@@ -242,7 +243,7 @@ class BrokerMembership:
         now_s, known = self._lake.clock.elapsed_s(), self._state.brokers
         here = {node.id for node in view.nodes}
         left = {node.id: (node, now_s + LISTED_S) for node in self.view.nodes} | self._left
-        self._left = {n: one for n, one in left.items() if n in known and n not in here and one[1] > now_s}
+        self._left = {n: one for n, one in left.items() if n in known and n not in here}
         view = replace(view, left=tuple(node for _, (node, _) in sorted(self._left.items())))
         if view != self.view:
             self.view = view

@@ -1,6 +1,7 @@
 """Fetch: records to consumers, from memory where they are there, else from segments; or a wait until there are some."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -73,7 +74,8 @@ class Fetching:
         clock = self._context.clock
         fetch = self._sessions.begin(request, clock.elapsed_s())
         if fetch.error_code:
-            return Encoded(encode_fetch(request.version, FetchAnswer(error_code=fetch.error_code)))
+            refused = encode_fetch(request.version, FetchAnswer(error_code=fetch.error_code))
+            return Encoded(refused, {fetch.error_code: 1})
         partitions = await self._partitions(request, fetch.asked)
         if fetch.session is None and partitions:
             # The first one is served first, and without a session it is not known which one that was last time.
@@ -90,7 +92,8 @@ class Fetching:
         if request.version >= _NODES_SINCE:
             leaders = {one.current_leader[0] for one in answers.values() if one.current_leader is not None}
             answer.nodes = self._context.cluster().endpoints(leaders, call.peer.listener)
-        return Encoded(encode_fetch(request.version, answer))
+        errors = Counter(one.error_code for _, told in answer.topics for one in told)
+        return Encoded(encode_fetch(request.version, answer), errors)
 
     async def _close(self) -> None:
         """The broker stops: what waits is answered with what there is."""

@@ -1,5 +1,6 @@
 """Produce: plain batches become entries, those of transactions become parts."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -93,10 +94,12 @@ class ProduceHandler:
                 raise UnacknowledgedError(f"Records with acks=0 were not appended: {request.error.error_message}")
             return None
         if request.error is None:
-            return Encoded([produce_answer(call.version, request.topics)])
+            taken = sum(len(outcomes) for _, outcomes in request.topics)
+            return Encoded([produce_answer(call.version, request.topics)], {0: taken})
+        errors = Counter(one.error_code for _, outcomes in request.topics for one in outcomes)
         leaders = {one.leader[0] for _, outcomes in request.topics for one in outcomes if one.leader is not None}
         endpoints = self._context.cluster().endpoints(leaders, call.peer.listener)
-        return Encoded([produce_answer(call.version, request.topics, endpoints)])
+        return Encoded([produce_answer(call.version, request.topics, endpoints)], errors)
 
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
@@ -127,7 +130,7 @@ def refused(version: int, payload: memoryview) -> Reply:
     told: Sequence[tuple[str, list[ProducedPartition]]] = [
         (name, [ProducedPartition(partition, code) for partition in partitions]) for name, partitions in topics
     ]
-    return Encoded([produce_answer(version, told)])
+    return Encoded([produce_answer(version, told)], {code: sum(len(partitions) for _, partitions in topics)})
 
 
 def _of_transactions(code: int, version: int) -> int:

@@ -15,10 +15,16 @@ from tidelog.broker.base.settings import Bounds
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.receiving import FrameReceiver
 from tidelog.broker.wire.apis import ApiKey
-from tidelog.broker.wire.codec import decode, encode
-from tidelog.broker.wire.errors import ClosedConnectionError, MalformedRequestError, UnsupportedVersionError
+from tidelog.broker.wire.codec import decode, encode, errors_in
+from tidelog.broker.wire.errors import (
+    UNKNOWN_SERVER_ERROR,
+    ClosedConnectionError,
+    MalformedRequestError,
+    UnsupportedVersionError,
+)
 from tidelog.broker.wire.frames import Header, framed, header_of
 from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import TidelogError
 
 logger = logging.getLogger(__name__)
 
@@ -304,16 +310,23 @@ class ClientConnection(asyncio.BufferedProtocol):
         body = decode(header.key, header.version, payload) if header.is_offered else payload
         del frame, payload  # their memory is free as soon as the handler needs it no more
         reply = await handler(Call(header.key, header.version, header.client_id, body, self.peer, came_s))
+        errors = self._server.meter.api(header.key.name).errors
+        if reply is None:
+            return None
         if isinstance(reply, Encoded):
+            errors.update(reply.errors)
             return reply.pieces
-        return None if reply is None else [encode(header.key, header.version, reply)]
+        encoded = encode(header.key, header.version, reply)
+        errors.update(errors_in(reply))
+        return [encoded]
 
     def _write(self, transport: asyncio.Transport, waiting: _Received, task: "asyncio.Task[Pieces]") -> bool:
         """Write an answer; False when the connection is closed instead."""
         header = waiting.header
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None:
-            self._server.meter.api(header.key.name).failed += 1
+            code = error.kafka_code if isinstance(error, TidelogError) else UNKNOWN_SERVER_ERROR
+            self._server.meter.api(header.key.name).errors[code] += 1
             if isinstance(error, ClosedConnectionError):
                 self._refuse(error)
             elif isinstance(error, asyncio.CancelledError):

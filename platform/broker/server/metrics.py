@@ -15,6 +15,7 @@ from tidelog.broker.base.meter import BrokerMeter, Durations
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import refusal
+from tidelog.broker.wire.errors import error_name
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 # Of KafkaServer's states.
@@ -43,7 +44,9 @@ class BrokerMetrics(Collector):
         """RequestMetrics, by API."""
         name = "kafka_network_requestmetrics"
         count = CounterMetricFamily(f"{name}_requests", "Requests that were answered.", labels=["request", "version"])
-        failed = CounterMetricFamily(f"{name}_errors", "Requests that ended their connection.", labels=["request"])
+        errors = CounterMetricFamily(
+            f"{name}_errors", "Error codes in answers, and of requests without one.", labels=["request", "error"]
+        )
         size_in = CounterMetricFamily(f"{name}_requestbytes", "Bytes of requests.", labels=["request"])
         size_out = CounterMetricFamily(f"{name}_responsebytes", "Bytes of answers.", labels=["request"])
         times = {
@@ -61,12 +64,13 @@ class BrokerMetrics(Collector):
             shown = "".join(word.capitalize() for word in api.split("_"))
             for version, requests in sorted(found.requests.copy().items()):
                 count.add_metric([shown, str(version)], requests)
-            failed.add_metric([shown], found.failed)
+            for code, times_said in sorted(found.errors.copy().items()):
+                errors.add_metric([shown, error_name(code)], times_said)
             size_in.add_metric([shown], found.bytes_in)
             size_out.add_metric([shown], found.bytes_out)
             for stage, durations in zip(times, (found.total, found.queued, found.handled), strict=True):
                 _add_times(*times[stage], shown, durations)
-        yield from (count, failed, size_in, size_out)
+        yield from (count, errors, size_in, size_out)
         for both in times.values():
             yield from both
 

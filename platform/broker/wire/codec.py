@@ -6,7 +6,8 @@ version: what the request's version does not have is left out.
 
 import io
 import typing
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -47,6 +48,18 @@ def encode(key: ApiKey, version: int, answer: Answer) -> bytes:
     buffer = io.BytesIO()
     write(buffer, build(answer))
     return buffer.getvalue()
+
+
+def errors_in(answer: Answer) -> Counter[int]:
+    """{error code: how often} of an answer; 0 is for none. Source: Kafka's `AbstractResponse.errorCounts`."""
+    found: Counter[int] = Counter()
+    for name, value in answer.items():
+        if name == "error_code":
+            found[int(value)] += 1
+        elif isinstance(value, Sequence) and value and isinstance(value[0], Mapping):
+            for one in value:
+                found.update(errors_in(one))
+    return found
 
 
 @cache

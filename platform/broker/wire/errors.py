@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from kio.schema.errors import ErrorCode
+
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 
 UNKNOWN_SERVER_ERROR: Final = -1
@@ -14,6 +16,14 @@ LISTENER_NOT_FOUND: Final = 72
 FENCED_LEADER_EPOCH: Final = 74
 UNKNOWN_LEADER_EPOCH: Final = 76
 INCONSISTENT_TOPIC_ID: Final = TopicChangedError.kafka_code
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code, as in UNKNOWN_TOPIC_OR_PARTITION; NONE for 0."""
+    try:
+        return ErrorCode(code).name.upper()
+    except ValueError:
+        return str(code)
 
 
 class ClosedConnectionError(TidelogError):

@@ -16,6 +16,7 @@ from tidelog.broker.server.listeners import shown
 from tidelog.broker.server.metrics import serve_metrics
 from tidelog.cli.broker.environment import with_environment
 from tidelog.cli.broker.logs import BrokerLines, logging_lines
+from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.broker.processes import KeptProcess
 from tidelog.log.lake import Lake
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 # The listener's name, which is its protocol, as in Kafka.
 PLAINTEXT = "PLAINTEXT"
+# How long a broker may take to stop once the process that started it is gone.
+_ORPHAN_S = 30.0
 
 
 def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = False) -> None:
@@ -109,12 +112,6 @@ def _stop_when_asked(tied: bool) -> "asyncio.Future[str]":
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ask, number.name, number)
     if tied:
-        stdin = sys.stdin.fileno()
-
-        def look() -> None:
-            if not os.read(stdin, 4096):
-                loop.remove_reader(stdin)
-                ask("the process that started it is gone")
-
-        loop.add_reader(stdin, look)
+        gone = "the process that started it is gone"
+        end_with_parent(lambda: loop.call_soon_threadsafe(ask, gone), _ORPHAN_S)
     return stop

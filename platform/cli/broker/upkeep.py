@@ -7,9 +7,9 @@ import logging
 import os
 import signal
 import sys
-import threading
 
 from tidelog.cli.broker.logs import logging_lines
+from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.broker.turns import Turn
 from tidelog.commands.maintain_options import MaintainOptions
@@ -30,7 +30,7 @@ def main() -> None:
     """Maintain the plan's lake until standard input ends, which is when the process that started this one stops."""
     plan = BrokerPlan.from_stdin()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # and so give the turn back
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    end_with_parent(lambda: os._exit(0), 0.0)  # a run may be killed anywhere
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     with logging_lines() as lines, Lake(plan.lake, options=plan.store) as lake:
@@ -45,12 +45,6 @@ def log_report(report: MaintenanceReport) -> None:
     for topic, part, what in report.rows():
         logger.info("Maintained: topic=%s part=%s: %s", topic, part, what)
     logger.info("Maintenance run ended: run=%s failed=%s", report.run_id, str(report.failed).lower())
-
-
-def _end_with_stdin() -> None:
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    os._exit(0)  # a run may be killed anywhere
 
 
 if __name__ == "__main__":

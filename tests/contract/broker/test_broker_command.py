@@ -4,6 +4,8 @@ import json
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,20 +132,47 @@ def test_processes_that_can_not_start_end_the_command(tmp_path):
 
 
 def test_processes_end_when_the_one_that_started_them_is_killed(tmp_path):
-    with broker_command(tmp_path, *FREE, "--id", "1", "--processes", "2") as command:
-        ready = [command.ready() for _ in range(2)]
+    with broker_command(tmp_path, *FREE, "--id", "1", "--processes", "2", "--maintain") as command:
+        for _ in range(2):
+            command.ready()
+        started = _children(command.process.pid)
+        assert len(started) == 3, "two brokers, and what maintains the lake"
         command.process.kill()
         command.process.wait()
-        for line in ready:
-            eventually(lambda at=line["listener"]: _refuses(at), f"the broker at {line['listener']} ends")
+        for process in started:
+            eventually(lambda at=process: not _runs(at), f"process {process} ends")
 
 
-def _refuses(listener):
+def test_a_process_that_does_nothing_any_more_ends_with_the_one_that_started_it():
+    """As a broker's process once did, whose loop went round and round."""
+    code = """
+from tidelog.cli.broker.parent import end_with_parent
+end_with_parent(lambda: print("asked", flush=True), 0.5)
+print("begun", flush=True)
+while True:
+    pass
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"begun\n"
+            process.stdin.close()
+            assert process.stdout.readline() == b"asked\n"
+            assert process.wait(60) == 1
+        finally:
+            process.kill()
+
+
+def _children(parent):
+    """The processes that a process has started."""
+    return [int(pid) for file in Path(f"/proc/{parent}/task").glob("*/children") for pid in file.read_text().split()]
+
+
+def _runs(process):
+    """Whether a process is there, and no zombie that nobody has waited for."""
     try:
-        connect(listener).close()
-    except ConnectionRefusedError:
-        return True
-    return False
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _process_at(listener):

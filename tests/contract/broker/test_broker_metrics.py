@@ -7,7 +7,9 @@ import pytest
 from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 from support.broker_processes import api_versions, broker_command, connect
+from support.cluster_processes import ask
 
+from tidelog.broker.wire.apis import ApiKey
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
@@ -32,8 +34,17 @@ def test_requests_connections_topics_groups_and_lag(lake):
             for number in range(7):
                 producer.produce("orders", str(number), partition=0)
             assert producer.flush(60) == 0
+            port = int(ready["listener"].rpartition(":")[2])
+            ask(port, ApiKey.DELETE_TOPICS, 1, {"topic_names": ["no", "none"]})
+            wrong = {"name": "orders", "partition_data": [{"index": -1, "records": b""}]}
+            ask(port, ApiKey.PRODUCE, 9, {"acks": 1, "topic_data": [wrong]})
             found = metrics(ready["metrics"])
     assert found["kafka_network_requestmetrics_requests_total", ("ApiVersions", "0")] == 1
+    assert found["kafka_network_requestmetrics_errors_total", ("NONE", "ApiVersions")] >= 2
+    assert found["kafka_network_requestmetrics_errors_total", ("UNKNOWN_TOPIC_OR_PARTITION", "Produce")] == 1
+    assert found["kafka_network_requestmetrics_errors_total", ("NONE", "Produce")] >= 1
+    assert found["kafka_network_requestmetrics_errors_total", ("UNKNOWN_TOPIC_OR_PARTITION", "DeleteTopics")] == 2
+    assert found["kafka_network_requestmetrics_errors_total", ("NONE", "Metadata")] >= 2
     assert found["kafka_server_brokertopicmetrics_messagesin_total", ("orders",)] == 7
     assert found["kafka_server_brokertopicmetrics_bytesin_total", ("orders",)] > 7
     assert found["kafka_server_brokertopicmetrics_totalproducerequests_total", ("orders",)] >= 1
