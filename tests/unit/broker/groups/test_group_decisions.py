@@ -1,61 +1,77 @@
 """Decisions over groups on their way to the log: what waits shares an entry, and each caller gets its own outcome."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.groups.decisions import MOST_AT_ONCE, Decisions
+from tidelog.groups.model import Decision
+
+VIEW = ClusterView("c", 1, [BrokerNode(1, {})], 1)
 
 
 class Log:
-    """A log of groups that notes how many decisions come at once."""
+    """A log of groups that notes how many decisions come at once, and whose store may be away."""
 
     def __init__(self):
         self.entries = []
+        self.fails_at = None
 
     def decide_all(self, requests):
         self.entries.append(len(requests))
-        if any(rule is None for _, rule in requests):
+        if len(self.entries) == self.fails_at:
             raise OSError("the store is away")
-        return [(rule, None) for _, rule in requests]
+        return [(rule(None).response, None) for _, rule in requests]
 
 
-def decided(*rules):
+def decided(*responses, fails_at=None):
+    """How many decisions each entry has, and the outcomes of "first", and of those that wait meanwhile."""
     log = Log()
-    released = asyncio.Event()
-
-    async def blocking(call, *args):
-        await released.wait()
-        return call(*args)
+    log.fails_at = fails_at
 
     async def run():
-        decisions = Decisions(log, blocking)
-        first = asyncio.ensure_future(decisions.decide("g", "first"))
-        await asyncio.sleep(0)  # its entry is begun
+        released = asyncio.Event()
+
+        async def blocking(call, *args):
+            await released.wait()
+            return call(*args)
+
+        clock = SimpleNamespace(elapsed_s=lambda: 0.0)
+        context = SimpleNamespace(blocking=blocking, clock=clock, cluster=lambda: VIEW, confirmed=lambda: VIEW)
+        decisions = Decisions(log, context)
+
+        def ask(group, response):
+            return asyncio.ensure_future(decisions.decide(group, lambda _: Decision(response)))
+
+        first = ask("g", "first")
         await asyncio.sleep(0)
-        rest = [asyncio.ensure_future(decisions.decide(f"g{at}", rule)) for at, rule in enumerate(rules)]
+        await asyncio.sleep(0)  # its entry is begun
+        rest = [ask(f"g{at}", response) for at, response in enumerate(responses)]
         await asyncio.sleep(0)
         released.set()
         return await asyncio.gather(first, *rest, return_exceptions=True)
 
-    return log.entries, asyncio.run(run())
+    outcomes = asyncio.run(run())
+    return log.entries, outcomes
 
 
 @pytest.mark.parametrize("waiting", [1, 100, MOST_AT_ONCE])
 def test_what_waits_while_an_entry_is_written_is_the_next(waiting):
-    rules = [f"rule{at}" for at in range(waiting)]
-    entries, outcomes = decided(*rules)
+    responses = [f"response {at}" for at in range(waiting)]
+    entries, outcomes = decided(*responses)
     assert entries == [1, waiting]
-    assert outcomes == ["first", *rules]
+    assert outcomes == ["first", *responses]
 
 
 def test_an_entry_takes_no_more_than_its_most():
-    entries, _ = decided(*["rule"] * (MOST_AT_ONCE + 1))
+    entries, _ = decided(*["any"] * (MOST_AT_ONCE + 1))
     assert entries == [1, MOST_AT_ONCE, 1]
 
 
-def test_each_that_waits_hears_of_a_failure_and_later_ones_go_on():
-    entries, outcomes = decided("rule", None)
+def test_each_that_waits_hears_of_a_failure():
+    entries, outcomes = decided("one", "other", fails_at=2)
     assert entries == [1, 2]
     assert outcomes[0] == "first"
     assert [str(one) for one in outcomes[1:]] == ["the store is away"] * 2
