@@ -43,7 +43,7 @@ def decided(*responses, fails_at=None):
         decisions = Decisions(log, context)
 
         def ask(group, response):
-            return asyncio.ensure_future(decisions.decide(group, lambda _: Decision(response)))
+            return asyncio.ensure_future(decisions.decide(group, lambda _: Decision(response=response)))
 
         first = ask("g", "first")
         await asyncio.sleep(0)
