@@ -1,8 +1,7 @@
 """A record's way from a Kafka client to Spark, by property; the other readers are in the broker's contract tests."""
 
-from pathlib import Path
-
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from support import records_way as way
@@ -12,13 +11,13 @@ from support.spark_queries import source
 from tidelog.log.lake import Lake
 
 
-@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=3)
 @given(codec=way.codecs, sent=st.lists(way.records, min_size=40, max_size=120))
 def test_spark_reads_what_a_kafka_client_sent(
-    spark: SparkSession, tmp_path: Path, codec: str, sent: list[way.Record]
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, codec: str, sent: list[way.Record]
 ) -> None:
-    with Lake(str(tmp_path)) as lake:
-        topic = f"t{len(lake.topics())}"
+    topic = "t"
+    with Lake(str(tmp_path_factory.mktemp("lake"))) as lake:
         lake.create_topic(topic, way.PARTITIONS)
         with running_broker(lake) as address:
             way.send(address, topic, codec, sent)

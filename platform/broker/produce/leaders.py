@@ -1,4 +1,4 @@
-"""What producers are told of the brokers that run: another one to go to, or that too few of them do.
+"""What an answer says of the brokers that run: another one to go to, or that too few of them do.
 
 Any broker may take any record, and a record is as safe as the lake's store makes it: both are advice, never safety.
 """

@@ -1,4 +1,4 @@
-"""Leases, and failure detection by them: who lives overwrites a small object again and again, and others watch it.
+"""Leases, and failure detection by them: a process overwrites a small object while it lives, and others watch it.
 
 A lease holds a counter and no time: clocks of two machines are never compared. Only time that an observer itself spent
 watching counts: an observer that was frozen, or that could not reach the store, begins again.
@@ -56,7 +56,7 @@ class SilenceTimers(Generic[S]):
         """Note the sign of life that one gives now; True when it was the same for `silence_s`.
 
         Its timer begins again with another sign, and after a gap of over `gap_s` between two looks (None: half of
-        `silence_s`): then the observer was frozen itself, and can't tell who was silent meanwhile.
+        `silence_s`): then the observer was frozen itself, and can't tell which of them was silent meanwhile.
         """
         seen = self._watched.get(name)
         gap_s = silence_s / 2 if gap_s is None else gap_s

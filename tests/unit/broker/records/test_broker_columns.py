@@ -117,7 +117,7 @@ def test_records_that_make_no_sense_are_refused(body, count, codec, how):
 
 
 def with_long_number(field, size):
-    """A record whose number there takes so many bytes, and what it holds."""
+    """A record whose number there takes `size` bytes, and what it holds."""
     one = padded(1, size)
     return {
         "size": lambda: record_of(0, size=lambda number: padded(number, size)),
