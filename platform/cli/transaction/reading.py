@@ -6,15 +6,16 @@ from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.base.errors import TransactionalIdNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.transactions.model import State, Transactional
+from tidelog.transactions.open_parts import OpenTransaction
 from tidelog.transactions.rules import is_ongoing
 from tidelog.transactions.transaction_log import TransactionLog
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A transactional id. `start_ms`: when offsets began to wait for its open transaction, as far as any do.
+    """A transactional id. `start_ms`: when its open transaction began, as far as its log or offsets that wait say so.
 
-    A transaction that has only written records so far has no row, and is not seen here.
+    A transaction of a producer without a broker that has only written records so far has no row, and is not seen here.
     """
 
     one: Transactional
@@ -26,17 +27,21 @@ class Shown:
 def transactions(lake: Lake) -> list[Shown]:
     """Every transactional id, sorted."""
     since: dict[str, int] = {}
-    known = {one.transactional_id: one for one in TransactionLog(lake).all()}
+    log = TransactionLog(lake)
+    known = {one.transactional_id: one for one in log.all()}
+    added = {one.key.transactional_id: one for one in log.all_open()}
     for view in GroupLog(lake).views().values():
         for (key, _), committed in view.pending.items():
             one = known.get(key.transactional_id)
             if one is not None and is_ongoing(one, key):
                 began = since.get(key.transactional_id, committed.commit_ms)
                 since[key.transactional_id] = min(began, committed.commit_ms)
-    return [_shown(one, since.get(name)) for name, one in known.items()]
+    return [_shown(one, since.get(name), added.get(name)) for name, one in known.items()]
 
 
-def _shown(one: Transactional, since_ms: int | None) -> Shown:
+def _shown(one: Transactional, since_ms: int | None, there: OpenTransaction | None) -> Shown:
+    if there is not None:
+        return Shown(one, State.ONGOING, there.began_ms, tuple(there.partitions))
     if since_ms is not None:
         return Shown(one, State.ONGOING, since_ms, ())
     parts = () if one.intent is None else one.intent.parts

@@ -8,7 +8,9 @@ from support.logs import memory_lake, values
 from support.produce_requests import batch, encoded_produce
 
 from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.cli.transaction.reading import transactions
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.lake import Lake
 from tidelog.transactions.transaction_log import TransactionLog
 from tidelog.transactions.upkeep import TransactionUpkeep
 
@@ -83,6 +85,15 @@ def lake():
 def requests(lake):
     with Requests(lake) as requests:
         yield requests
+
+
+@pytest.fixture
+def on_disk(tmp_path):
+    """A lake by the machine's clock: a coordinator of groups asks it amid a decision."""
+    with Lake(str(tmp_path)) as lake:
+        lake.create_topic("t", 2)
+        lake.topic("t").append(values("first", partition=[0]))
+        yield lake
 
 
 def texts(lake):
@@ -199,7 +210,12 @@ def test_partitions_are_added_and_verified_for_several_transactions_at_once(lake
 
 @pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize("commits", [True, False])
-def test_offsets_wait_for_the_end(lake, requests, version, commits):
+def test_offsets_wait_for_the_end(on_disk, version, commits):
+    with Requests(on_disk) as requests:
+        _offsets_wait(on_disk, requests, version, commits)
+
+
+def _offsets_wait(lake, requests, version, commits):
     client = Client(requests)
     client.init()
     if version < 5:
@@ -243,6 +259,17 @@ def test_transactions_are_described(lake, requests):
     client.end(commit=False)
     states.append(described(requests)["transaction_state"])
     assert states == ["Empty", "Ongoing", "CompleteCommit", "CompleteAbort"]
+
+
+def test_the_command_line_shows_an_open_transaction(lake, requests):
+    client = Client(requests)
+    client.init()
+    client.produce(0, b"a", partition=1)
+    (shown,) = transactions(lake)
+    assert (shown.state, shown.start_ms, shown.partitions) == ("Ongoing", lake.clock.now_ms(), (("t", 1),))
+    client.end()
+    (shown,) = transactions(lake)
+    assert shown.state != "Ongoing"
 
 
 def listed(requests, version=2, **filters):
