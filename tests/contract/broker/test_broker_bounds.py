@@ -1,6 +1,6 @@
-"""A broker's process among clients that send what no client should: they are told or dropped, and others not.
+"""A broker's process among clients that send what no client should: they get an error, or are dropped.
 
-Each test has a bystander beside it, who is served all the time, and looks at the memory of the broker's process.
+Each test has a bystander beside it, a client that is served all the time, and looks at the memory of the process.
 """
 
 import gzip
@@ -60,7 +60,7 @@ class Attacked:
 
 @contextmanager
 def served(listener: str) -> Iterator[None]:
-    """A bystander who asks and produces all the time, on connections of its own, and gets every answer."""
+    """A bystander, a client that asks and produces all the time, on connections of its own, and gets every answer."""
     over, failed, rounds = threading.Event(), [], 0
     producer = Producer({"bootstrap.servers": listener, "retries": 0})
 
@@ -125,7 +125,7 @@ def header(key: ApiKey, version: int) -> bytes:
     ],
     ids=["ones", "http", "tls", "2GB", "tiny", "no-api", "no-version", "client-id", "array", "varints"],
 )
-def test_who_sends_garbage_is_dropped(attacked: Attacked, sent: bytes) -> None:
+def test_senders_of_garbage_are_dropped(attacked: Attacked, sent: bytes) -> None:
     with served(attacked.listener):
         for _ in range(20):
             with connect(attacked.listener) as client:
@@ -145,7 +145,7 @@ def test_half_frames_take_what_has_come_and_not_what_was_announced(attacked: Att
         assert attacked.grown() < OWN_BYTES + 500 * 64 * 1024
 
 
-def test_a_bomb_is_refused_and_its_sender_told(attacked: Attacked) -> None:
+def test_a_bomb_is_refused_with_its_error(attacked: Attacked) -> None:
     bomb = packed(gzip.compress(bytes(256 * MIB)), 1, 1)
     request = encoded_produce(9, {"t": {0: bomb}})
     read = entity_reader(load_response_schema(ApiKey.PRODUCE, 9))
