@@ -4,6 +4,7 @@ Each test has a bystander beside it, a client that is served all the time, and l
 """
 
 import gzip
+import os
 import resource
 import struct
 import threading
@@ -16,6 +17,7 @@ from confluent_kafka import Producer
 from kio.index import load_response_schema
 from kio.serial import entity_reader
 from support.broker_processes import BrokerCommand, api_versions, broker_command, closed, connect
+from support.broker_requests import request_of
 from support.produce_requests import encoded_produce
 from support.record_batches import packed
 from support.waiting import eventually
@@ -28,6 +30,7 @@ MIB = 1024 * 1024
 OWN_BYTES = 48 * MIB
 # What all batches of an entry may unpack to, beyond a multiple of their size.
 UNPACKED_BYTES = 128 * MIB
+SETTINGS = {"TIDELOG_BROKER_STALLED_READER_MS": "1000", "TIDELOG_BROKER_CACHE_BYTES": str(16 * MIB)}
 CORRUPT_MESSAGE = 2
 TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
 
@@ -94,7 +97,10 @@ def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attacked]:
     folder = tmp_path_factory.mktemp("bounds") / "lake"
     with Lake(folder) as lake:
         lake.create_topic("t")
-    with broker_command(folder, "--listener", "127.0.0.1:0") as command:
+        lake.create_topic("large")
+        for _ in range(8):
+            lake.topic("large").append([{"value": os.urandom(MIB // 2)} for _ in range(8)])
+    with broker_command(folder, "--listener", "127.0.0.1:0", env=SETTINGS) as command:
         listener = command.ready()["listener"]
         with served(listener):
             pass
@@ -160,6 +166,25 @@ def test_a_bomb_is_refused_with_its_error(attacked: Attacked) -> None:
 
     with served(attacked.listener):
         attacked.flat_after(attack, UNPACKED_BYTES + OWN_BYTES)
+
+
+def test_a_reader_that_takes_no_answers_is_dropped(attacked: Attacked) -> None:
+    """It asks for 32 MiB ten times. What the system had taken of the answers it may still read."""
+    partition = {"partition": 0, "partition_max_bytes": 32 * MIB}
+    wanted = {"min_bytes": 1, "max_bytes": 32 * MIB, "topics": [{"topic": "large", "partitions": [partition]}]}
+    asked = frame(header(ApiKey.FETCH, 12) + request_of(ApiKey.FETCH, 12, wanted)) * 10
+
+    def dropped() -> int:
+        return sum("were not taken for 1 s" in line for line in attacked.command.log)
+
+    def attack() -> None:
+        before = dropped()
+        with connect(attacked.listener) as client:
+            client.sendall(asked)
+            eventually(lambda: dropped() > before, "it is dropped")
+
+    with served(attacked.listener):
+        attacked.flat_after(attack, OWN_BYTES + 4 * 32 * MIB)
 
 
 def test_thousands_of_idle_sockets_cost_little(attacked: Attacked) -> None:
