@@ -50,7 +50,10 @@ func config() *sarama.Config {
 
 func produce(address, topic, codec string, count int) {
 	config := config()
-	must(config.Producer.Compression.UnmarshalText([]byte(codec)))
+	config.Producer.Compression = map[string]sarama.CompressionCodec{
+		"none": sarama.CompressionNone, "gzip": sarama.CompressionGZIP, "snappy": sarama.CompressionSnappy,
+		"lz4": sarama.CompressionLZ4, "zstd": sarama.CompressionZSTD,
+	}[codec]
 	producer, err := sarama.NewSyncProducer([]string{address}, config)
 	must(err)
 	messages := make([]*sarama.ProducerMessage, count)
