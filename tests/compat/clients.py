@@ -10,6 +10,7 @@ from support.brokers import running_broker
 from support.kafka_clients import NEWEST, OLD, KafkaClient, expected, install, round_trip
 
 from tidelog.broker.base.settings import GroupSettings
+from tidelog.groups.store.group_log import GroupLog
 from tidelog.log.lake import Lake
 
 SUITE = "clients"
@@ -40,6 +41,8 @@ def _round_trip(client: KafkaClient, folder: Path, transactional_id: str) -> Non
         lake.create_topic("t", 3)
         with running_broker(lake, groups=GroupSettings(initial_rebalance_delay_ms=0)) as address:
             found = round_trip(client, address, "t", "g", _RECORDS, transactional_id)
+        committed = {place[1]: offset.offset for place, offset in GroupLog(lake).offsets("g").items()}
+        assert committed == {p: end for p, (_, end) in lake.offsets("t").items()}, f"it committed {committed}"
     seen = {one["key"]: (one["value"], one["number"], one["timestamp"]) for one in found}
     assert seen == expected(client, _RECORDS), "it read other records than it sent"
     assert len(seen) == len(found), "it read a record twice"

@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from compat.suite import FAILED, PASSED, SKIPPED, Outcome, built, run
@@ -16,6 +17,15 @@ CRATE, VERSION = "rdkafka-sys", "4.10.0+2.12.1"
 SUITE = "librdkafka"
 # The scenario of a broker that makes no topics on the way.
 NO_AUTO_CREATE = "noautocreate"
+# Tests of many parts that one part ends: each part is run for itself, and is a test of the list.
+_PARTS = {
+    "0081": (
+        *("CreateTopics", "DeleteTopics", "CreatePartitions", "CreateAcls", "DescribeAcls", "DeleteAcls"),
+        *("AlterConfigs", "IncrementalAlterConfigs", "DescribeConfigs", "DeleteRecords", "ListConsumerGroups"),
+        *("DescribeConsumerGroups", "DescribeTopics", "DescribeCluster", "DeleteGroups", "DeleteConsumerGroupOffsets"),
+        *("AlterConsumerGroupOffsets", "ListConsumerGroupOffsets", "UserScramCredentials", "ListOffsets"),
+    )
+}
 _TEST = re.compile(r"_TEST\(\s*((\d{4})_\w+),(.*?)\)(?=,\s*(?:_TEST|#|/\*|\{NULL))", re.DOTALL)
 _LIMIT_S = 420
 _MANUAL = 8000
@@ -62,16 +72,18 @@ def outcomes(folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, onl
 
     `kafka`: a folder with `bin/kafka-topics.sh` and the like. `only`: a part of a name.
     """
-    numbers = list(dict.fromkeys((name[:4], scenario) for name, scenario in tests(folder) if only in name))
     known = tests(folder)
-    for number, scenario in numbers:
+    numbers = list(dict.fromkeys((name[:4], scenario) for name, scenario in known if only in name))
+    runs = [(number, scenario, part) for number, scenario in numbers for part in _PARTS.get(number, ("",))]
+    for number, scenario, part in runs:
         address, wanted = brokers[scenario], {name for name, of in known if of == scenario}
         conf = logs / f"{scenario}.conf"
         conf.write_text(f"bootstrap.servers={address}\ntest.timeout.multiplier=3\ntest.topic.random=true\n")
-        report = logs / f"{number}.json"
+        report = logs / f"{number}{part}.json"
         report.unlink(missing_ok=True)
         environment = {
             "TESTS": number,
+            **({"SUBTESTS": f"do_test_{part}:"} if part else {}),
             "TEST_SCENARIO": scenario,
             "TEST_REPORT": str(report),
             "TEST_KAFKA_VERSION": "4.1.0",
@@ -82,10 +94,15 @@ def outcomes(folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, onl
         }
         began = time.monotonic()
         code = run(
-            ["./test-runner", "-p1", "-L", "-Q"], logs / f"{number}.log", cwd=folder, env=environment, limit_s=_LIMIT_S
+            ["./test-runner", "-p1", "-L", "-Q"],
+            logs / f"{number}{part}.log",
+            cwd=folder,
+            env=environment,
+            limit_s=_LIMIT_S,
         )
         took_s = time.monotonic() - began
-        yield from _read(number, wanted, report, code, took_s)
+        for one in _read(number, wanted, report, code, took_s):
+            yield replace(one, test=f"{one.test} {part}".rstrip())
 
 
 def _read(number: str, wanted: set[str], report: Path, code: int | None, took_s: float) -> Iterator[Outcome]:
