@@ -12,8 +12,11 @@ from compat.suite import ToolError
 
 from tidelog.log.lake import Lake
 
-# The suites' own clusters don't wait for more members of a new group.
-_SETTINGS = {"TIDELOG_BROKER_GROUP_INITIAL_REBALANCE_DELAY_MS": "0"}
+# As in the own clusters of the suites: a new group waits for no more members, and sessions may be short.
+_SETTINGS = {
+    "TIDELOG_BROKER_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+    "TIDELOG_BROKER_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+}
 _STOPS_WITHIN_S = 60
 
 

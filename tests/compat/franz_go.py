@@ -13,7 +13,7 @@ from compat.suite import FAILED, PASSED, SKIPPED, Outcome, ToolError, built, run
 MODULE, VERSION = "github.com/twmb/franz-go", "v1.22.2"
 SUITE = "franz-go"
 _PACKAGE = "pkg/kgo"
-# Where each client of the tests is told its brokers.
+# Where each client of the tests is given its brokers.
 _REACHES_A_BROKER = "getSeedBrokers"
 _FUNCTION = re.compile(r"^func (?:\([^)]*\) )?(\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
 _LIMIT_S = 900

@@ -157,7 +157,7 @@ def group_resets(tools: Tools) -> None:
         tools.groups(*place, *form, "--execute")
         assert tools.lag("reset-group") == lag, form
     exported = tools.groups(*place, "--to-offset", "2", "--dry-run", "--export")
-    assert '"reset",0,2' in exported, exported
+    assert "reset,0,2" in exported, exported
 
 
 def group_deletions(tools: Tools) -> None:

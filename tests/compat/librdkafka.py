@@ -24,7 +24,11 @@ _PARTS = {
         *("AlterConfigs", "IncrementalAlterConfigs", "DescribeConfigs", "DeleteRecords", "ListConsumerGroups"),
         *("DescribeConsumerGroups", "DescribeTopics", "DescribeCluster", "DeleteGroups", "DeleteConsumerGroupOffsets"),
         *("AlterConsumerGroupOffsets", "ListConsumerGroupOffsets", "UserScramCredentials", "ListOffsets"),
-    )
+    ),
+    "0103": (
+        *("misuse_txn", "basic_producer_txn", "consumer_producer_txn", "fenced_txn", "empty_txn"),
+        *("fatal_idempo_error_without_kip360", "wmark_isolation_level", "txn_abort_control_message_leader_epoch"),
+    ),
 }
 _TEST = re.compile(r"_TEST\(\s*((\d{4})_\w+),(.*?)\)(?=,\s*(?:_TEST|#|/\*|\{NULL))", re.DOTALL)
 _LIMIT_S = 420
@@ -70,7 +74,7 @@ def tests(folder: Path) -> list[tuple[str, str]]:
 def outcomes(folder: Path, brokers: dict[str, str], kafka: Path, logs: Path, only: str = "") -> Iterator[Outcome]:
     """Run the tests, one after another, against the brokers of each scenario.
 
-    `kafka`: a folder with `bin/kafka-topics.sh` and the like. `only`: a part of a name.
+    `kafka`: the folder of a Kafka distribution, as far as its scripts go. `only`: a part of a name.
     """
     known = tests(folder)
     numbers = list(dict.fromkeys((name[:4], scenario) for name, scenario in known if only in name))
