@@ -3,6 +3,8 @@
 python tests/reliability/chaos.py --seed 7               # ten minutes; a seed gives the order of faults and victims
 python tests/reliability/chaos.py --seconds 30 --rounds 1 --few
 python tests/reliability/chaos.py --record               # and put the run's figures into RELIABILITY.md
+python tests/reliability/chaos.py --seconds 600 --kill-brokers 10    # one broker is killed every 10 s
+python tests/reliability/chaos.py --seconds 120 --drain-brokers 10   # a rolling restart
 """
 
 import argparse
@@ -14,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from chaos_page import RECORDED, write_page
-from chaos_plan import FEW_WORKERS, QUERY, WORKERS, Place
+from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, QUERY, WORKERS, Place
 from chaos_run import Chaos, Wanted
 
 RESULT = Path("artifacts/reliability.json")
@@ -29,14 +31,21 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=100_000, help="at least, in all topics")
     parser.add_argument("--few", action="store_true", help="one worker of each role")
     parser.add_argument("--no-spark", action="store_true", help="without the Spark query")
+    parser.add_argument("--brokers", action="store_true", help="with brokers and Kafka's clients")
+    parser.add_argument("--kill-brokers", type=float, default=0.0, metavar="S", help="only that: one every S seconds")
+    parser.add_argument("--drain-brokers", type=float, default=0.0, metavar="S", help="likewise, a rolling restart")
     parser.add_argument("--keep", type=Path, help="a new folder to keep the lake and the journals in")
     parser.add_argument("--record", action="store_true", help="put the run's figures into RELIABILITY.md")
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else int.from_bytes(os.urandom(3), "big")
     folder = given.keep or Path(tempfile.mkdtemp(prefix="tidelog-chaos-"))
     print(f"seed {seed}, in {folder}; again: python tests/reliability/chaos.py --seed {seed}", flush=True)
-    wanted = Wanted(seed, given.seconds, given.rounds, given.records)
-    workers = (*(FEW_WORKERS if given.few else WORKERS), *(() if given.no_spark else (QUERY,)))
+    wanted = Wanted(seed, given.seconds, given.rounds, given.records, given.kill_brokers, given.drain_brokers)
+    workers = (
+        *(BESIDE_BROKERS if wanted.only_brokers_end else FEW_WORKERS if given.few else WORKERS),
+        *(KAFKA_WORKERS if given.brokers or wanted.only_brokers_end else ()),
+        *(() if given.no_spark or wanted.only_brokers_end else (QUERY,)),
+    )
     verdict = Chaos(Place(folder), workers, wanted, lambda text: print(text, flush=True)).run()
     if verdict.counts["acknowledged"] < given.records:
         verdict.problems.append(f"{verdict.counts['acknowledged']} acknowledged records are fewer than wanted")

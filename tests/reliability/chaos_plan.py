@@ -1,6 +1,9 @@
 """A chaos run's lake and workers: what is there, and which worker does what."""
 
+import json
+import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -17,6 +20,9 @@ SESSION_MS = 6_000
 TRANSACTION_TIMEOUT_MS = 8_000
 PARTITIONS = 3
 COPIERS, READERS = "copiers", "readers"
+# Brokers, a topic that Kafka's clients write, and the group in which they read.
+BROKERS = ("broker-1", "broker-2", "broker-3")
+KAFKA, KAFKA_READERS = "kafka", "kafka-readers"
 INPUT, OUTPUT, AUDIT = "in", "out", "audit"
 # acks=1 survives processes, not power cuts: that is what it promises.
 QUICK = "quick"
@@ -37,6 +43,7 @@ TOPICS: dict[str, TopicPlan] = {
     INPUT: KEPT,
     OUTPUT: KEPT,
     AUDIT: KEPT,
+    KAFKA: KEPT,
     "a": KEPT,
     "b": KEPT,
     "expiring": TopicPlan(Rule(Policy.EXPIRE), {"retention.bytes": "60000", "file.delete.delay.ms": "2000"}),
@@ -53,6 +60,7 @@ TOPICS: dict[str, TopicPlan] = {
     EVEN: KEPT,
     ODD: KEPT,
 }
+KAFKA_TOPICS = (KAFKA, INPUT)
 COPIES = [Copy((INPUT,), (OUTPUT,), COPIERS)]
 COPIES_BY_QUERY = [Copy((INPUT,), (EVEN, ODD))]
 
@@ -80,6 +88,15 @@ WORKERS = (
     Worker("maintainer", "maintainer"),
     Worker("watcher", "watcher"),
 )
+KAFKA_WORKERS = (
+    *(Worker(name, "broker") for name in BROKERS),
+    Worker("kafka-producer-1", "kafka-producer", (KAFKA,)),
+    Worker("kafka-producer-2", "kafka-producer", KAFKA_TOPICS),
+    Worker("kafka-reader-1", "kafka-reader", KAFKA_TOPICS),
+    Worker("kafka-reader-2", "kafka-reader", KAFKA_TOPICS),
+)
+# Native clients beside Kafka's in a run in which nothing but brokers ends.
+BESIDE_BROKERS = tuple(worker for worker in WORKERS if worker.name in ("producer-1", "watcher"))
 QUERY = Worker("query", "query", (EVEN, ODD))
 FEW_WORKERS = tuple(
     worker
@@ -112,6 +129,16 @@ class Place:
         return self.folder / "words"
 
     @property
+    def ports(self) -> list[int]:
+        """Of the brokers, in their order."""
+        return [int(port) for port in json.loads((self.folder / "ports.json").read_text())]
+
+    @property
+    def bootstrap(self) -> str:
+        """Where Kafka's clients look for brokers."""
+        return ",".join(f"127.0.0.1:{port}" for port in self.ports)
+
+    @property
     def switch(self) -> Switch:
         return Switch(self.folder / "switch.json")
 
@@ -119,6 +146,7 @@ class Place:
         """Make the folders, and the lake with its topics."""
         for folder in (self.journals, self.notes, self.words):
             folder.mkdir(parents=True)
+        (self.folder / "ports.json").write_text(json.dumps(_free_ports(len(BROKERS))))
         with Lake(self.lake) as lake:
             lake.alter_config(LAKE_CONFIG)
             for name, topic in TOPICS.items():
@@ -134,3 +162,9 @@ class Place:
         """(worker and life, its journal), in the order in which they began."""
         for path in sorted(self.journals.glob("*.jsonl")):
             yield path.stem, path
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [one.getsockname()[1] for one in taken]

@@ -68,6 +68,13 @@ class Processes:
             one.process.wait()
             self.counts["killed"] += 1
 
+    def drain(self, names: Iterable[str]) -> None:
+        """Send SIGTERM: a broker that gets it ends by itself, and has a successor."""
+        for name in names:
+            if name in self._running:
+                _send(self._running[name].process, signal.SIGTERM)
+                self.counts["drained"] += 1
+
     def freeze(self, names: Iterable[str]) -> None:
         """Send SIGSTOP."""
         for name in names:

@@ -12,6 +12,8 @@ from chaos_plan import (
     COPIES,
     COPIES_BY_QUERY,
     INPUT,
+    KAFKA_READERS,
+    KAFKA_TOPICS,
     PARTITIONS,
     QUERY,
     QUICK,
@@ -33,6 +35,8 @@ from tidelog.clients.values.partitions import TopicPartition
 from tidelog.log.lake import Lake
 
 FAULTS = ("killed", "frozen", "disk full", "permissions lost", "answers lost", "power cut")
+# Where brokers run, they are also stopped as an operator stops them.
+DRAINED = "drained"
 # How long the run may take to come to rest, each step of it. Seconds.
 PATIENCE_S = 240.0
 # A fault lasts no longer, seconds: past sessions and transactions' time-outs all the same.
@@ -47,6 +51,14 @@ class Wanted:
     seconds: float
     rounds: int
     records: int
+    # Instead of rounds: seconds between two brokers that are killed, or drained, one after another.
+    killed_every_s: float = 0.0
+    drained_every_s: float = 0.0
+
+    @property
+    def only_brokers_end(self) -> bool:
+        """Whether nothing else goes wrong."""
+        return bool(self.killed_every_s or self.drained_every_s)
 
 
 @dataclass
@@ -84,7 +96,10 @@ class Chaos:
         self._switch(Faults())
         try:
             self._processes.start(self._processes.workers)
-            self._go_through_rounds()
+            if self._wanted.only_brokers_end:
+                self._go_through_brokers()
+            else:
+                self._go_through_rounds()
             self._gather_records()
             self._settle()
         finally:
@@ -92,6 +107,9 @@ class Chaos:
         history = self._history()
         self._problems += self._processes.problems
         self._problems += self._unexplained()
+        self._problems += self._repeats_lost(history)
+        if self._wanted.drained_every_s:
+            self._problems += self._errors_of_applications()
         self._problems += summary(check(history))
         self._problems += self._check_lake()
         took_s = time.monotonic() - self._began_s
@@ -100,7 +118,8 @@ class Chaos:
     # --- faults --------------------------------------------------------------------------------------------
 
     def _go_through_rounds(self) -> None:
-        faults = [fault for fault in FAULTS for _ in range(self._wanted.rounds)]
+        kinds = (*FAULTS, *([DRAINED] if self._brokers else []))
+        faults = [fault for fault in kinds for _ in range(self._wanted.rounds)]
         self._rng.shuffle(faults)
         each_s = self._wanted.seconds / max(1, len(faults))
         wait_s(min(each_s, 4.0), self._processes)
@@ -110,6 +129,31 @@ class Chaos:
             self._strike(fault, min(LONGEST_S, each_s * self._rng.uniform(0.2, 0.7)))
             self._rounds[fault] += 1
             wait_s(max(0.0, until - time.monotonic()), self._processes)
+
+    @property
+    def _brokers(self) -> list[str]:
+        return [name for name, worker in self._processes.workers.items() if worker.role == "broker"]
+
+    def _go_through_brokers(self) -> None:
+        """One broker after another ends, and is started again at once."""
+        every_s = self._wanted.killed_every_s or self._wanted.drained_every_s
+        self._await(lambda: self._serving() >= len(self._brokers), "brokers")
+        self._await(lambda: len(self._events("assign")) >= 2, "members")
+        until = time.monotonic() + self._wanted.seconds
+        while time.monotonic() < until:
+            for name in self._brokers:
+                if self._wanted.killed_every_s:
+                    self._processes.kill([name])
+                    self._processes.start([name])
+                    self._rounds["killed"] += 1
+                else:
+                    self._processes.drain([name])
+                    self._rounds[DRAINED] += 1
+                wait_s(every_s, self._processes)
+
+    def _serving(self) -> int:
+        """How many processes have begun to serve."""
+        return len(self._events("serves"))
 
     def _strike(self, fault: str, seconds: float) -> None:
         processes, victims = self._processes, self._victims()
@@ -121,6 +165,8 @@ class Chaos:
             processes.freeze(victims)
             wait_s(seconds, processes)
             processes.thaw()
+        elif fault == DRAINED:
+            processes.drain(self._rng.sample(self._brokers, k=1))
         elif fault == "power cut":
             gone = processes.names
             processes.kill_all_at_once()
@@ -158,15 +204,21 @@ class Chaos:
         processes = self._processes
         processes.thaw()
         processes.start(processes.workers)
-        stopped = ["producer", "transactional"]
+        stopped = ["producer", "transactional", "kafka-producer"]
         self._stop(stopped, "maintainer")
         with Lake(self._place.lake) as lake:
-            self._await(lambda: _behind(lake, COPIERS, [INPUT]) == 0, "end of copying")
+            if any(worker.role == "copier" for worker in processes.workers.values()):
+                self._await(lambda: _behind(lake, COPIERS, [INPUT]) == 0, "end of copying")
             stopped += ["copier", "query"]
             self._stop(stopped, "maintainer")
             kept = [name for name, topic in TOPICS.items() if topic.rule.policy is Policy.KEEP]
-            self._await(lambda: _behind(lake, READERS, kept) == 0, "end of reading")
-        self._stop([*stopped, "reader", "maintainer", "watcher"])
+            if any(worker.role == "reader" for worker in processes.workers.values()):
+                self._await(lambda: _behind(lake, READERS, kept) == 0, "end of reading")
+            if self._brokers:
+                self._await(lambda: _behind(lake, KAFKA_READERS, KAFKA_TOPICS) == 0, "end of Kafka's clients reading")
+        stopped += ["reader", "maintainer", "watcher", "kafka-reader"]
+        self._stop(stopped)
+        self._stop([*stopped, "broker"])
 
     def _stop(self, roles: Sequence[str], *later: str) -> None:
         """End roles and see them ended; those of `later` have longer."""
@@ -195,7 +247,7 @@ class Chaos:
             for name in TOPICS:
                 for partition, (start, end) in lake.offsets(name).items():
                     history.log[name, partition] = _read(lake, name, partition, start, end)
-            for group in (COPIERS, READERS):
+            for group in (COPIERS, READERS, KAFKA_READERS):
                 history.committed |= {(group, place): offset for place, offset in _committed(lake, group).items()}
         return history
 
@@ -215,6 +267,19 @@ class Chaos:
             if event.get("why") == "INVALID_MSG"
         ]
         return found[:SHOWN] + ([f"{len(found) - SHOWN} more"] if len(found) > SHOWN else [])
+
+    def _repeats_lost(self, history: History) -> list[str]:
+        """Records of which a broker said that they were there already, without an offset."""
+        there = {value for one in history.log.values() for _, _, value in one.records}
+        said = {value for one in self._events("repeated") for value in one["values"]}
+        return [f"{value} was acknowledged as a repeat, and is not there" for value in sorted(said - there)]
+
+    def _errors_of_applications(self) -> list[str]:
+        """What Kafka's clients reported to their applications."""
+        return [f"an application got {one}" for what in ("failed", "trouble") for one in self._events(what)]
+
+    def _events(self, what: str) -> list[dict[str, Any]]:
+        return [one for _, path in self._place.journals_of() for one in events(path) if one["e"] == what]
 
     def _check_lake(self) -> list[str]:
         with Lake(self._place.lake) as lake:

@@ -13,7 +13,7 @@ from random import Random
 
 from chaos_clients import copy, maintain_lake, produce, produce_transactions, read, watch
 from chaos_life import GivesUpError, Life, is_broken
-from chaos_plan import QUERY, WORKERS, Place
+from chaos_plan import KAFKA_WORKERS, QUERY, WORKERS, Place
 
 from tidelog.clients.values.errors import KafkaException
 from tidelog.log.base.errors import TidelogError
@@ -26,6 +26,13 @@ def run_query(life: Life) -> None:
     import_module("chaos_query").query(life)
 
 
+def run_with_kafka(life: Life) -> None:
+    """A broker, or a client of one; only these workers load Kafka's client."""
+    brokers = import_module("chaos_brokers")
+    roles = {"broker": brokers.serve, "kafka-producer": brokers.produce, "kafka-reader": brokers.read}
+    roles[life.worker.role](life)
+
+
 ROLES = {
     "producer": produce,
     "transactional": produce_transactions,
@@ -34,13 +41,16 @@ ROLES = {
     "maintainer": maintain_lake,
     "watcher": watch,
     "query": run_query,
+    "broker": run_with_kafka,
+    "kafka-producer": run_with_kafka,
+    "kafka-reader": run_with_kafka,
 }
 
 
 def main(folder: str, name: str, number: str, seed: str) -> int:
     """Live."""
     faulthandler.register(signal.SIGUSR1)
-    worker = next(one for one in (*WORKERS, QUERY) if one.name == name)
+    worker = next(one for one in (*WORKERS, *KAFKA_WORKERS, QUERY) if one.name == name)
     life = Life(Place(Path(folder)), worker, int(number), Random(f"{seed} {name} {number}"))
     try:
         ROLES[worker.role](life)

@@ -10,8 +10,6 @@ from sim_running import Planted
 
 from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.base.topics import BrokerTopics
-from tidelog.broker.cluster.membership import BrokerMembership
-from tidelog.broker.groups import decisions
 from tidelog.broker.produce.entry import WrittenEntry
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.repeats import Repeats
@@ -89,16 +87,6 @@ def asks_the_store_where_it_answers_clients() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def decides_by_a_view_from_before_it_was_frozen() -> Iterator[None]:
-    """A former coordinator writes what clients asked of it long ago."""
-    with (
-        patch.object(BrokerMembership, "confirmed", lambda self: self.view),
-        patch.object(decisions, "GOOD_S", 1e9),
-    ):
-        yield
-
-
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
     for planted in (
@@ -108,6 +96,5 @@ BUGS: dict[str, Planted] = {
         skips_the_batch_that_holds_the_offset,
         keeps_its_epoch_when_brokers_come_and_go,
         asks_the_store_where_it_answers_clients,
-        decides_by_a_view_from_before_it_was_frozen,
     )
 }

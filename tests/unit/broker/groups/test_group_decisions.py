@@ -6,8 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.groups.decisions import MOST_AT_ONCE, Decisions
-from tidelog.groups.model import Decision
+from tidelog.broker.groups.decisions import GOOD_S, MOST_AT_ONCE, Decisions
+from tidelog.broker.groups.errors import NotCoordinatorError
+from tidelog.groups.model import Decision, Group
 
 VIEW = ClusterView("c", 1, [BrokerNode(1, {})], 1)
 
@@ -75,3 +76,61 @@ def test_each_that_waits_hears_of_a_failure():
     assert entries == [1, 2]
     assert outcomes[0] == "first"
     assert [str(one) for one in outcomes[1:]] == ["the store is away"] * 2
+
+
+# --- a coordinator that was frozen -------------------------------------------------------------------------
+
+
+def view(epoch=1, serving=(1,)):
+    """The cluster as broker 1 sees it."""
+    return ClusterView("c", epoch, [BrokerNode(number, {}) for number in serving], 1)
+
+
+def outcome(rule, confirmed, epoch=None, takes_s=0.0):
+    """Of a decision that was asked for in epoch 1, by a broker whose look at the cluster then finds this one."""
+    now = [0.0]
+
+    class SlowLog:
+        def decide_all(self, requests):
+            now[0] += takes_s
+            try:
+                return [(rule(None).response, None) for _, rule in requests]
+            except NotCoordinatorError as e:
+                return [(None, e)]
+
+    async def run():
+        async def blocking(call, *args):
+            return call(*args)
+
+        clock = SimpleNamespace(elapsed_s=lambda: now[0])
+        context = SimpleNamespace(blocking=blocking, clock=clock, cluster=view, confirmed=lambda: confirmed)
+        return await Decisions(SlowLog(), context).decide("g", rule, epoch)
+
+    return asyncio.run(run())
+
+
+def writing(_):
+    return Decision(response="done", group=Group("g"))
+
+
+def reading(_):
+    return Decision(response="seen")
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "takes_s"),
+    [
+        (view(2, serving=(2,)), 0.0),  # another broker has its place
+        (view(3), 0.0),  # it was taken for dead, and has registered again since
+        (view(), GOOD_S + 0.1),  # the look is too old by now
+    ],
+)
+def test_a_former_coordinator_writes_nothing(confirmed, takes_s):
+    with pytest.raises(NotCoordinatorError):
+        outcome(writing, confirmed, takes_s=takes_s)
+    assert outcome(reading, confirmed, takes_s=takes_s) == "seen"
+
+
+def test_the_coordinator_writes():
+    assert outcome(writing, view(), takes_s=GOOD_S) == "done"
+    assert outcome(writing, view(2), epoch=2) == "done"

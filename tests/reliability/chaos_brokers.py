@@ -1,0 +1,169 @@
+"""What brokers and unmodified Kafka clients do in a chaos run: brokers over a lake with faults, and librdkafka."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import Any
+
+import confluent_kafka
+from chaos_life import DELIVERY_MS, GivesUpError, Life
+from chaos_plan import BROKERS, KAFKA_READERS, KAFKA_TOPICS, SESSION_MS
+from history import Place as LogPlace
+
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.broker import Broker
+from tidelog.log.base.errors import TidelogError
+
+# librdkafka's errors that end by themselves: it looks for brokers again.
+_PASSING = frozenset(
+    {
+        confluent_kafka.KafkaError._TRANSPORT,
+        confluent_kafka.KafkaError._ALL_BROKERS_DOWN,
+        confluent_kafka.KafkaError._RESOLVE,
+        confluent_kafka.KafkaError._TIMED_OUT,
+    }
+)
+
+
+def serve(life: Life) -> None:
+    """A broker, until its role is stopped, or until SIGTERM drains it: then a successor takes over."""
+    with life.lake() as lake:
+        number = BROKERS.index(life.worker.name) + 1
+        address = ("127.0.0.1", life.place.ports[number - 1])
+        settings = BrokerSettings({"PLAINTEXT": address}, id=number, drain_s=2.0)
+        if not asyncio.run(_until_stopped(life, Broker, lake, settings)):
+            raise GivesUpError("drained")
+
+
+async def _until_stopped(life: Life, make: type[Broker], lake: object, settings: BrokerSettings) -> bool:
+    """Serve; True where the role has ended, False where this process is asked to end."""
+    asked, loop = asyncio.Event(), asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, asked.set)
+    broker = make(lake, settings)  # type: ignore[arg-type]
+    try:
+        await broker.start()
+        life.journal.note("serves")
+        while not asked.is_set() and not life.stopped:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), 0.2)
+    except TidelogError as e:
+        life.journal.note("does not serve", why=f"{type(e).__name__}: {e}")
+    await broker.close()
+    return life.stopped
+
+
+def produce(life: Life) -> None:
+    """An idempotent producer of librdkafka's, with delivery callbacks."""
+    acked: dict[str, list[tuple[int, int, str, str | None]]] = {}
+    fatal: list[confluent_kafka.KafkaError] = []
+
+    def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        value = message.value().decode()
+        if error is not None:
+            life.journal.note("failed", value=value, why=error.name())
+        elif message.offset() is None or message.offset() < 0:  # a repeat, whose offset the broker does not know
+            life.journal.note("repeated", values=[value])
+        else:
+            record = (message.partition(), message.offset(), value, message.key().decode())
+            acked.setdefault(message.topic(), []).append(record)
+
+    def failed(error: confluent_kafka.KafkaError) -> None:
+        if error.fatal():
+            fatal.append(error)
+        if error.code() not in _PASSING:
+            life.journal.note("trouble", why=f"{error!r}")
+
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": life.place.bootstrap,
+            "enable.idempotence": True,
+            "delivery.timeout.ms": 4 * DELIVERY_MS,
+            "linger.ms": 5,
+            "compression.type": life.rng.choice(["none", "zstd"]),
+            "error_cb": failed,
+        }
+    )
+    try:
+        while not life.stopped:
+            topic = life.rng.choice(life.worker.topics)
+            values = [life.value() for _ in range(life.rng.choice([1, 20, 100]))]
+            life.journal.note("send", topic=topic, values=values)
+            for value in values:
+                _send(life, producer, topic, value, delivered)
+            producer.poll(0)
+            _write(life, acked, fatal)
+            life.pause(0.02, 0.15)
+        if producer.flush(4 * DELIVERY_MS / 1000):
+            raise GivesUpError("not everything was delivered")
+    finally:
+        producer.flush(1)
+        _write(life, acked, [])
+
+
+def _send(life: Life, producer: confluent_kafka.Producer, topic: str, value: str, delivered: Any) -> None:
+    while True:
+        try:
+            producer.produce(topic, value, key=f"k{life.rng.randrange(40)}", on_delivery=delivered)
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+def _write(
+    life: Life, acked: dict[str, list[tuple[int, int, str, str | None]]], fatal: list[confluent_kafka.KafkaError]
+) -> None:
+    for topic, records in acked.items():
+        life.journal.note("acked", topic=topic, records=records)
+    acked.clear()
+    if fatal:
+        raise GivesUpError(f"{fatal[0]!r}")
+
+
+def read(life: Life) -> None:
+    """A member of a group, by librdkafka: it commits what it has noted."""
+
+    def assigned(_: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        life.journal.note("assign", group=KAFKA_READERS, places=_places(partitions))
+
+    def gave_up(_: confluent_kafka.Consumer, partitions: list[confluent_kafka.TopicPartition]) -> None:
+        life.journal.note("give up", places=_places(partitions))
+
+    consumer = confluent_kafka.Consumer(
+        {
+            "bootstrap.servers": life.place.bootstrap,
+            "group.id": KAFKA_READERS,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": SESSION_MS,
+            "heartbeat.interval.ms": SESSION_MS // 6,
+            "partition.assignment.strategy": "range",
+        }
+    )
+    consumer.subscribe(list(KAFKA_TOPICS), on_assign=assigned, on_revoke=gave_up, on_lost=gave_up)
+    try:
+        while not life.stopped:
+            _read_some(life, consumer)
+    finally:
+        consumer.close()
+
+
+def _read_some(life: Life, consumer: confluent_kafka.Consumer) -> None:
+    messages = consumer.consume(1_000, 0.3)
+    for error in (message.error() for message in messages if message.error() is not None):
+        if error.code() not in _PASSING:
+            life.journal.note("trouble", why=f"{error!r}")
+        if error.fatal():
+            raise GivesUpError(f"{error!r}")
+    noted = [(m.topic(), m.partition(), m.offset(), m.value().decode()) for m in messages if m.error() is None]
+    if not noted:
+        return
+    life.journal.note("read", records=noted)
+    if life.rng.random() < 0.5:
+        try:
+            consumer.commit(asynchronous=False)
+        except confluent_kafka.KafkaException as e:  # a next owner reads these again
+            life.journal.note("not committed", why=e.args[0].name())
+
+
+def _places(partitions: list[confluent_kafka.TopicPartition]) -> list[LogPlace]:
+    return [(one.topic, one.partition) for one in partitions]
