@@ -141,13 +141,15 @@ def read(life: Life) -> None:
     )
     consumer.subscribe(list(KAFKA_TOPICS), on_assign=assigned, on_revoke=gave_up, on_lost=gave_up)
     try:
+        owes = False
         while not life.stopped:
-            _read_some(life, consumer)
+            owes = _read_some(life, consumer, owes=owes)
     finally:
         consumer.close()
 
 
-def _read_some(life: Life, consumer: confluent_kafka.Consumer) -> None:
+def _read_some(life: Life, consumer: confluent_kafka.Consumer, *, owes: bool) -> bool:
+    """Read what comes next; whether something is left to commit."""
     messages = consumer.consume(1_000, 0.3)
     for error in (message.error() for message in messages if message.error() is not None):
         if error.code() not in _PASSING:
@@ -155,14 +157,17 @@ def _read_some(life: Life, consumer: confluent_kafka.Consumer) -> None:
         if error.fatal():
             raise GivesUpError(f"{error!r}")
     noted = [(m.topic(), m.partition(), m.offset(), m.value().decode()) for m in messages if m.error() is None]
-    if not noted:
-        return
-    life.journal.note("read", records=noted)
-    if life.rng.random() < 0.5:
-        try:
-            consumer.commit(asynchronous=False)
-        except confluent_kafka.KafkaException as e:  # a next owner reads these again
-            life.journal.note("not committed", why=e.args[0].name())
+    if noted:
+        life.journal.note("read", records=noted)
+    owes = bool(noted) or owes
+    if not owes or life.rng.random() < 0.5:
+        return owes
+    try:
+        consumer.commit(asynchronous=False)
+    except confluent_kafka.KafkaException as e:  # a next owner reads these again
+        life.journal.note("not committed", why=e.args[0].name())
+        return bool(e.args[0].code() != confluent_kafka.KafkaError._NO_OFFSET)
+    return False
 
 
 def _places(partitions: list[confluent_kafka.TopicPartition]) -> list[LogPlace]:
