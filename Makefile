@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(PYSPARK_PYTHON)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo demo-kafka test lint typecheck docs dist reliability bench bench-soak bench-peers clean $(LAYERS:%=test-%)
+.PHONY: help setup demo demo-kafka test lint typecheck docs dist reliability bench bench-soak bench-peers compat clean $(LAYERS:%=test-%)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
@@ -67,6 +67,10 @@ bench-soak: setup ## ten minutes of appends at full rate
 bench-peers: setup ## tidelog beside Kafka and plain Delta, measured here
 	@$(VENV)/python -I -c 'import confluent_kafka, matplotlib' 2>/dev/null || $(VENV)/python -m pip install --quiet --disable-pip-version-check --no-input 'tidelog[peers]'
 	@$(VENV)/python benchmarks/peers/run.py $(BENCH_ARGS)
+
+# Cargo, Go, Node, a JDK and a C++ compiler must be there; what they fetch and build stays in .venv.
+compat: setup ## other projects' suites, old and new Kafka clients and Kafka's tools at brokers
+	@$(VENV)/python tests/compat/run.py $(COMPAT_ARGS)
 
 clean: ## what make made, except .venv
 	rm -rf build dist tidelog.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -124,14 +124,22 @@ NEWEST = (
     KafkaClient("aiokafka", "current", sys.executable, _nothing, _here("aiokafka_roundtrip.py")),
     KafkaClient("confluent-kafka", "current", sys.executable, _nothing, _here("confluent_roundtrip.py")),
 )
-_CODECS_OF_PYTHON = ("python-snappy==0.6.1", "lz4==4.3.3", "zstandard==0.22.0")
+_CODECS_OF_PYTHON = ("python-snappy==0.7.3", "lz4==4.3.3", "zstandard==0.22.0")
+
+
+def _python(version: str) -> str:
+    """A Python of this version, as pyenv keeps it where it does; else the name that it has on a PATH."""
+    kept = sorted((Path.home() / ".pyenv/versions").glob(f"{version}.*/bin/python{version}"))
+    return str(kept[-1]) if kept else f"python{version}"
+
+
 OLD = (
     KafkaClient("java", "2.1.0", "javac", _make_java, _java),
     KafkaClient("sarama", "1.30.1", "go", _make_go, lambda folder: [folder / "roundtrip"], transactions=False),
     KafkaClient(
         "kafka-python",
         "2.0.2",
-        "python3.11",
+        _python("3.11"),
         _make_python,
         _in_venv("kafka_python_roundtrip.py"),
         transactions=False,
@@ -141,7 +149,7 @@ OLD = (
     KafkaClient(
         "confluent-kafka",
         "1.8.2",
-        "python3.9",
+        _python("3.9"),
         _make_python,
         _in_venv("confluent_roundtrip.py"),
         artifact="confluent-kafka",

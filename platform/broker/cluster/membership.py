@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 # Between looks at the lease of a broker that does not answer.
 LOOK_EVERY_S: Final = 0.25
-# How long Metadata lists a broker that has gone: longer than clients take to ask who leads its partitions now.
+# How long Metadata lists a broker that has gone: longer than clients take to ask for the leaders of its partitions.
 LISTED_S: Final = 5.0
 # Between two tries to register again.
 RETRY_S: Final = 2.0

@@ -159,9 +159,14 @@ class TransactionCoordinator:
                 await self._mark()
             except TidelogError as e:
                 logger.info("The log of transactions can't be looked at: %s", e)
+            except Exception:
+                logger.exception("Transactions are not watched for a moment, by a fault in the program.")
 
     async def look(self) -> None:
-        """Look at what is unfinished; abort and complete what has had its time. Raises why it can't be looked at."""
+        """Look at what is unfinished; abort and complete what has had its time. Raises why it can't be looked at.
+
+        What can't be aborted or completed, as for a topic that can't be opened, holds up nothing else.
+        """
         blocking, now_s = self._context.blocking, self._context.clock.elapsed_s()
         self._unfinished, self._version = await blocking(self.log.unfinished, self._unfinished, self._version)
         timeouts_s = self._watched()
@@ -171,12 +176,19 @@ class TransactionCoordinator:
         for key, timeout_s in timeouts_s.items():
             if now_s - self._since_s[key] < timeout_s:
                 continue
-            one = self._unfinished.incomplete.get(key)
-            if one is None:
-                await blocking(self._time_out, key)
-            elif self._complete.get(key.transactional_id) != key:
-                await blocking(complete, self._context.lake, self.log, self._groups, one)
-                self.appended(one.intent)
+            try:
+                await self._finish(key)
+            except TidelogError as e:
+                logger.info("A transaction is to be finished later: %s (%s)", key, e)
+
+    async def _finish(self, key: TransactionKey) -> None:
+        """Abort a transaction that is open, complete one that is committed."""
+        one = self._unfinished.incomplete.get(key)
+        if one is None:
+            await self._context.blocking(self._time_out, key)
+        elif self._complete.get(key.transactional_id) != key:
+            await self._context.blocking(complete, self._context.lake, self.log, self._groups, one)
+            self.appended(one.intent)
 
     def _watched(self) -> Mapping[TransactionKey, float]:
         """How long each transaction may be as it is, of those that this broker coordinates."""

@@ -1,6 +1,7 @@
 """One broker in this process: started, served until it is asked to stop, drained."""
 
 import asyncio
+import ctypes
 import gc
 import logging
 import os
@@ -8,7 +9,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 # The listener's name, which is its protocol, as in Kafka.
 PLAINTEXT = "PLAINTEXT"
+# M_ARENA_MAX of glibc's malloc.h.
+_ARENA_MAX = -8
 # How long a broker may take to stop once the process that started it is gone.
 _ORPHAN_S = 30.0
 
@@ -37,6 +40,7 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
     """
     settings = with_environment(BrokerSettings({PLAINTEXT: plan.listener}, id=plan.id, rack=plan.rack), os.environ)
     _allow_many_sockets()
+    _share_freed_memory()
     with (
         logging_lines() as lines,
         Lake(plan.lake, options=plan.store) as lake,
@@ -51,6 +55,12 @@ def _loop() -> asyncio.AbstractEventLoop:
     import uvloop
 
     return uvloop.new_event_loop()
+
+
+def _share_freed_memory() -> None:
+    """Have all threads share what each has freed: else glibc keeps it for each, and large batches add up."""
+    with suppress(OSError, AttributeError):  # another C library has no such setting
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
 def _allow_many_sockets() -> None:

@@ -53,7 +53,7 @@ class SilenceTimers(Generic[S]):
         self._watched: dict[str, _Watched[S]] = {}
 
     def look(self, name: str, sign: S, silence_s: float, now_s: float, gap_s: float | None = None) -> bool:
-        """Note the sign of life that one gives now; True when it was the same for `silence_s`.
+        """Note what one shows now, its heartbeat; True when that was the same for `silence_s`.
 
         Its timer begins again with another sign, and after a gap of over `gap_s` between two looks (None: half of
         `silence_s`): then the observer was frozen itself, and can't tell which of them was silent meanwhile.

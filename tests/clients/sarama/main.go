@@ -44,13 +44,17 @@ func config() *sarama.Config {
 	config.Version = sarama.V2_8_0_0
 	config.Producer.Return.Successes = true
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
-	config.Consumer.Offsets.AutoCommit.Enable = false
+	// Without a time of retention it commits by version 1 of OffsetCommit, which Kafka has dropped with 4.0.
+	config.Consumer.Offsets.Retention = 24 * time.Hour
 	return config
 }
 
 func produce(address, topic, codec string, count int) {
 	config := config()
-	must(config.Producer.Compression.UnmarshalText([]byte(codec)))
+	config.Producer.Compression = map[string]sarama.CompressionCodec{
+		"none": sarama.CompressionNone, "gzip": sarama.CompressionGZIP, "snappy": sarama.CompressionSnappy,
+		"lz4": sarama.CompressionLZ4, "zstd": sarama.CompressionZSTD,
+	}[codec]
 	producer, err := sarama.NewSyncProducer([]string{address}, config)
 	must(err)
 	messages := make([]*sarama.ProducerMessage, count)
@@ -86,7 +90,6 @@ func (h *handler) ConsumeClaim(session sarama.ConsumerGroupSession, claim sarama
 				return nil
 			}
 			session.MarkMessage(message, "")
-			session.Commit()
 			h.found <- message
 		case <-session.Context().Done():
 			return nil

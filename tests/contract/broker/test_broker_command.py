@@ -168,7 +168,7 @@ def _children(parent):
 
 
 def _runs(process):
-    """Whether a process is there, and no zombie that nobody has waited for."""
+    """Whether a process is there, and is no zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

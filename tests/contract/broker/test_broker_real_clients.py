@@ -18,14 +18,15 @@ RECORDS = 200
 PARTITIONS = 3
 
 
+@pytest.mark.parametrize("transactional_id", ["", "tx"], ids=["", "transactional"])
 @pytest.mark.parametrize("client", NEWEST, ids=str)
-def test_a_round_trip(tmp_path: Path, client: KafkaClient) -> None:
-    """What the client reads, the lake's own reader reads alike, and it is what the client sent."""
+def test_a_round_trip(tmp_path: Path, client: KafkaClient, transactional_id: str) -> None:
+    """What the client reads, the lake's own reader reads alike, and it is what the client sent and did not abort."""
     ready(client)
     with Lake(str(tmp_path)) as lake:
         lake.create_topic("t", partitions=PARTITIONS)
         with running_broker(lake, groups=QUICK) as address:
-            found = round_trip(client, address, "t", "g", RECORDS)
+            found = round_trip(client, address, "t", "g", RECORDS, transactional_id)
         check_round_trip(lake, client, found, RECORDS)
 
 
@@ -37,12 +38,10 @@ def check_round_trip(lake: Lake, client: KafkaClient, found: list[dict], count: 
     for partition in range(PARTITIONS):
         for batch in lake.topic("t").read(partition, include_headers=True):
             for row in batch.to_pylist():
-                key = row["key"].decode()
-                if not key.startswith("aborted"):
-                    (header,) = row["headers"]
-                    value = None if row["value"] is None else row["value"].decode()
-                    at_ms = round(row["timestamp"].timestamp() * 1000)
-                    stored[partition, row["offset"]] = (key, value, header["value"].decode(), at_ms)
+                (header,) = row["headers"]
+                value = None if row["value"] is None else row["value"].decode()
+                at_ms = round(row["timestamp"].timestamp() * 1000)
+                stored[partition, row["offset"]] = (row["key"].decode(), value, header["value"].decode(), at_ms)
     read = {
         (one["partition"], one["offset"]): (one["key"], one["value"], one["number"], one["timestamp"]) for one in found
     }

@@ -1,0 +1,53 @@
+"""Brokers for the suites: three processes over a lake in a folder."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from compat.suite import ToolError
+
+from tidelog.log.lake import Lake
+
+# As in the own clusters of the suites: a new group waits for no more members, and sessions may be short.
+_SETTINGS = {
+    "TIDELOG_BROKER_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+    "TIDELOG_BROKER_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+}
+_STOPS_WITHIN_S = 60
+
+
+@contextmanager
+def running(folder: Path, configuration: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Three brokers of a lake with this configuration; their addresses as clients take them. Logs go to the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    address = str(folder / "lake")
+    with Lake(address) as lake:
+        lake.alter_config(configuration)
+    command = [sys.executable, "-m", "tidelog", "--lake", address, "--format", "json", "broker", "start"]
+    with open(folder / "brokers.log", "wb") as log:
+        process = subprocess.Popen(
+            [*command, "--listener", "127.0.0.1:0", "--processes", "3"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**environment, **_SETTINGS},
+            start_new_session=True,
+        )
+    with process:
+        try:
+            if process.stdout is None:
+                raise ToolError("a pipe was asked for")
+            lines = [process.stdout.readline() for _ in range(3)]
+            if not all(lines):
+                raise ToolError(f"the brokers did not start: {folder / 'brokers.log'}")
+            yield ",".join(json.loads(line)["listener"] for line in lines)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            try:
+                process.wait(_STOPS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                process.kill()

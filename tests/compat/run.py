@@ -1,0 +1,77 @@
+"""`make compat`: other projects' suites, old and new clients and Kafka's tools at brokers, compared with the list."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks/peers"), str(ROOT / "benchmarks")]
+
+from compat import brokers, clients, franz_go, kafka_tools, librdkafka, listing  # noqa: E402 - the path comes first
+from compat.suite import FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
+
+SUITES = (clients.SUITE, kafka_tools.SUITE, franz_go.SUITE, librdkafka.SUITE)
+BUILT = ROOT / ".venv/compat"
+# As the clusters of these suites are set up.
+_AUTO, _NO_AUTO = {"num.partitions": "4"}, {"num.partitions": "4", "auto.create.topics.enable": "false"}
+
+
+def main() -> int:
+    """Run what is asked for; 1 when a test that the list calls passed did not pass."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suite", choices=SUITES, action="append", help="only this suite; may be given again")
+    parser.add_argument("--only", default="", help="only tests with this in their names")
+    parser.add_argument("--work", type=Path, default=ROOT / "build/compat", help="where lakes and logs go")
+    parser.add_argument("--write", action="store_true", help="write what was found into the list")
+    given = parser.parse_args()
+    found, missing = [], []
+    for suite in given.suite or SUITES:
+        print(f"\n== {suite} ==", flush=True)
+        try:
+            for one in outcomes(suite, given.only, given.work / f"{suite}-{os.getpid()}"):
+                print(f"{one.state:8} {one.took_s:6.1f} s  {one.test}  {one.words}".rstrip(), flush=True)
+                found.append(one)
+        except (ToolError, FileNotFoundError) as error:
+            missing.append(f"{suite}: {error}")
+    listed = listing.read()
+    problems = missing + listing.worse(listed, found)
+    if given.write:
+        listing.write(listing.merged(listed, found))
+    passed, failed = (sum(one.state == state for one in found) for state in (PASSED, FAILED))
+    print(*["", *problems] if problems else [""], sep="\n")
+    print(f"{passed} passed, {failed} failed, {len(found) - passed - failed} skipped")
+    return 1 if problems else 0
+
+
+def outcomes(suite: str, only: str, work: Path) -> Iterator[Outcome]:
+    """Build a suite, start brokers, and run it."""
+    with ExitStack() as stack:
+
+        def started(name: str, configuration: dict[str, str]) -> str:
+            return stack.enter_context(brokers.running(work / name, configuration, os.environ))
+
+        if suite == clients.SUITE:
+            yield from clients.outcomes(work, only)
+        elif suite == franz_go.SUITE:
+            package = franz_go.build(BUILT)
+            yield from franz_go.outcomes(package, started("brokers", {}), work, only)
+        elif suite == kafka_tools.SUITE:
+            yield from kafka_tools.outcomes(_kafka(), started("brokers", {}), only)
+        else:
+            folder, kafka = librdkafka.build(BUILT), _kafka()
+            scenarios = {"default": started("auto", _AUTO), librdkafka.NO_AUTO_CREATE: started("noauto", _NO_AUTO)}
+            yield from librdkafka.outcomes(folder, scenarios, kafka, work, only)
+
+
+def _kafka() -> Path:
+    """Scripts like those of a Kafka distribution, with the jars that make bench-peers fetches."""
+    import jars
+
+    return kafka_tools.scripts(BUILT / "kafka", jars.fetched(jars.BROKER))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,70 @@
+"""What the suites of other projects have in common: tests, how each ended, and commands whose output is kept."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a test ended (`PASSED`, `FAILED` or `SKIPPED`: it says itself that it can't run here), and its own words."""
+
+    suite: str
+    test: str
+    state: str
+    took_s: float
+    words: str = ""
+
+
+class ToolError(Exception):
+    """A suite can't be built or run at all; says what to do."""
+
+
+def run(
+    command: Sequence[str | Path],
+    log: Path,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    limit_s: float = 1800,
+) -> int | None:
+    """Run a command to its end, with what it prints in `log`; its exit code, or None when it was killed for its time.
+
+    Its children end with it.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "wb") as out:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            _end(process)
+
+
+def built(command: Sequence[str | Path], log: Path, *, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+    """Run a step of a build. Raises `ToolError` with the end of what it printed."""
+    if run(command, log, cwd=cwd, env=env):
+        words = log.read_text(encoding="utf-8", errors="replace").splitlines()[-30:]
+        raise ToolError("\n".join([f"{' '.join(map(str, command))} failed ({log}):", *words]))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
