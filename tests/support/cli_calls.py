@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from typer.testing import CliRunner, Result
@@ -84,7 +85,9 @@ def process(*args: str, **more: Any) -> "subprocess.Popen[bytes]":
     """`python -m tidelog ARGS` as a process of its own, its streams in pipes unless `more` says otherwise."""
     env = {k: v for k, v in os.environ.items() if k != "TIDELOG_LAKE"}
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen([sys.executable, "-m", "tidelog", *args], env=env, **{**streams, **more})
+    # Ctrl-C ends it, even where the tests run in the background of a shell that has it ignored.
+    minds = {"preexec_fn": partial(signal.signal, signal.SIGINT, signal.SIG_DFL)}
+    return subprocess.Popen([sys.executable, "-m", "tidelog", *args], env=env, **{**streams, **minds, **more})
 
 
 def lines_of(stream: Any) -> Iterator[str]:

@@ -28,9 +28,14 @@ def in_threads(executor: Executor) -> Blocking:
 async def pause(seconds: float) -> None:
     """Let others go on for so long, by the loop's clock."""
     loop = asyncio.get_running_loop()
-    over = loop.create_future()
-    timer = loop.call_later(seconds, over.set_result, None)
+    over: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(seconds, _end, over)
     try:
         await over
     finally:
         timer.cancel()
+
+
+def _end(over: asyncio.Future[None]) -> None:
+    if not over.done():  # its task may be cancelled while the loop has both to do
+        over.set_result(None)

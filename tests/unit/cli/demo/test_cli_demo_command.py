@@ -15,8 +15,8 @@ def calls(monkeypatch):
     """The folders that the demo is run in. It ends with code 1 in the folder wrong."""
     folders = []
 
-    def run_demo(folder, console):
-        folders.append(folder)
+    def run_demo(folder, console, *, kafka):
+        folders.append((folder, "kafka") if kafka else folder)
         return int(folder == Path("wrong"))
 
     monkeypatch.setitem(sys.modules, "tidelog.cli.demo.run", SimpleNamespace(run_demo=run_demo))
@@ -34,6 +34,11 @@ def run(*args, **env):
 def test_where_it_runs(calls, args, folder):
     assert run(*args, TIDELOG_LAKE="/somebody/elses").exit_code == 0
     assert calls == [folder]
+
+
+def test_a_kafka_client_produces_where_that_is_asked_for(calls):
+    assert run("--kafka").exit_code == 0
+    assert calls == [(None, "kafka")]
 
 
 def test_wrong_results_set_the_exit_code(calls):

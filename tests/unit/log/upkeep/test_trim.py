@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.faults import FaultyStorage
 from support.logs import START_MS, Calls, FakeClock, memory_lake, open_lake, put_checkpoint, quiet, read, values
+from support.waiting import eventually
 
 from tidelog.log.base.errors import StorageError
 from tidelog.log.checkpoints.reading import Checkpoint, whole_checkpoints
@@ -239,10 +240,14 @@ def test_a_topic_with_a_day_of_time_travel_keeps_its_entries_beside_one_without(
     lake.alter_config({"log.checkpoint.interval": "10"})
     lake.create_topic("plain")
     lake.create_topic("day", config={"log.min.age.ms": "86400000"})
-    for _ in range(40):
+
+    def more_is_trimmed() -> bool:
         clock.pass_s(60)
         for topic in ("plain", "day"):
             lake.topic(topic).append(values("a"))
+        return lake.oldest_version("plain") > 10
+
+    # Entries are deleted in the background, as far as it comes.
+    eventually(more_is_trimmed, "entries of the topic without time travel are deleted")
     lake.close()
     assert lake.oldest_version("day") == 0
-    assert lake.oldest_version("plain") > 10
