@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 Pieces = Sequence[bytes | memoryview] | None
 # The most requests of a connection that wait: it reads no further before one is answered.
 MOST_WAITING = 64
+# A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
+HELD_UP_S = 5.0
 # Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
 _WAIT_FOR_OTHERS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 # Their handlers answer versions that are not offered: KIP-511, KAFKA-18659.
@@ -189,13 +191,18 @@ class ClientConnection(asyncio.BufferedProtocol):
             left = transport.get_write_buffer_size()
             if left != self._left:
                 self._left, self._taken_s = left, now_s
-            elif now_s - self._taken_s >= bounds.stalled_s:
-                self.abort(f"{left} bytes of its answers were not taken for {bounds.stalled_s:g} s")
+            elif now_s - self._taken_s >= self._patience_s():
+                self.abort(f"{left} bytes of its answers were not taken for {now_s - self._taken_s:g} s")
         elif self._closed_s is not None:
             if now_s - self._closed_s >= bounds.stalled_s:
                 self.abort("its last answer was not taken")
         elif not self._waiting and now_s - self.heard_s >= bounds.idle_s:
             self.close(f"idle for {bounds.idle_s:g} s, which is connections.max.idle.ms")
+
+    def _patience_s(self) -> float:
+        """How long this client may take nothing: less where others have to wait because of its answers."""
+        stalled_s = self._server.bounds.stalled_s
+        return min(stalled_s, HELD_UP_S) if self._server.answers.is_full else stalled_s
 
     def wait_for_room(self) -> None:
         """Read no further request until there is room for it; one that has come in part may come whole."""

@@ -60,7 +60,11 @@ SETTINGS: Final = (
     _bound("queued.max.request.bytes", "queued_max_bytes", _BYTES, "while more wait for an answer, none is read"),
     _bound("unsent.max.bytes", "unsent_max_bytes", _BYTES, "while more answers wait for clients, no fetch begins"),
     _bound(
-        "stalled.reader.ms", "stalled_s", _MS, "a client that takes nothing of an answer for longer is dropped", 1000
+        "stalled.reader.ms",
+        "stalled_s",
+        _MS,
+        "a client that takes nothing of an answer for longer is dropped; for 5 s, where fetches wait for room",
+        1000,
     ),
     EnvironmentSetting("cache.bytes", "", "cache_bytes", _BYTES, "record batches that are kept for consumers"),
     EnvironmentSetting(

@@ -298,6 +298,31 @@ def test_a_reader_that_takes_nothing_is_dropped_and_a_slow_one_is_not(caplog):
     run(scenario)
 
 
+def test_a_reader_that_takes_nothing_holds_up_others_for_seconds_only():
+    async def scenario():
+        handler = Handler(Encoded([b"x" * 100_000]))
+        all_ = connections({FETCH: handler}, stalled_s=60, unsent_max_bytes=150_000)
+        stalled, slow, waits = (Client(all_, host=f"10.0.0.{n}") for n in range(3))
+        for client in (stalled, slow):
+            client.send(fetch(1))
+        await settle()
+        handler.end(0)
+        handler.end(1)
+        await settle()
+        waits.send(fetch(1))
+        await settle()
+        assert len(handler.begun) == 2
+        for _ in range(2):
+            all_.clock.now_s += 2.5
+            slow.transport.take(100)
+            all_.look()
+        assert [c.transport.lost for c in (stalled, slow, waits)] == [True, False, False]
+        await settle()
+        assert len(handler.begun) == 3
+
+    run(scenario)
+
+
 def test_a_slow_reader_gets_no_second_answer_and_is_not_read_from():
     async def scenario():
         handler = Handler(Encoded([b"x" * 100_000]))
