@@ -19,7 +19,7 @@ from sim_history import PREFIX, TOPIC, History
 from sim_running import Planted, repeat, staged
 from sim_world import App, Plan, Role, World
 
-from tidelog.log.door import commit_objects, door
+from tidelog.log.door import commit_loop, commit_objects
 from tidelog.log.storage.store_time import MOST_OFF_MS
 from tidelog.log.upkeep import background
 from tidelog.log.upkeep.trim import GAPS_IN_AN_AGE, trim
@@ -41,7 +41,7 @@ def run(seed: int, planted: Planted = nullcontext, trace: list[str] | None = Non
     """Run one seed."""
     world = World(seed, Plan.of(seed), trace)
     unsynced = patch.object(commit_objects, "MANY_UNSYNCED", world.plan.many_unsynced)
-    with unsynced, staged(world.scheduler, (door, background), planted):
+    with unsynced, staged(world.scheduler, (commit_loop, background), planted):
         problems = _Director(world).direct()
     return Report(seed, problems, world.history.digest(), world.history)
 
