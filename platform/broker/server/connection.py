@@ -191,8 +191,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             left = transport.get_write_buffer_size()
             if left != self._left:
                 self._left, self._taken_s = left, now_s
-            elif now_s - self._taken_s >= self._patience_s():
-                self.abort(f"{left} bytes of its answers were not taken for {now_s - self._taken_s:g} s")
+            elif now_s - self._taken_s >= (patience_s := self._patience_s()):
+                self.abort(f"{left} bytes of its answers were not taken for {patience_s:g} s")
         elif self._closed_s is not None:
             if now_s - self._closed_s >= bounds.stalled_s:
                 self.abort("its last answer was not taken")
