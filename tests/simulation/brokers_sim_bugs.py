@@ -1,7 +1,8 @@
 """Bugs to plant in brokers: each changes one rule of the product's code while a run lasts."""
 
+import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -10,10 +11,12 @@ from sim_running import Planted
 
 from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.base.topics import BrokerTopics
+from tidelog.broker.groups.offsets import OffsetHandlers
 from tidelog.broker.produce.entry import WrittenEntry
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.repeats import Repeats
 from tidelog.cluster import rules
+from tidelog.log.base.errors import TidelogError
 
 
 @contextmanager
@@ -87,6 +90,25 @@ def asks_the_store_where_it_answers_clients() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def brings_old_commits_up_again() -> Iterator[None]:
+    """A commit is executed once more, a second later."""
+    commit = OffsetHandlers._commit
+
+    async def twice(self: Any, body: Any, wanted: Any, cluster_epoch: int) -> None:
+        await commit(self, body, wanted, cluster_epoch)
+
+        async def again() -> None:
+            await asyncio.sleep(1.0)
+            with suppress(TidelogError):
+                await commit(self, body, wanted, cluster_epoch)
+
+        self.repeated = [*getattr(self, "repeated", []), asyncio.get_running_loop().create_task(again())]
+
+    with patch.object(OffsetHandlers, "_commit", twice):
+        yield
+
+
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
     for planted in (
@@ -96,5 +118,6 @@ BUGS: dict[str, Planted] = {
         skips_the_batch_that_holds_the_offset,
         keeps_its_epoch_when_brokers_come_and_go,
         asks_the_store_where_it_answers_clients,
+        brings_old_commits_up_again,
     )
 }

@@ -217,7 +217,12 @@ class SimConsumer:
             "protocol_type": "consumer",
             "protocol_name": "range",
         }
-        answer = await connection.ask(key, self._client.versions[key], common | fields, patience_s)
+        answering = connection.send(key, self._client.versions[key], common | fields, patience_s)
+        if key is ApiKey.OFFSET_COMMIT:
+            self._history.commits(
+                connection.process, self._member_id, self._generation, self._fetcher.positions, connection.arrives_s
+            )
+        answer = await answering
         code = int(getattr(answer, "error_code", 0) or 0)
         if code in RETRIABLE:
             self._history.counts[f"group error {code}"] += 1

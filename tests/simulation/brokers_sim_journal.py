@@ -2,12 +2,30 @@
 
 import json
 from collections import defaultdict
+from dataclasses import dataclass
 
 from groups_sim_history import GroupHistory
 from history import Acked, History, Place, Sent, Stretch
 from sim_scheduler import Actor, Process, Scheduler
 
 CLUSTER = "__cluster/_delta_log/"
+
+
+@dataclass(frozen=True, slots=True)
+class SentCommit:
+    """A commit that a member sent to a broker's process. Times by the scheduler's clock."""
+
+    broker: str
+    member_id: str
+    generation: int
+    offsets: dict[Place, int]
+    sent_s: float
+    arrives_s: float
+
+    @property
+    def node(self) -> int:
+        """The broker's id."""
+        return int(self.broker.removeprefix("b").partition("@")[0])
 
 
 class BrokersJournal(GroupHistory):
@@ -33,6 +51,7 @@ class BrokersJournal(GroupHistory):
         # When a member last heard that it is one, and those that said that they leave.
         self.vouched: dict[str, float] = {}
         self.leaving: set[str] = set()
+        self._commits: list[SentCommit] = []
 
     # --- the storage's observer ----------------------------------------------------------------------------
 
@@ -84,6 +103,13 @@ class BrokersJournal(GroupHistory):
         if broker in self.serving:
             self.vouched[member_id] = self.scheduler.now
 
+    def commits(
+        self, broker: str, member_id: str, generation: int, offsets: dict[Place, int], arrives_s: float
+    ) -> None:
+        """A member has sent a commit, which is at the broker's process then."""
+        commit = SentCommit(broker, member_id, generation, dict(offsets), self.scheduler.now, arrives_s)
+        self._commits.append(commit)
+
     def sent(self, topic: str, sender: str, number: int, value: str) -> None:
         """A producer is about to send a record."""
         self.seen.sent[value] = Sent(topic, sender, number)
@@ -108,6 +134,30 @@ class BrokersJournal(GroupHistory):
         before = self.records[place].setdefault(offset, value)
         if before != value:
             self.violate(f"record {offset} of {place} was {before} and is {value}")
+
+    def _came_late(self, place: Place, offset: int, generation: int) -> bool:
+        """Whether a commit may take back a newer one of the same member.
+
+        Kafka takes commits of a group's current generation as they come to its coordinator, whatever they commit. A
+        request that the network holds up, so that its client gives it up and commits anew by another connection, takes
+        the newer offset back when it comes at last. It may where it came after the newer one was sent, to a coordinator
+        that serves, from one that is a member still. What a broker had before, it may not bring up again.
+        """
+        broker = self.scheduler.current.process.name
+        members = {member["member_id"] for member in self.group["members"]}
+        of_now = [one for one in self._commits if one.generation == generation and one.member_id in members]
+        newer = next((one for one in of_now if one.offsets.get(place) == self.committed[place]), None)
+        late = newer is not None and any(
+            one.offsets.get(place) == offset
+            and one.member_id == newer.member_id
+            and one.sent_s < newer.sent_s <= one.arrives_s
+            and one.broker == broker
+            and one.node in self.serving
+            for one in of_now
+        )
+        if late:
+            self.counts["commits that came late"] += 1
+        return late
 
     def _judge_evictions(self, before: dict, row: dict) -> None:
         """A member that is evicted from a group at rest has not just heard that it is one."""

@@ -74,6 +74,11 @@ class Connection(asyncio.Protocol):
         """The broker's process at the other end."""
         return str(self.transport.peer.host.process.name)
 
+    @property
+    def arrives_s(self) -> float:
+        """When what was sent last is at the broker, by the scheduler's clock."""
+        return float(self.transport.arrives_s)
+
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
 
