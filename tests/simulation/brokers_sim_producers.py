@@ -12,10 +12,10 @@ from sim_program import EPOCH_MS
 
 from tidelog.broker.wire.apis import ApiKey
 
-DUPLICATE_SEQUENCE, OUT_OF_ORDER = 46, 45
+DUPLICATE_SEQUENCE, OUT_OF_ORDER, UNKNOWN_PRODUCER = 46, 45, 59
 # Unknown topic, leader not available, not leader, timed out, not enough replicas, sequence (behind a failed batch),
-# storage, unknown topic id.
-RETRIABLE = frozenset({3, 5, 6, 7, 8, 15, 19, 20, OUT_OF_ORDER, 56, 100})
+# storage, unknown producer (behind its first batch, which failed), unknown topic id.
+RETRIABLE = frozenset({3, 5, 6, 7, 8, 15, 19, 20, OUT_OF_ORDER, 56, UNKNOWN_PRODUCER, 100})
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class SimProducer:
         self._history.counts[f"produce error {code}"] += 1
         if code not in RETRIABLE:
             self._history.violate(f"{self._name}: {place} is refused with {code}: {getattr(told, 'error_message', '')}")
-        if code == OUT_OF_ORDER and batch.partition not in failed:
+        if code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and batch.partition not in failed:
             self._history.violate(f"{self._name}: {place}: sequence {batch.sequence} is out of order")
         failed.add(batch.partition)
 

@@ -177,9 +177,8 @@ class WrittenEntry:
 def producer_batch(unit: ProducedBatch) -> ProducerBatch:
     """What the unit's idempotent producer says of its records."""
     header = unit.header
-    return ProducerBatch(
-        header.producer_id, header.producer_epoch, {unit.partition: (header.base_sequence, header.count)}
-    )
+    sequences = {unit.partition: (header.base_sequence, header.count)}
+    return ProducerBatch(header.producer_id, header.producer_epoch, sequences, is_pipelined=True)
 
 
 def codec_of(units: Sequence[ProducedBatch]) -> str:

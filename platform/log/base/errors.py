@@ -87,6 +87,10 @@ class OutOfOrderSequenceError(TidelogError, kafka_code=45):
     """An idempotent producer's sequence leaves a gap."""
 
 
+class UnknownProducerIdError(OutOfOrderSequenceError, kafka_code=59):
+    """An idempotent producer that the partition does not know, or knows no more, does not begin at 0."""
+
+
 class ProducerFencedError(TidelogError, kafka_code=90):
     """A newer epoch of the same producer has taken over."""
 

@@ -6,6 +6,7 @@ that is due, until every record has its outcome; a broker drives one engine for 
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -261,9 +262,12 @@ class PendingEntry:
         return self._requests.table.slice(0, 0), None
 
     def _judge_sequences(
-        self, topic: Topic, records: pa.Table, rows: I64 | None, chosen: I32
+        self, topic: Topic, records: pa.Table, rows: I64 | None, chosen: I32, *, is_newest: bool = False
     ) -> tuple[pa.Table, I64 | None, I32]:
-        """Leave out what the producers' sequences refuse, and what is there already."""
+        """Leave out what the producers' sequences refuse, and what is there already.
+
+        Where a batch seems to be missing, the log is looked at again: another process may have taken it in.
+        """
         requests, self._batches = self._requests, []
         if requests.numbering is None and not requests.batches:
             return records, rows, chosen
@@ -276,6 +280,7 @@ class PendingEntry:
             given = {unit: batch for unit, batch in requests.batches.items() if self._open[unit]}
             self._is_numbered = len(given) == self._open.sum()
         left_out = np.zeros(len(chosen), np.bool_)
+        refused: dict[int, TidelogError] = {}
         for unit, batch in given.items():
             own = slice(None) if requests.numbering is not None else self._rows_of(unit, rows)
             try:
@@ -283,13 +288,18 @@ class PendingEntry:
             except TidelogError as e:
                 if requests.numbering is not None:
                     raise
-                self._fail_unit(unit, e)
+                refused[unit] = e
                 left_out[own] = True
                 continue
             if repeated:
                 left_out[own] |= np.isin(chosen[own], list(repeated))
             new = {p: s for p, s in batch.sequences.items() if p not in repeated}
-            self._batches += [ProducerBatch(batch.producer_id, batch.epoch, new)] if new else []
+            self._batches += [replace(batch, sequences=new)] if new else []
+        if not is_newest and any(isinstance(e, OutOfOrderSequenceError) for e in refused.values()):
+            topic.state()
+            return self._judge_sequences(topic, records, rows, chosen, is_newest=True)
+        for unit, error in refused.items():
+            self._fail_unit(unit, error)
         if not left_out.any():
             return records, rows, chosen
         kept = np.flatnonzero(~left_out)

@@ -9,7 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidelog.log.base.errors import InvalidProducerEpochError, InvalidRecordError, OutOfOrderSequenceError
+from tidelog.log.base.errors import (
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    OutOfOrderSequenceError,
+    UnknownProducerIdError,
+)
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Txn
 from tidelog.log.state.producer_memory import MAX_PRODUCER_ID, app_id, parse_app_id
@@ -48,11 +53,16 @@ def known_producers(state: TopicState) -> list[KnownProducer]:
 
 @dataclass(frozen=True, slots=True)
 class ProducerBatch:
-    """What a producer says of records that it sends: `sequences` is {partition: (first sequence, records)}."""
+    """What a producer says of records that it sends: `sequences` is {partition: (first sequence, records)}.
+
+    `is_pipelined`: the producer sends batches before it has the outcomes of those before them, as Kafka's clients do.
+    Then a batch may come whose predecessor has failed and will be sent again.
+    """
 
     producer_id: int
     epoch: int
     sequences: Mapping[int, tuple[int, int]]
+    is_pipelined: bool = False
 
 
 @dataclass(slots=True)
@@ -73,7 +83,9 @@ class Sequences:
 
         A batch that is refused changes nothing. Raises `InvalidProducerEpochError` for an older epoch than the
         partition has seen, `OutOfOrderSequenceError` for a gap or an overlap, and for a new epoch that does not begin
-        at 0. A producer that the partition does not know, or knows no more, may begin anywhere, as in Kafka.
+        at 0. A producer that the partition does not know, or knows no more, may begin anywhere; one that pipelines
+        must begin at 0, else `UnknownProducerIdError`: the log keeps only the last sequence, so that a batch that
+        failed and is sent again after its successor has landed would be taken for a repeat, and be lost.
         """
         _check(batch)
         repeated = set()
@@ -106,10 +118,15 @@ class Sequences:
 
     def _is_repeat(self, partition: int, batch: ProducerBatch, first: int, count: int) -> bool:
         seen = self._seen(batch.producer_id, partition)
+        where = f"Topic '{self.topic}', partition {partition}: producer {batch.producer_id}"
         if seen is None:
+            if batch.is_pipelined and first:
+                raise UnknownProducerIdError(
+                    f"{where} is not known here, and begins with sequence {first}: records before it may be missing."
+                    " Send them first, or begin a new epoch of the producer with sequence 0."
+                )
             return False
         epoch, last = seen
-        where = f"Topic '{self.topic}', partition {partition}: producer {batch.producer_id}"
         if batch.epoch < epoch:
             raise InvalidProducerEpochError(
                 f"{where} sends with epoch {batch.epoch}, but the partition has seen its epoch {epoch}: a newer"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from support.group_commits import failing, lake_with
-from support.logs import START_MS
+from support.logs import START_MS, open_lake
 from support.produce_requests import NEWEST, batch, read_back, with_broker
 from support.waiting import eventually_async
 
@@ -76,6 +76,52 @@ def test_what_follows_a_refused_batch_of_its_producer_is_refused_too():
         return await asyncio.gather(*map(asked.one, [*sent, batch(b"other", producer=(8, 0, 0))]))
 
     assert [told(one) for one in with_broker(lake, act)] == [(32, -1), (45, -1), (0, 1)]
+
+
+@pytest.mark.parametrize("follows", ["in the same entry", "in an entry of its own", "at another broker"])
+def test_what_follows_a_failed_first_batch_waits_for_it(follows):
+    """Else the first batch, sent again, would count as there already, and be lost."""
+    lake, _, _ = lake_with(1)
+    late = batch(b"0", producer=(7, 0, 0), timestamp=START_MS + 10**9)
+    first, second = batch(b"0", producer=(7, 0, 0)), batch(b"1", producer=(7, 0, 1))
+
+    async def together(asked):
+        return await asyncio.gather(asked.one(late), asked.one(second))
+
+    async def one_by_one(asked):
+        return [await asked.one(late), await asked.one(second)]
+
+    if follows == "at another broker":
+        failed = [with_broker(lake, lambda asked, one=one: asked.one(one)) for one in (late, second)]
+    else:
+        failed = with_broker(lake, together if follows == "in the same entry" else one_by_one)
+    assert [told(one) for one in failed] == [(32, -1), (59, -1)]
+    assert read_back(lake) == {0: []}
+
+    async def again(asked):
+        return [told(await asked.one(one)) for one in (first, second)]
+
+    assert with_broker(lake, again) == [(0, 0), (0, 1)]
+    assert read_back(lake) == {0: [b"0", b"1"]}
+
+
+@pytest.mark.parametrize("known", [(), (b"0",)])
+def test_what_follows_batches_that_another_broker_took_is_judged_by_the_newest_log(known):
+    """A broker that led the topic before, and does again, has not seen what came between."""
+    lake, storage, clock = lake_with(1)
+    other = open_lake(storage, clock)
+    at = len(known)
+
+    async def act(asked):
+        await asked.one(batch(b"before"))
+        for sequence, value in enumerate(known):
+            await asked.one(batch(value, producer=(7, 0, sequence)))
+        between = batch(b"between", producer=(7, 0, at))
+        assert told(await asyncio.to_thread(with_broker, other, lambda there: there.one(between))) == (0, at + 1)
+        return told(await asked.one(batch(b"after", producer=(7, 0, at + 1))))
+
+    assert with_broker(lake, act) == (0, at + 2)
+    assert read_back(lake) == {0: [b"before", *known, b"between", b"after"]}
 
 
 # --- stores that fail --------------------------------------------------------------------------------------

@@ -8,7 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.logs import START_MS, add, apply_all, created, end_txn, entry
 
-from tidelog.log.base.errors import InvalidRecordError, OutOfOrderSequenceError, ProducerFencedError
+from tidelog.log.base.errors import (
+    InvalidRecordError,
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    UnknownProducerIdError,
+)
 from tidelog.log.delta.actions import Metadata, Txn
 from tidelog.log.delta.disk_format import PROTOCOL
 from tidelog.log.rules.appends import PartlyRepeatedError, decide_append
@@ -92,6 +97,34 @@ def test_what_a_batch_is(known: tuple[int, int] | None, comes: tuple[int, int, i
         assert outcome.response == {0: (0, count)}
         last = (first + count - 1) % 2**31
         assert outcome.actions[-1] == Txn("tidelog/producer/7/0", epoch * EPOCH + last, NOW)
+
+
+PIPELINED: dict[str, tuple[tuple[int, int] | None, tuple[int, int, int], Any]] = {
+    "an unknown producer": (None, (4, 0, 3), NEW),
+    "an unknown producer's second batch": (None, (0, 1, 3), UnknownProducerIdError),
+    "an unknown producer in the middle": (None, (4, 77, 3), UnknownProducerIdError),
+    "an unknown producer at the end": (None, (0, MAX, 1), UnknownProducerIdError),
+    "the next": ((0, 9), (0, 10, 5), NEW),
+    "round the end": ((0, MAX), (0, 0, 2), NEW),
+    "a new epoch": ((3, 9), (4, 0, 1), NEW),
+}
+
+
+@pytest.mark.parametrize(("known", "comes", "wanted"), PIPELINED.values(), ids=PIPELINED)
+def test_who_does_not_await_outcomes_begins_at_0(known: Any, comes: tuple[int, int, int], wanted: Any) -> None:
+    epoch, first, count = comes
+    state = there(*([seen(*known)] if known else []))
+    batch = ProducerBatch(7, epoch, {0: (first, count)}, is_pipelined=True)
+    if wanted == NEW:
+        assert decide(state, batch).response == {0: (0, count)}
+        return
+    with pytest.raises(wanted, match="is not known here, and begins with sequence"):
+        decide(state, batch)
+
+
+def test_behind_a_first_batch_of_the_same_entry_is_the_next_one() -> None:
+    batches = [ProducerBatch(7, 0, {0: (first, 2)}, is_pipelined=True) for first in (0, 2, 4)]
+    assert decide(there(), *batches).response == {0: (0, 6)}
 
 
 IMPOSSIBLE = [
