@@ -139,7 +139,7 @@ class BrokersJournal(GroupHistory):
         """Whether a commit may take back a newer one of the same member.
 
         Kafka takes commits of a group's current generation as they come to its coordinator, whatever they commit. A
-        request that the network holds up, so that its client gives it up and commits anew by another connection, takes
+        request that the network holds up, so that its client gives it up and commits again by another connection, takes
         the newer offset back when it comes at last. It may where it came after the newer one was sent, to a coordinator
         that serves, from one that is a member still. What a broker had before, it may not bring up again.
         """

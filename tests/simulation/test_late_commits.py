@@ -22,7 +22,7 @@ class Actor:
 
 @dataclass
 class Stage:
-    """Stands for a scheduler: what time it is, and who acts."""
+    """Stands for a scheduler: what time it is, and which process acts."""
 
     now: float
     current: Actor

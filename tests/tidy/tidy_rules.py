@@ -17,6 +17,7 @@ SLEEPING_TESTS = {
     "tests/contract/processes/test_producer_processes.py": "a frozen process must be frozen for some time",
     "tests/reliability/chaos_processes.py": "a run lasts as long as it is asked to",
     "tests/reliability/chaos_life.py": "workers pause for as long as the seed says",
+    "tests/simulation/brokers_sim_bugs.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_consumers.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_network.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_producers.py": "a simulated loop's time passes at once",
