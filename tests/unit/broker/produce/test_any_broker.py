@@ -4,16 +4,10 @@ import pytest
 from kio.schema.errors import ErrorCode
 from support.broker_fetches import fetch
 from support.broker_requests import Requests
-from support.logs import memory_lake
 from support.produce_requests import batch, read_back
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.wire.apis import ApiKey
-
-
-@pytest.fixture
-def lake():
-    return memory_lake()[0]
 
 
 def view(*ids, own):

@@ -82,12 +82,6 @@ def lake():
 
 
 @pytest.fixture
-def requests(lake):
-    with Requests(lake) as requests:
-        yield requests
-
-
-@pytest.fixture
 def on_disk(tmp_path):
     """A lake by the machine's clock: a coordinator of groups asks it amid a decision."""
     with Lake(str(tmp_path)) as lake:
