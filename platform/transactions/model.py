@@ -1,5 +1,6 @@
 """What a transaction is, as the log of transactions says."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -67,6 +68,11 @@ class Intent:
     sequence: int
     parts: tuple[IntentPart, ...] = ()
     groups: tuple[str, ...] = ()
+
+    @property
+    def partitions(self) -> Sequence[tuple[str, int]]:
+        """The (topic, partition)s that it appends to, sorted."""
+        return sorted({(part.topic, segment.partition) for part in self.parts for segment in part.segments})
 
     def names(self, topic_id: str) -> bool:
         """Whether it appends to this incarnation of a topic."""

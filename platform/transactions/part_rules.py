@@ -40,7 +40,7 @@ from tidelog.transactions.open_parts import (
     segments_row,
 )
 from tidelog.transactions.rows import TransactionsFold, transactional_row
-from tidelog.transactions.rules import ABORT, INIT, INTENT, decide_init
+from tidelog.transactions.rules import ABORT, INIT, INTENT, decide_init, parts_gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +116,7 @@ def decide_begin(
     if not _is(one, expected):
         raise _fenced(one, expected)
     begun = replace(_next_epoch(one, Verdict.ABORTED), timeout_ms=timeout_ms, updated_ms=now_ms)
-    held = fold.held(transactional_id)
-    gone = () if held is None else held.gone_rows(transactional_id)
-    return RowOutcome([transactional_row(INIT, begun), *gone], Begun(begun, dropped))
+    return RowOutcome([transactional_row(INIT, begun), *parts_gone(fold, transactional_id)], Begun(begun, dropped))
 
 
 def decide_add(
@@ -306,16 +304,6 @@ def decide_time_out(fold: TransactionsFold, key: TransactionKey, now_ms: int) ->
         return RowOutcome((), None)
     fenced = replace(_next_epoch(one, None), updated_ms=now_ms)
     return RowOutcome([transactional_row(ABORT, fenced)], Ended(fenced, dropped=there))
-
-
-def decide_complete_all(fold: TransactionsFold, keys: Iterable[TransactionKey], now_ms: int) -> RowOutcome[None]:
-    """Mark intents complete that are all in their topics and groups. A repeat changes nothing."""
-    rows = []
-    for key in keys:
-        one = fold.get(key.transactional_id)
-        if one is not None and one.intent is not None and one.key_of(one.intent) == key:
-            rows.append(transactional_row("done", replace(one, intent=None, updated_ms=now_ms)))
-    return RowOutcome(rows, None)
 
 
 # --- producers ---------------------------------------------------------------------------------------------

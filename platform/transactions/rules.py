@@ -83,7 +83,7 @@ def decide_init(
             outcome=None,
             updated_ms=now_ms,
         )
-    return RowOutcome([transactional_row(INIT, begun), *_parts_gone(fold, transactional_id)], begun)
+    return RowOutcome([transactional_row(INIT, begun), *parts_gone(fold, transactional_id)], begun)
 
 
 def decide_intent(
@@ -167,12 +167,14 @@ def decide_abort_open(
     return RowOutcome(decide_abort(fold, key, now_ms).rows, key)
 
 
-def decide_complete(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> RowOutcome[None]:
-    """Mark an intent complete. A repeat changes nothing."""
-    one = fold.get(key.transactional_id)
-    if one is None or one.intent is None or not _is(one.intent, key):
-        return RowOutcome((), None)
-    return RowOutcome([transactional_row(COMPLETE, replace(one, intent=None, updated_ms=now_ms))], None)
+def decide_complete(fold: TransactionsFold, keys: Iterable[TransactionKey], now_ms: int) -> RowOutcome[None]:
+    """Mark intents complete that are all in their topics and groups. A repeat changes nothing."""
+    rows = []
+    for key in keys:
+        one = fold.get(key.transactional_id)
+        if one is not None and one.intent is not None and _is(one.intent, key):
+            rows.append(transactional_row(COMPLETE, replace(one, intent=None, updated_ms=now_ms)))
+    return RowOutcome(rows, None)
 
 
 # --- what else the log keeps -------------------------------------------------------------------------------
@@ -213,11 +215,11 @@ def decide_expire(fold: TransactionsFold, since_ms: int) -> RowOutcome[list[str]
     epoch = max(fold.expired.epoch, *(one.epoch for one in gone))
     sequence = max(fold.expired.sequence, *(one.sequence for one in gone))
     rows = [expired_row(Expired(epoch, sequence)), *(gone_row(one.transactional_id) for one in gone)]
-    rows += [row for one in gone for row in _parts_gone(fold, one.transactional_id)]
+    rows += [row for one in gone for row in parts_gone(fold, one.transactional_id)]
     return RowOutcome(rows, [one.transactional_id for one in gone])
 
 
-def _parts_gone(fold: TransactionsFold, transactional_id: str) -> Iterable[Row]:
+def parts_gone(fold: TransactionsFold, transactional_id: str) -> Iterable[Row]:
     """The rows that remove what brokers noted of the id's transactions."""
     held = fold.held(transactional_id)
     return () if held is None else held.gone_rows(transactional_id)

@@ -120,15 +120,26 @@ class TransactionLog:
         """Abort what an id has open, whatever it is. Raises as `rules.decide_abort_open`."""
         return self._decide(lambda fold, now_ms: rules.decide_abort_open(fold, transactional_id, now_ms, producer_id))
 
-    def mark_complete(self, key: TransactionKey) -> None:
-        """Write the completion marker of an intent: Kafka's CompleteCommit. A repeat changes nothing."""
-        self._decide(lambda fold, now_ms: rules.decide_complete(fold, key, now_ms))
+    def mark_complete(self, *keys: TransactionKey) -> None:
+        """Write the completion markers of intents: Kafka's CompleteCommit. A repeat changes nothing."""
+        self._decide(lambda fold, now_ms: rules.decide_complete(fold, keys, now_ms))
 
     # --- what brokers hold for Kafka's clients -------------------------------------------------------------
 
     def open(self, transactional_id: str) -> OpenTransaction | None:
         """What a transactional id has open, as far as it was added in the log."""
         return self._log.look(lambda fold: fold.open(transactional_id))
+
+    def all_with_open(
+        self, names: Iterable[str] | None = None
+    ) -> dict[str, tuple[Transactional, OpenTransaction | None]]:
+        """Every transactional id, or those of `names` that there are, and what each has open: of one look."""
+
+        def at(fold: TransactionsFold) -> dict[str, tuple[Transactional, OpenTransaction | None]]:
+            ids = fold.all() if names is None else [one for name in names if (one := fold.get(name)) is not None]
+            return {one.transactional_id: (one, fold.open(one.transactional_id)) for one in ids}
+
+        return self._log.look(at)
 
     def all_open(self) -> list[OpenTransaction]:
         """Every open transaction that has added something in the log, by transactional id."""
@@ -140,8 +151,11 @@ class TransactionLog:
         def at(fold: TransactionsFold) -> tuple[Unfinished, int]:
             if self._log.version == version:
                 return known, version
-            ids = {one.key: fold.get(one.key.transactional_id) for one in fold.all_open()}
-            timeouts = [(one, 0 if (found := ids[one.key]) is None else found.timeout_ms) for one in fold.all_open()]
+            timeouts = [
+                (there, one.timeout_ms)
+                for there in fold.all_open()
+                if (one := fold.get(there.key.transactional_id)) is not None
+            ]
             incomplete = {one.key_of(one.intent): one for one in fold.incomplete() if one.intent is not None}
             return Unfinished(timeouts, incomplete), self._log.version
 
@@ -201,10 +215,6 @@ class TransactionLog:
     def time_out(self, key: TransactionKey) -> Ended | None:
         """Abort a transaction that has had its time, and fence its producer; None when it is not open any more."""
         return self._decide(lambda fold, now_ms: part_rules.decide_time_out(fold, key, now_ms))
-
-    def mark_all_complete(self, keys: Sequence[TransactionKey]) -> None:
-        """Write the completion markers of intents. A repeat changes nothing."""
-        self._decide(lambda fold, now_ms: part_rules.decide_complete_all(fold, keys, now_ms))
 
     # --- upkeep --------------------------------------------------------------------------------------------
 

@@ -203,7 +203,7 @@ class TransactionCoordinator:
         if not keys:
             return
         try:
-            await self._context.blocking(self.log.mark_all_complete, keys)
+            await self._context.blocking(self.log.mark_complete, *keys)
         except TidelogError as e:
             logger.info("No completion markers were written: %s", e)
             return

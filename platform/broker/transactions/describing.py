@@ -44,22 +44,21 @@ class TransactionDescribing:
             found = await self._context.blocking(self._found, names)
         except TidelogError:
             return {"transaction_states": [_undescribed(name, COORDINATOR_NOT_AVAILABLE) for name in names]}
-        return {"transaction_states": [_described(name, *found[name]) for name in names]}
+        return {"transaction_states": [_described(name, *found.get(name, (None, None))) for name in names]}
 
-    def _found(self, names: Sequence[str]) -> Mapping[str, tuple[Transactional | None, OpenTransaction | None]]:
-        log, as_known = self._coordinator.log, self._coordinator.as_known
-        ids = {name: log.get(name) for name in names}
-        return {name: (None if one is None else as_known(one), log.open(name)) for name, one in ids.items()}
+    def _found(self, names: Sequence[str] | None = None) -> Mapping[str, tuple[Transactional, OpenTransaction | None]]:
+        found = self._coordinator.log.all_with_open(names)
+        return {name: (self._coordinator.as_known(one), there) for name, (one, there) in found.items()}
 
     async def list_all(self, call: Call) -> Reply:
         """ListTransactions: those that this broker coordinates, so that a client of all brokers has each once."""
         body, now_ms = call.body, self._context.clock.now_ms()
         unknown = [state for state in body.state_filters if state not in _STATES]
         try:
-            found = await self._context.blocking(self._all)
+            found = await self._context.blocking(self._found)
         except TidelogError:
             return {"error_code": COORDINATOR_NOT_AVAILABLE, "unknown_state_filters": unknown, "transaction_states": []}
-        own = [pair for pair in found if self._coordinator.coordinates(pair[0].transactional_id)]
+        own = [pair for name, pair in found.items() if self._coordinator.coordinates(name)]
         try:
             own = _matching(own, getattr(body, "transactional_id_pattern", None))
         except pa.ArrowInvalid:
@@ -77,11 +76,6 @@ class TransactionDescribing:
             and not (least_ms >= 0 and now_ms - _began_ms(one, there) <= least_ms)
         ]
         return {"error_code": 0, "unknown_state_filters": unknown, "transaction_states": states}
-
-    def _all(self) -> list[tuple[Transactional, OpenTransaction | None]]:
-        log = self._coordinator.log
-        there = {one.key.transactional_id: one for one in log.all_open()}
-        return [(self._coordinator.as_known(one), there.get(one.transactional_id)) for one in log.all()]
 
     async def describe_producers(self, call: Call) -> Reply:
         """DescribeProducers: those that a partition remembers, and those with an open transaction there.
@@ -157,7 +151,7 @@ def _described(name: str, one: Transactional | None, there: OpenTransaction | No
         return _undescribed(name, TransactionalIdNotFoundError.kafka_code)
     partitions = list(there.partitions) if there is not None else []
     if there is None and one.intent is not None:
-        partitions = sorted({(part.topic, s.partition) for part in one.intent.parts for s in part.segments})
+        partitions = list(one.intent.partitions)
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
         topics.setdefault(topic, []).append(partition)

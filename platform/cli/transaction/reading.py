@@ -27,16 +27,14 @@ class Shown:
 def transactions(lake: Lake) -> list[Shown]:
     """Every transactional id, sorted."""
     since: dict[str, int] = {}
-    log = TransactionLog(lake)
-    known = {one.transactional_id: one for one in log.all()}
-    added = {one.key.transactional_id: one for one in log.all_open()}
+    known = TransactionLog(lake).all_with_open()
     for view in GroupLog(lake).views().values():
         for (key, _), committed in view.pending.items():
-            one = known.get(key.transactional_id)
-            if one is not None and is_ongoing(one, key):
+            found = known.get(key.transactional_id)
+            if found is not None and is_ongoing(found[0], key):
                 began = since.get(key.transactional_id, committed.commit_ms)
                 since[key.transactional_id] = min(began, committed.commit_ms)
-    return [_shown(one, since.get(name), added.get(name)) for name, one in known.items()]
+    return [_shown(one, since.get(name), there) for name, (one, there) in known.items()]
 
 
 def _shown(one: Transactional, since_ms: int | None, there: OpenTransaction | None) -> Shown:
@@ -44,9 +42,8 @@ def _shown(one: Transactional, since_ms: int | None, there: OpenTransaction | No
         return Shown(one, State.ONGOING, there.began_ms, tuple(there.partitions))
     if since_ms is not None:
         return Shown(one, State.ONGOING, since_ms, ())
-    parts = () if one.intent is None else one.intent.parts
-    partitions = sorted({(part.topic, segment.partition) for part in parts for segment in part.segments})
-    return Shown(one, one.state, one.updated_ms if one.intent else None, tuple(partitions))
+    partitions = () if one.intent is None else tuple(one.intent.partitions)
+    return Shown(one, one.state, one.updated_ms if one.intent else None, partitions)
 
 
 def transaction(lake: Lake, transactional_id: str) -> Shown:

@@ -69,7 +69,7 @@ class Log:
 
     def complete(self, ended: Ended) -> None:
         assert ended.intent is not None
-        self.take(part_rules.decide_complete_all(self.fold, [ended.one.key_of(ended.intent)], NOW))
+        self.take(rules.decide_complete(self.fold, [ended.one.key_of(ended.intent)], NOW))
 
     def get(self, name: str = "x") -> Transactional:
         found = self.fold.get(name)

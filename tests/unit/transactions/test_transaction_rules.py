@@ -60,7 +60,7 @@ class Log:
         return self.take(rules.decide_abort(self.fold, key, NOW))
 
     def complete(self, key: TransactionKey) -> None:
-        self.take(rules.decide_complete(self.fold, key, NOW))
+        self.take(rules.decide_complete(self.fold, [key], NOW))
 
     def get(self, name: str = "x") -> Transactional:
         found = self.fold.get(name)
