@@ -138,3 +138,8 @@ def read_back(lake: Lake, topic: str = "t") -> dict[int, list[bytes | None]]:
             values += records.column("value").to_pylist()
         found[partition] = values
     return found
+
+
+def told(found: Any) -> tuple[int, int]:
+    """The code and the base offset of one partition's answer."""
+    return int(found.error_code), found.base_offset

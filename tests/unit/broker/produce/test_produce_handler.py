@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 from support.group_commits import entries, lake_with
 from support.logs import START_MS
-from support.produce_requests import LZ4, NEWEST, ZSTD, batch, read_back, with_broker
+from support.produce_requests import LZ4, NEWEST, ZSTD, batch, read_back, told, with_broker
 from support.waiting import eventually_async
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
@@ -17,11 +17,6 @@ from tidelog.broker.wire.errors import UnacknowledgedError
 from tidelog.log.base.errors import StorageUnavailableError
 
 VERSIONS = range(OFFERED[ApiKey.PRODUCE].first, NEWEST + 1)
-
-
-def told(found):
-    """The code and the base offset of one partition's answer."""
-    return int(found.error_code), found.base_offset
 
 
 # --- what lands --------------------------------------------------------------------------------------------

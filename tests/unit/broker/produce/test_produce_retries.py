@@ -5,19 +5,10 @@ import asyncio
 import pytest
 from support.group_commits import failing, lake_with
 from support.logs import START_MS, open_lake
-from support.produce_requests import NEWEST, batch, read_back, with_broker
+from support.produce_requests import batch, read_back, told, with_broker
 from support.waiting import eventually_async
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
-from tidelog.broker.wire.apis import OFFERED, ApiKey
-
-VERSIONS = range(OFFERED[ApiKey.PRODUCE].first, NEWEST + 1)
-
-
-def told(found):
-    """The code and the base offset of one partition's answer."""
-    return int(found.error_code), found.base_offset
-
 
 # --- idempotent producers ----------------------------------------------------------------------------------
 
