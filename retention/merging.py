@@ -62,7 +62,7 @@ def plan_merges(
 
     - A segment of half `segment.bytes` or more stays as it is.
     - Neighbours are gathered from the oldest on until they make `segment.bytes`, or are `MOST_INPUTS`. Of what is
-      left at the end and makes less, those stay that are larger than all after them.
+      left at the end and makes less, those stay that are larger than all after them by more than a tenth.
     - Where records expire by time, a merged segment spans `segment.ms` at most, or `retention.ms` when that is
       shorter (Kafka rolls a segment by the first): it expires with its newest record, and would never if it always
       took in the newest ones.
@@ -148,11 +148,14 @@ class _Group:
             yield self._segments
 
     def tail(self) -> Iterator[list[Segment]]:
-        """From the oldest one on that is no larger than all after it: the group goes on growing."""
+        """From the oldest one on that is hardly larger than all after it: the group goes on growing.
+
+        Hardly is a tenth: batches of one size become files that differ by a few bytes.
+        """
         first, size = len(self._segments), self._size
         for number, segment in enumerate(self._segments):
             size -= segment.size
-            if segment.size <= size:
+            if segment.size <= 1.1 * size:
                 first = number
                 break
         if len(self._segments) - first > 1:

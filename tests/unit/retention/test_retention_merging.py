@@ -48,6 +48,7 @@ def merged(state: TopicState, **config: str) -> list[list[int]]:
         ("as many as make a segment", [40, 40, 20, 40, 40], [[0, 1, 2], [3, 4]]),
         ("never more than that", [40, 40, 40, 40, 40], [[0, 1], [2, 3]]),
         ("one that is larger than all after it waits", [30, 10, 10], [[1, 2]]),
+        ("one that is larger by a byte or two does not", [22, 21], [[0, 1]]),
         ("until they have grown as large", [30, 10, 10, 10], [[0, 1, 2, 3]]),
         ("no two are worth it yet", [30, 10, 5], []),
         ("what is full is done with, whatever its sizes", [40, 30, 20, 10, 1], [[0, 1, 2, 3]]),
