@@ -40,6 +40,7 @@ lint: setup ## style only (ruff)
 typecheck: setup ## types only (mypy --strict over the installed package)
 	@printf '\n== types ==\n'
 	@$(VENV)/mypy --strict --config-file pyproject.toml build/__editable__.tidelog-*/tidelog build/__editable__.tidelog-*/pyspark_tidelog
+	@cd benchmarks && MYPYPATH=. $(CURDIR)/$(VENV)/mypy --config-file ../pyproject.toml --explicit-package-bases *.py
 
 $(LAYERS:%=test-%): test-%: setup
 	@printf '\n== tests: $* ==\n'

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -153,9 +154,7 @@ async def _generate(address: str, seconds: float) -> dict[str, float]:
     loop = asyncio.get_running_loop()
     producers = []
     for number in range(_PRODUCERS):
-        _, one = await loop.create_connection(
-            lambda partition=number % _PARTITIONS: _Producer(partition, acks_ms), host, int(port)
-        )
+        _, one = await loop.create_connection(partial(_Producer, number % _PARTITIONS, acks_ms), host, int(port))
         producers.append(one)
     for number, one in enumerate(producers):
         one.begin(number / _PRODUCERS)

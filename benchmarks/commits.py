@@ -83,6 +83,6 @@ def _at_once(lake: tidelog.Lake, each: int) -> tuple[list[float], int, float]:
         thread.join()
     seconds = time.perf_counter() - began
     with tidelog.Lake(lake.uri, create=False) as elsewhere:
-        seen = GroupLog(elsewhere).positions()
-    lost = sum(1 for name in names if name not in seen or seen[name]["t", 0].offset != each)
+        seen = {name: GroupLog(elsewhere).offsets(name).get(("t", 0)) for name in names}
+    lost = sum(1 for found in seen.values() if found is None or found.offset != each)
     return times_ms, lost, seconds

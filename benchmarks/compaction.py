@@ -54,18 +54,19 @@ def _speed(times: dict[str, list[float]], records: int) -> Row:
 
 
 def _growth(growing: dict[int, dict[str, Any]], small: int) -> list[Row]:
+    figures = {str(records): found for records, found in growing.items()}
     few, many = growing[small], growing[10 * small]
     time = many["seconds"] / few["seconds"]
     memory = many["driver_bytes"] / few["driver_bytes"]
     what = f"of {10 * small / 1e6:g} M records against {small / 1e6:g} M"
     return [
-        Row(f"time of a compaction {what}", f"≤ {_GROWTH:g}x", f"{time:.1f}x", time <= _GROWTH, growing),
+        Row(f"time of a compaction {what}", f"≤ {_GROWTH:g}x", f"{time:.1f}x", time <= _GROWTH, figures),
         Row(
             f"peak memory of its driver, {few['segments']} and {many['segments']} segments {what}",
             f"flat (≤ {_MEMORY}x)",
             f"{memory:.2f}x ({many['driver_bytes'] / 2**20:.1f} MiB)",
             memory <= _MEMORY,
-            growing,
+            figures,
         ),
     ]
 

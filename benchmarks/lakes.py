@@ -42,12 +42,13 @@ def topic_of_many_files(
     lake.create_topic(name, partitions=1)
     topic = lake.topic(name)
     root = Path(lake.uri.removeprefix("file://")) / topic.folder
-    source = None
+    source: Staged | None = None
     for first in range(0, files, per_entry):
         if first % _NAMES_PER_FILE == 0:
             stager = topic.stager()
             stage_records(stager, small_batch(), name, topic.config(), "murmur2", 0, lake.clock.now_ms())
             (source,) = stager.finish()
+        assert source is not None  # the first round stages it
         topic.commit(_linked(root, source, topic.known.version, range(first, min(files, first + per_entry))), acks=1)
     if checkpoint:
         write_checkpoint(lake.storage, topic.folder, topic.state().version, lake.clock.now_ms())

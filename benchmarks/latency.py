@@ -17,7 +17,7 @@ import pyarrow as pa
 from figures import Row, interleaved, percentile, summary
 from plan import Plan
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from sparks import session
 
 import tidelog
@@ -103,8 +103,8 @@ def _round_trip_ms(query: StreamingQuery, make: Callable[[], object], is_copied:
 
 
 def _tidelog(spark: SparkSession, work: Path, lake: tidelog.Lake) -> Iterator[tuple[StreamingQuery, Steps]]:
-    rows = spark.readStream.format("tidelog").option("lake", lake.uri).option("subscribe", "in")
-    rows = rows.option("startingOffsets", "earliest").load().select("key", "value")
+    reader = spark.readStream.format("tidelog").option("lake", lake.uri).option("subscribe", "in")
+    rows = reader.option("startingOffsets", "earliest").load().select("key", "value")
     query = _started(rows, work, "tidelog", lake=lake.uri, topic="out")
     record = pa.table({"key": [b"k"], "value": [b"v" * 100]})
     source, copy = lake.topic("in"), lake.topic("out")

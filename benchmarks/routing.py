@@ -25,8 +25,8 @@ def run(plan: Plan) -> list[Row]:
         values = [b"%d" % n + b"v" * 100 for n in range(_BATCH_RECORDS * (_BATCHES + _WARMUP))]
         lake.topic("in").append(pa.table({"value": values, "key": [value[:8] for value in values]}))
     spark = session()
-    rows = spark.readStream.format("tidelog").options(lake=uri, subscribe="in", startingOffsets="earliest")
-    rows = rows.option("maxOffsetsPerTrigger", _BATCH_RECORDS).load().select("key", "value", "offset")
+    reader = spark.readStream.format("tidelog").options(lake=uri, subscribe="in", startingOffsets="earliest")
+    rows = reader.option("maxOffsetsPerTrigger", _BATCH_RECORDS).load().select("key", "value", "offset")
     routed = rows.withColumn("topic", F.concat(F.lit("routed-"), F.col("offset") % 2))
     times_ms: dict[str, list[float]] = {"one": [], "routed": []}
     for number in range(_ROUNDS):

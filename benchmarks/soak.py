@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +25,7 @@ from figures import Row, percentile
 from lakes import small_batch
 from memory import memory_mb
 from plan import Plan
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from sparks import session
@@ -129,7 +130,7 @@ def _watch(spark: SparkSession, uri: str, began: float, seconds: float) -> Watch
         seen.opens.append((now, _seconds(lambda: _open(uri))[0]))
         seen.files.append((now, len(os.listdir(f"{table}/_delta_log"))))
         for engine, count in engines.items():
-            took, (gaps, at_head) = _seconds(lambda count=count: _read(count, table))
+            took, (gaps, at_head) = _seconds(partial(_read, count, table))
             seen.reads[engine].append((now, took))
             seen.gaps[engine] += gaps
             seen.at_head[engine] += at_head

@@ -65,7 +65,7 @@ def _streamed(plan: Plan, rows: DataFrame) -> float:
     read = sum(one["numInputRows"] for one in progress)
     if read != plan.records:
         raise RuntimeError(f"the stream read {read} of {plan.records} records")
-    return sum(one["durationMs"]["addBatch"] for one in progress) / 1e3
+    return float(sum(one["durationMs"]["addBatch"] for one in progress)) / 1e3
 
 
 if __name__ == "__main__":

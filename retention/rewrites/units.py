@@ -175,7 +175,7 @@ def decide_rewrite(
     for topic_id in sorted({done.unit.topic_id for done in rewritten}) or [""]:
         require_topic(state, topic, topic_id)
     floor = state.txn(layout.PURGE_TXN)
-    live = {p: {s.path for s in state.live(p)} for p in {done.unit.partition for done in rewritten}}
+    live = {p: {s.path for s in state.live_between(p, *span)} for p, span in _spans(rewritten).items()}
     landed, lost = [], []
     for done in rewritten:
         unit, there = done.unit, live[done.unit.partition]
@@ -194,6 +194,16 @@ def decide_rewrite(
         actions.extend(notes if partition not in left_out else ())
     said = {**(parameters or {}), **(_sums(landed) if landed else {})}
     return Outcome(tuple(actions), Landing(tuple(landed), tuple(lost)), operation, parameters=said)
+
+
+def _spans(rewritten: Sequence[Rewritten]) -> dict[int, tuple[int, int]]:
+    """{partition: the lowest and the highest base offset of what is to leave}."""
+    spans: dict[int, tuple[int, int]] = {}
+    for done in rewritten:
+        bases = [s.base_offset for s in done.unit.inputs]
+        low, high = spans.get(done.unit.partition, (bases[0], bases[0]))
+        spans[done.unit.partition] = min(low, *bases), max(high, *bases)
+    return spans
 
 
 def _replacement(done: Rewritten, start: int, now_ms: int) -> list[Action]:

@@ -1,5 +1,6 @@
 """A topic's state: the sum of its log up to a version. Only `apply` changes it, live and at start-up alike."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -166,6 +167,12 @@ class TopicState:
     def live(self, partition: int) -> Sequence[Segment]:
         """The partition's segments by offset. Not to be changed."""
         return self.segments.get(partition, [])
+
+    def live_between(self, partition: int, first: int, last: int) -> Sequence[Segment]:
+        """Those that begin at an offset from `first` to `last`: none of the others is looked at."""
+        live = self.live(partition)
+        low = bisect_left(live, first, key=lambda s: s.base_offset)
+        return live[low : bisect_right(live, last, lo=low, key=lambda s: s.base_offset)]
 
     def all_segments(self) -> Iterable[Segment]:
         """Every live segment, by partition and offset."""

@@ -15,7 +15,7 @@ from tidelog.log.delta.disk_format import FORMAT_VERSION, PROTOCOL, described, o
 from tidelog.log.delta.table_schema import TOPIC, TableShape, schema_problems
 from tidelog.log.state import foreign_entries
 from tidelog.log.state.producer_memory import parse_app_id
-from tidelog.log.state.topic_state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, TopicState
+from tidelog.log.state.topic_state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, Segment, TopicState
 
 _OFFSET_PREFIXES = (layout.END_PREFIX, layout.START_PREFIX, layout.CLEAN_PREFIX)
 # Delta's properties that tidelog gives a table (`tidelog.log.door.topic_machine.table_properties`).
@@ -241,9 +241,7 @@ def _says(records: int | None) -> str:
 
 def _rewrites(state: TopicState, adds: list[Add], removes: list[Remove], starts: dict[int, int]) -> Iterator[str]:
     """What comes in covers what went out, range for range."""
-    gone = {r.path for r in removes}
-    out = [s for partition in sorted({r.partition for r in removes}) for s in state.live(partition) if s.path in gone]
-    left = _by_partition((s.partition, s.base_offset, s.end) for s in out)
+    left = _by_partition((s.partition, s.base_offset, s.end) for s in _leaving(state, removes))
     came = _by_partition((a.partition, a.base_offset, a.end or 0) for a in adds)
     for partition in sorted(left.keys() | came.keys()):
         covered, ranges = _union(left.get(partition, [])), came.get(partition, [])
@@ -258,6 +256,17 @@ def _rewrites(state: TopicState, adds: list[Add], removes: list[Remove], starts:
         slots, records = (add.end or 0) - add.base_offset, _records(add)
         if records is None or not 0 <= records <= slots:
             yield f"its file {add.path} covers {slots} offsets, but {_says(records)}"
+
+
+def _leaving(state: TopicState, removes: list[Remove]) -> Iterator[Segment]:
+    """The live segments that an entry removes. Only where they should lie is looked at, when all are there."""
+    of_partition: dict[int, dict[str, Remove]] = {}
+    for remove in removes:
+        of_partition.setdefault(remove.partition, {})[remove.path] = remove
+    for partition, gone in sorted(of_partition.items()):
+        offsets = [r.base_offset for r in gone.values()]
+        near = [s for s in state.live_between(partition, min(offsets), max(offsets)) if s.path in gone]
+        yield from near if len(near) == len(gone) else (s for s in state.live(partition) if s.path in gone)
 
 
 def _by_partition(covers: Iterable[tuple[int, int, int]]) -> dict[int, list[tuple[int, int]]]:

@@ -136,6 +136,10 @@ REFUSED: dict[str, tuple[tuple[Action, ...], str]] = {
     "a rewrite by a live file": ((remove(A), add(0, 0, 5, B.path)), f"adds {B.path}, whose records"),
     "a rewritten file without coverage": ((remove(A), add(0, 0, None)), "partition 0 overlap, or don't say"),
     "a removal without a new start": ((remove(A),), "replaces offsets [(0, 5)] of partition 0 by []"),
+    "a removal that names another offset": (
+        (replace(remove(A), base_offset=7),),
+        "replaces offsets [(0, 5)] of partition 0",
+    ),
     "a removal beyond the new start": ((remove(A), start_txn(0, 4)), "replaces offsets [(0, 5)] of partition 0 by []"),
     "a start that goes back": ((start_txn(0, 1),), "back to 1"),
     "a start past the end": ((start_txn(0, 9),), "past its end to 9"),

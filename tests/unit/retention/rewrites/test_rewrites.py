@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
+from typing import SupportsIndex, overload
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from tidelog.log.base.errors import TopicChangedError, UnknownTopicError
 from tidelog.log.config.topics_and_lakes import Codec, TopicConfig
 from tidelog.log.delta.actions import Add, Remove, Txn
 from tidelog.log.lake import Lake
-from tidelog.log.state.topic_state import TopicState
+from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.state.verify import verify_entry
 from tidelog.retention.compaction.plan import PartitionCompaction
 from tidelog.retention.compaction.units import PartitionWork, decide_compaction
@@ -440,3 +441,33 @@ def test_any_history_rewritten_reads_the_same_but_for_what_was_dropped(appends: 
     assert read_offsets(lake, "t") == [
         (o, v) for o, v in before if o in kept or not planned.base_offset <= o < planned.end
     ]
+
+
+class LookedAt(list[Segment]):
+    """Segments that count how many of them are looked at."""
+
+    count = 0
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Segment: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Segment]: ...
+    def __getitem__(self, at: SupportsIndex | slice) -> Segment | list[Segment]:
+        found = super().__getitem__(at)
+        self.count += len(found) if isinstance(found, list) else 1
+        return found
+
+    def __iter__(self) -> Iterator[Segment]:
+        self.count += len(self)
+        return super().__iter__()
+
+
+def test_a_rewrite_of_a_few_segments_looks_at_a_few() -> None:
+    """A rewrite that takes long to decide and to verify loses every race for the next entry of a busy topic."""
+    state = state_of(*range(0, 50_000, 5))
+    rewritten = done(unit(state, 4_000, 4_100), 20_000, 20_500)
+    state.segments[0] = looked_at = LookedAt(state.segments[0])
+    outcome = decide_rewrite(state, "t", [rewritten], now_ms=NOW_MS, operation="MERGE")
+    assert [len(d.unit.inputs) for d in outcome.response.landed] == [100]
+    verify_entry(state, entry(state.version + 1, *outcome.actions), "t")
+    assert looked_at.count < 1_000
