@@ -78,7 +78,7 @@ class BrokerProcess:
 
 
 @contextmanager
-def running(lake: Path, count: int = 1, **settings: object) -> Iterator[list[BrokerProcess]]:
+def running(lake: Path, count: int = 1, **settings: Any) -> Iterator[list[BrokerProcess]]:
     """Some brokers over a lake, stopped at the end of the block."""
     with ExitStack() as stack:
         brokers = []
