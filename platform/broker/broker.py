@@ -11,6 +11,7 @@ from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
+from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.topics import BrokerTopics
@@ -23,7 +24,7 @@ from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import listen
 from tidelog.broker.server.metrics import BrokerMetrics
 from tidelog.broker.transactions.handlers import handlers as transaction_handlers
-from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
 
@@ -51,16 +52,20 @@ class Broker:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
         blocking = blocking or in_threads(self._threads)
         self._topics = BrokerTopics(lake, blocking)
-        self._cluster = Cluster(lake, settings, blocking)
+        channels = BrokerChannels()
+        self._cluster = Cluster(lake, settings, blocking, channels)
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
-        self._context = Context(lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache)
+        self._context = Context(
+            lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels
+        )
         self.meter = self._context.meter
         self._servers: list[asyncio.Server] = []
         parts: dict[ApiKey, Handler] = {}
         for part in PARTS:
             parts |= part(self._context)
-        self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions([*parts, ApiKey.API_VERSIONS])}
+        offered = [*(key for key in parts if key in OFFERED), ApiKey.API_VERSIONS]
+        self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions(offered)}
         self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter)
 
     @property

@@ -23,7 +23,8 @@ R = TypeVar("R")
 
 # The log is not what it was when the records were staged: they are looked at again and staged again. Each comes from a
 # decision over a newer state than the one before, in which the same can't be found again.
-_STAGE_AGAIN = (
+STAGE_AGAIN = (
+    LogAppendTimeError,
     ConfigurationChangedError,
     SegmentTooOldError,
     OutOfOrderSequenceError,
@@ -67,10 +68,9 @@ def append_staged(stage: Callable[[int], StagedAppend], commit: Callable[[Staged
         staged = stage(at_least_ms)
         try:
             return commit(staged)
-        except LogAppendTimeError as e:
-            at_least_ms = e.at_least_ms
-        except _STAGE_AGAIN:
-            pass
+        except STAGE_AGAIN as e:
+            if isinstance(e, LogAppendTimeError):
+                at_least_ms = e.at_least_ms
         except OutcomeUnknownError:
             staged.in_doubt = True
             raise

@@ -2,10 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -41,6 +41,8 @@ from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import LakeContext
 
 logger = logging.getLogger("tidelog.log")
+
+R = TypeVar("R")
 
 # Appends with acks=0 that may wait for the background; the next one waits with its caller.
 QUIET_APPENDS = 100
@@ -296,15 +298,8 @@ class Topic(TopicTables):
         `elsewhere`: others have written the segments; `synced`: and synced them. Raises as `decide_append`, and
         `ConfigurationChangedError`.
         """
-        door, clock = self._door, self._lake.clock
-        wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
-        if wait_s:
-            clock.sleep(wait_s)
-        by_committer = self.config().timestamp_type == LOG_APPEND_TIME
-        self._lake.time.keep(self._lake.storage, self.folder)
-        now_ms = self._lake.time.now_ms()
 
-        def decide(state: TopicState) -> Outcome[Ranges]:
+        def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Ranges]:
             if state.topic_id == self._topic_id and not append.is_current(state):
                 raise ConfigurationChangedError
             require_topic(state, self._name, self._topic_id)
@@ -320,7 +315,30 @@ class Topic(TopicTables):
             )
             return replace(outcome, elsewhere=elsewhere, synced=elsewhere and synced)
 
-        committed = door.commit(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
+        return self.commit_decided(decide, durable=level == -1, request_id=request_id, timeout_s=timeout_s)
+
+    def commit_decided(
+        self,
+        decide: Callable[[TopicState, int, bool], Outcome[R]],
+        *,
+        durable: bool,
+        request_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> R:
+        """Commit what `decide` chooses of (state, now in ms, whether the topic has LogAppendTime), as `Door.commit`."""
+        door, clock = self._door, self._lake.clock
+        wait_s = self._throttle.wait_s(door.state.version, clock.elapsed_s())
+        if wait_s:
+            clock.sleep(wait_s)
+        by_committer = self.config().timestamp_type == LOG_APPEND_TIME
+        self._lake.time.keep(self._lake.storage, self.folder)
+        now_ms = self._lake.time.now_ms()
+        committed = door.commit(
+            lambda state: decide(state, now_ms, by_committer),
+            durable=durable,
+            request_id=request_id,
+            timeout_s=timeout_s,
+        )
         if committed.written:
             self._upkeep.after_commit(committed.version)
         return committed.response

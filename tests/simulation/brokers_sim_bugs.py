@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -13,10 +14,14 @@ from tidelog.broker.base.batch_cache import BatchRun
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.groups.offsets import OffsetHandlers
 from tidelog.broker.produce.entry import WrittenEntry
+from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.broker.produce.pool import TopicPool
 from tidelog.broker.produce.repeats import Repeats
 from tidelog.cluster import rules
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.group_commit.handing_over import UnansweredError
+from tidelog.log.rules import appends, joint_appends
+from tidelog.log.rules.appends import ConfigurationChangedError
 
 
 @contextmanager
@@ -109,6 +114,36 @@ def brings_old_commits_up_again() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def commits_what_has_landed_once_more() -> Iterator[None]:
+    """What was handed over is committed without a look whether it has landed."""
+
+    def not_there(*_: Any) -> dict[int, tuple[int, int]]:
+        return {}
+
+    with patch.object(joint_appends, "first_answer", not_there), patch.object(appends, "_require_new", not_there):
+        yield
+
+
+@contextmanager
+def stages_again_what_it_handed_over() -> Iterator[None]:
+    """A broker that gets no answer takes its records for new ones, and has them staged and committed again."""
+    ask = HandOvers._hand_over
+
+    async def forgetful(self: Any, committer: Any, topic: Any, part: Any, outcome: Any) -> None:
+        asked: Future[Any] = Future()
+        await ask(self, committer, topic, part, asked)
+        if isinstance(asked.exception(), UnansweredError):
+            outcome.set_exception(ConfigurationChangedError())
+        elif (error := asked.exception()) is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(asked.result())
+
+    with patch.object(HandOvers, "_hand_over", forgetful):
+        yield
+
+
 BUGS: dict[str, Planted] = {
     planted.__name__: planted
     for planted in (
@@ -119,5 +154,7 @@ BUGS: dict[str, Planted] = {
         keeps_its_epoch_when_brokers_come_and_go,
         asks_the_store_where_it_answers_clients,
         brings_old_commits_up_again,
+        commits_what_has_landed_once_more,
+        stages_again_what_it_handed_over,
     )
 }

@@ -54,17 +54,16 @@ class Fetcher:
 
     async def fetch(self, max_wait_ms: int) -> list[tuple[Place, int, str]]:
         """What comes next of one leader's partitions. Raises `UnreachableError`."""
-        topics = sorted({topic for topic, _ in self.positions})
-        if not topics:
+        if not self.positions:
             await asyncio.sleep(max_wait_ms / 1000)
             return []
-        topic = self._client.rng.choice(topics)
-        node, connection = await self._client.leader(topic)
+        node, connection = await self._client.leader(*self._client.rng.choice(sorted(self.positions)))
         session = self._sessions.get(node)
         if session is None or session.connection is not connection:
             session = self._sessions[node] = Session(connection)
         version = self._client.versions[ApiKey.FETCH]
-        wanted = {place: at for place, at in self.positions.items() if self._client.leaders[place[0]][0] == node}
+        leaders = self._client.leaders
+        wanted = {place: at for place, at in self.positions.items() if leaders.get(place, (None, 0))[0] == node}
         whole = session.epoch == 0
         asked = {
             place: at for place, at in wanted.items() if whole or session.known.get(place) != (at, self._epoch(place))
@@ -134,13 +133,13 @@ class Fetcher:
         return False
 
     def _epoch(self, place: Place) -> int:
-        return self._client.leaders[place[0]][1]
+        return self._client.leaders[place][1]
 
     def _asked(self, asked: dict[Place, int]) -> list[dict[str, Any]]:
         by_id = self._client.by_ids(ApiKey.FETCH)
         by_topic: dict[str, list[dict[str, Any]]] = {}
         for (topic, partition), offset in asked.items():
-            epoch = self._client.leaders[topic][1]
+            epoch = self._epoch((topic, partition))
             by_topic.setdefault(topic, []).append(
                 {
                     "partition": partition,
@@ -423,7 +422,7 @@ async def _bounds(client: KafkaClient, topic: str) -> dict[Place, tuple[int, int
     found: dict[int, list[int]] = {}
     for timestamp in (-2, -1):
         partitions = [
-            {"partition_index": p, "current_leader_epoch": client.leaders[topic][1], "timestamp": timestamp}
+            {"partition_index": p, "current_leader_epoch": client.leaders[topic, p][1], "timestamp": timestamp}
             for p in range(client.world.plan.partitions)
         ]
         fields = {

@@ -45,7 +45,7 @@ class BrokersJournal(GroupHistory):
         self.epoch = 0
         self.serving: frozenset[int] = frozenset()
         self._brokers: dict[int, dict] = {}
-        self._leaders: dict[tuple[int, str], int] = {}
+        self._leaders: dict[tuple[int, Place], int] = {}
         # By connection: what is said on two of them may come in any order.
         self._shown: dict[object, int] = {}
         # When a member last heard that it is one, and those that said that they leave.
@@ -89,14 +89,14 @@ class BrokersJournal(GroupHistory):
 
     # --- what clients hear --------------------------------------------------------------------------------
 
-    def led(self, broker: str, connection: object, epoch: int, topic: str, leader: int) -> None:
-        """A broker's process named the leader of a topic: it never goes back, and all say the same of one epoch."""
+    def led(self, broker: str, connection: object, epoch: int, place: Place, leader: int) -> None:
+        """A broker's process named a partition's leader: it never goes back, and all say the same of one epoch."""
         if epoch < self._shown.get(connection, 0):
             self.violate(f"{broker} says epoch {epoch} after {self._shown[connection]}")
         self._shown[connection] = epoch
-        first = self._leaders.setdefault((epoch, topic), leader)
+        first = self._leaders.setdefault((epoch, place), leader)
         if first != leader:
-            self.violate(f"{broker} says that {leader} leads {topic} in epoch {epoch}, others say {first}")
+            self.violate(f"{broker} says that {leader} leads {place} in epoch {epoch}, others say {first}")
 
     def vouch(self, member_id: str, broker: int | None) -> None:
         """A member has just heard that it is one, of a broker that serves, by the log."""

@@ -84,11 +84,14 @@ class SimProducer:
                 self._sequences[partition] += len(values)
 
     async def _send(self) -> None:
-        """Send some requests at once, and take their answers in order."""
-        _, connection = await self._client.leader(self._topic)
+        """Send some requests at once to a leader, and take their answers in order."""
+        leaders = self._client.leaders
+        chosen = self._rng.choice([p for p, pending in self._pending.items() if pending])
+        node, connection = await self._client.leader(self._topic, chosen)
+        led = {p: of for p, of in self._pending.items() if leaders.get((self._topic, p), (None, 0))[0] == node}
         requests = [
-            {p: pending[at] for p, pending in self._pending.items() if len(pending) > at}
-            for at in range(min(self._window, max(map(len, self._pending.values()))))
+            {p: pending[at] for p, pending in led.items() if len(pending) > at}
+            for at in range(min(self._window, max(map(len, led.values()))))
         ]
         tasks = [self._request(connection, batches) for batches in requests]
         failed: set[int] = set()
@@ -103,7 +106,7 @@ class SimProducer:
             for one in answer.responses[0].partition_responses:
                 self._outcome(one, batches[one.index], failed)
         if not self._idempotent:
-            for pending in self._pending.values():
+            for pending in led.values():
                 pending.clear()
         if failed:
             if lost:

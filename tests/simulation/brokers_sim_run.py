@@ -32,6 +32,7 @@ from history import Partition, Rule
 from sim_program import SimProgram
 from sim_running import Planted, repeat, staged
 
+from tidelog.broker.produce import joint_entries
 from tidelog.check.lake import Severity, check_lake
 from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
@@ -41,7 +42,7 @@ from tidelog.transactions import staged_topics, timeouts
 SETTLE_S = 120.0
 # One seed in ten has its lake checked in all its bytes.
 CHECKED = 10
-THREADED = (flat_combining, commit_loop, background, staged_topics, timeouts)
+THREADED = (flat_combining, commit_loop, background, staged_topics, timeouts, joint_entries)
 
 Role = Callable[[LoopProgram], Awaitable[None]]
 

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from brokers_sim_world import BrokersWorld, LoopProgram
+from history import Place
 from kio.index import load_response_schema
 from kio.serial import entity_reader
 from support.kafka_wire import request_frame
@@ -142,7 +143,7 @@ class KafkaClient:
         self.rng = program.rng
         self.versions = self.rng.choice([NEW, OLD])
         self.ids: dict[str, UUID] = {}
-        self.leaders: dict[str, tuple[int, int]] = {}  # (leader, epoch)
+        self.leaders: dict[Place, tuple[int, int]] = {}  # (leader, epoch)
         self._addresses: dict[int, tuple[str, int]] = {}
         self._connections: dict[tuple[str, int], Connection] = {}
 
@@ -186,13 +187,14 @@ class KafkaClient:
             raise UnreachableError(f"broker {node} is not known")
         return await self.at(self._addresses[node])
 
-    async def leader(self, topic: str) -> tuple[int, Connection]:
-        """A topic's leader. Raises `UnreachableError`."""
-        if topic not in self.leaders:
+    async def leader(self, topic: str, partition: int = 0) -> tuple[int, Connection]:
+        """A partition's leader. Raises `UnreachableError`."""
+        place = (topic, partition)
+        if place not in self.leaders:
             await self.refresh()
-        if topic not in self.leaders:
-            raise UnreachableError(f"no leader of {topic} is known")
-        node, _ = self.leaders[topic]
+        if place not in self.leaders:
+            raise UnreachableError(f"no leader of {place} is known")
+        node, _ = self.leaders[place]
         return node, await self.to(node)
 
     async def refresh(self) -> None:
@@ -215,12 +217,13 @@ class KafkaClient:
                 continue
             if hasattr(topic, "topic_id"):
                 self.ids[topic.name] = topic.topic_id
-            leader, epoch = topic.partitions[0].leader_id, topic.partitions[0].leader_epoch
-            self.history.led(connection.process, connection, epoch, topic.name, leader)
-            # As clients do: what is older than what they know counts not.
-            if epoch >= self.leaders.get(topic.name, (0, -1))[1]:
-                self.leaders[topic.name] = (leader, epoch)
-                newest = max(newest, epoch)
+            for one in topic.partitions:
+                place, leader, epoch = (topic.name, one.partition_index), one.leader_id, one.leader_epoch
+                self.history.led(connection.process, connection, epoch, place, leader)
+                # As clients do: what is older than what they know counts not.
+                if epoch >= self.leaders.get(place, (0, -1))[1]:
+                    self.leaders[place] = (leader, epoch)
+                    newest = max(newest, epoch)
         if newest >= 0 or not self._addresses:
             self._addresses |= told
 

@@ -25,6 +25,7 @@ from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.cluster import cluster as broker_cluster
 from tidelog.broker.cluster import membership
+from tidelog.broker.produce.hand_over import HandOvers
 from tidelog.cluster.model import DuplicateBrokerError
 from tidelog.log.base.errors import StorageError, TidelogError
 from tidelog.log.follow import tailing
@@ -275,6 +276,18 @@ def _listening(faults: list[str]) -> Iterator[None]:
         logger.propagate = before
 
 
+def _counting(history: BrokersJournal) -> Callable[..., Awaitable[None]]:
+    """Hand-overs that are counted by what became of them."""
+    hand_over = HandOvers._hand_over
+
+    async def counted(self: Any, committer: Any, topic: Any, part: Any, outcome: Any) -> None:
+        await hand_over(self, committer, topic, part, outcome)
+        error = outcome.exception()
+        history.counts["handed over" if error is None else f"handed over: {type(error).__name__}"] += 1
+
+    return counted
+
+
 @contextmanager
 def on_stage(world: BrokersWorld) -> Iterator[None]:
     """Brokers whose threads, pipes and sockets are simulated."""
@@ -285,6 +298,7 @@ def on_stage(world: BrokersWorld) -> Iterator[None]:
         stack.enter_context(_listening(world.history.faults))
         for module in (broker_topics, broker_cluster, membership):
             stack.enter_context(patch.object(module, "threading", threads))
+        stack.enter_context(patch.object(HandOvers, "_hand_over", _counting(world.history)))
         stack.enter_context(patch.object(tailing, "os", pipes))
         stack.enter_context(patch.object(tailing, "select", pipes))
         stack.enter_context(patch.object(broker_module, "listen", listen))

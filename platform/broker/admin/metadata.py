@@ -140,8 +140,10 @@ def metadata_answer(
             "partitions": (),
         }
         if not topic.error:
-            place = _for_version(version, placement(view, topic, default_factor, listener, rack))
-            fields["partitions"] = [place.fields(partition) for partition in range(topic.partitions)]
+            places = (
+                placement(view, topic, number, default_factor, listener, rack) for number in range(topic.partitions)
+            )
+            fields["partitions"] = [_for_version(version, place).fields() for place in places]
             fields["topic_authorized_operations"] = topic_operations
         return fields
 

@@ -98,9 +98,11 @@ class PartitionHandlers:
         def partitions(topic: TopicFacts, first: int, end: int) -> Sequence[Answer]:
             if topic.error:
                 return ()
-            place = placement(view, topic, context.settings.default_replication_factor, listener)
-            more = {"eligible_leader_replicas": (), "last_known_elr": ()}
-            return [place.fields(partition) | more for partition in range(first, end)]
+            factor, more = (
+                context.settings.default_replication_factor,
+                {"eligible_leader_replicas": (), "last_known_elr": ()},
+            )
+            return [placement(view, topic, number, factor, listener).fields() | more for number in range(first, end)]
 
         return {
             "topics": [_described(topic, partitions(topic, first, end)) for topic, first, end in found.parts],
@@ -122,11 +124,14 @@ class PartitionHandlers:
         topics = []
         for topic, by_partition in sizes:
             assert topic.id is not None
-            if all(node.id != view.node_id for node in view.replicas(topic.id, topic.factor or factor)):
+            numbers = [
+                number
+                for number in range(topic.partitions)
+                if wanted is None or number in wanted[topic.name or ""]
+                if any(node.id == view.node_id for node in view.replicas(topic.id, number, topic.factor or factor))
+            ]
+            if not numbers:
                 continue
-            numbers: Sequence[int] = range(topic.partitions)
-            if wanted is not None:
-                numbers = sorted(wanted[topic.name or ""].intersection(numbers))
             topics.append(
                 {
                     "name": topic.name,
@@ -176,7 +181,7 @@ class PartitionHandlers:
             raise NoReassignmentInProgressError(f"No reassignment of {facts.name}-{partition} is in progress.")
         assert facts.id is not None
         view, factor = self._context.cluster(), facts.factor or self._context.settings.default_replication_factor
-        now = [node.id for node in view.replicas(facts.id, factor)]
+        now = [node.id for node in view.replicas(facts.id, partition, factor)]
         if sorted(replicas) != sorted(now):
             raise InvalidReplicaAssignmentError(
                 f"Partition {facts.name}-{partition} can't get the replicas {list(replicas)}: which brokers serve it,"

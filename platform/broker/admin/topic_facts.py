@@ -35,18 +35,19 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The brokers of a topic's partitions, by id; `leader` is -1 where `error` says why clients can't reach it."""
+    """The brokers of a partition, by id; `leader` is -1 where `error` says why clients can't reach it."""
 
+    partition: int
     leader: int
     epoch: int
     replicas: Sequence[int]
     error: int = 0
 
-    def fields(self, partition: int) -> dict[str, Any]:
-        """One partition, in the names of Kafka's answers."""
+    def fields(self) -> dict[str, Any]:
+        """The partition, in the names of Kafka's answers."""
         return {
             "error_code": self.error,
-            "partition_index": partition,
+            "partition_index": self.partition,
             "leader_id": self.leader,
             "leader_epoch": self.epoch,
             "replica_nodes": self.replicas,
@@ -60,15 +61,15 @@ def facts_of(name: str, state: TopicState) -> TopicFacts:
 
 
 def placement(
-    view: ClusterView, topic: TopicFacts, default_factor: int, listener: str, rack: str | None = None
+    view: ClusterView, topic: TopicFacts, partition: int, default_factor: int, listener: str, rack: str | None = None
 ) -> Placement:
-    """Where clients of a listener, in a rack, find a topic: the brokers that would serve it, all of them in sync."""
+    """Where clients of a listener, in a rack, find a partition: the brokers that would serve it, all in sync."""
     assert topic.id is not None
-    leader = view.leader(topic.id, rack)
-    replicas = [node.id for node in view.replicas(topic.id, topic.factor or default_factor, rack)]
+    leader = view.leader(topic.id, partition, rack)
+    replicas = [node.id for node in view.replicas(topic.id, partition, topic.factor or default_factor, rack)]
     if listener not in leader.addresses:
-        return Placement(-1, view.epoch, replicas, LISTENER_NOT_FOUND)
-    return Placement(leader.id, view.epoch, replicas)
+        return Placement(partition, -1, view.epoch, replicas, LISTENER_NOT_FOUND)
+    return Placement(partition, leader.id, view.epoch, replicas)
 
 
 def survey(lake: Lake) -> list[TopicFacts]:

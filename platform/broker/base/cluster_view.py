@@ -1,7 +1,10 @@
-"""The cluster as a broker sees it: the brokers that run, the leader of a topic, the coordinator of a group.
+"""The cluster as a broker sees it: the brokers that run, the leader of a partition, the coordinator of a group.
 
 Leadership is advice to clients, where their requests are served best. It is never safety: the log orders what comes,
 from whichever broker. So any broker may answer any request.
+
+A partition's leader takes and serves its records. A topic's committer makes the entries: the leaders of its partitions
+hand over to it what they have staged, so that brokers don't race for the log.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,11 +17,12 @@ from tidelog.broker.wire.endpoints import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """A broker that runs. `addresses`: {listener: (host, port)} as clients reach it."""
+    """A broker that runs. `addresses`: {listener: (host, port)} as clients reach it; `registration`: of this life."""
 
     id: int
     addresses: Mapping[str, tuple[str, int]]
     rack: str | None = None
+    registration: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +50,27 @@ class ClusterView:
         """Where clients send requests of administration; every broker serves them."""
         return self.nodes[0]
 
-    def leader(self, topic: UUID, rack: str | None = None) -> BrokerNode:
-        """The broker that takes and serves a topic's records; one in the client's rack where there is one."""
-        return self._best(topic.bytes, rack)
+    def leader(self, topic: UUID, partition: int, rack: str | None = None) -> BrokerNode:
+        """The broker that takes and serves a partition's records; one in the client's rack where there is one."""
+        return self._best(_place(topic, partition), rack)
 
-    def replicas(self, topic: UUID, factor: int, rack: str | None = None) -> Sequence[BrokerNode]:
-        """The brokers that would serve the topic, the leader (of that rack) first: as many as its replication factor.
+    def replicas(self, topic: UUID, partition: int, factor: int, rack: str | None = None) -> Sequence[BrokerNode]:
+        """The brokers that would serve a partition, the leader (of that rack) first: as many as the topic's factor.
 
         All of them run, so they are the in-sync replicas too.
         """
-        leader = self.leader(topic, rack)
-        return [leader, *(node for node in self._ranking(topic.bytes) if node is not leader)][:factor]
+        leader = self.leader(topic, partition, rack)
+        return [leader, *(node for node in self._ranking(_place(topic, partition)) if node is not leader)][:factor]
 
-    def preferred_read_replica(self, topic: UUID, rack: str | None, asked: int) -> int:
+    def committer(self, topic: UUID) -> BrokerNode:
+        """The broker that makes a topic's entries, of what the leaders of its partitions have staged."""
+        return self._best(topic.bytes, None)
+
+    def preferred_read_replica(self, topic: UUID, partition: int, rack: str | None, asked: int) -> int:
         """The broker in a consumer's rack, when the broker that it `asked` is in another one; else -1 (KIP-392)."""
         if not rack or any(node.id == asked and node.rack == rack for node in self.nodes):
             return -1
-        nearest = self.leader(topic, rack)
+        nearest = self.leader(topic, partition, rack)
         return nearest.id if nearest.rack == rack else -1
 
     def in_sync(self, min_insync_replicas: int, replication_factor: int) -> bool:
@@ -105,6 +113,11 @@ class ClusterView:
             found = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
             self._ranked[key] = found
         return found
+
+
+def _place(topic: UUID, partition: int) -> bytes:
+    """The key that brokers rank a partition by. A client may ask for any number."""
+    return topic.bytes + partition.to_bytes(8, "big", signed=True)
 
 
 def _endpoints(nodes: Iterable[BrokerNode], listener: str) -> list[Endpoint]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
+from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import BrokerSettings
@@ -20,6 +21,7 @@ class Context:
     `cluster()`: the brokers that run, as of now. `confirmed()`: the same, by a look at the log that is a beat or two
     old at most, for worker threads: what must not be decided by a view from before the process was frozen goes by it.
     `cache`: committed batches, which Produce brings and Fetch serves.
+    `channels`: requests to other brokers.
     `meter`: what is counted.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
@@ -31,6 +33,7 @@ class Context:
     cluster: Callable[[], ClusterView]
     confirmed: Callable[[], ClusterView]
     cache: BatchCache
+    channels: BrokerChannels
     meter: BrokerMeter = field(default_factory=BrokerMeter)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

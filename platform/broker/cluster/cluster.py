@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from tidelog.broker.base.blocking import Blocking
+from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.cluster.leases import times_of
@@ -28,10 +29,11 @@ class Cluster:
     held up, it beats no more: a broker that does not answer is of no use.
     """
 
-    def __init__(self, lake: Lake, settings: BrokerSettings, blocking: Blocking) -> None:
+    def __init__(self, lake: Lake, settings: BrokerSettings, blocking: Blocking, channels: BrokerChannels) -> None:
         self._lake = lake
         self._settings = settings
         self._blocking = blocking
+        self._channels = channels
         self._started_ms = lake.clock.now_ms()
         self._loop = asyncio.get_running_loop()
         self._links = BrokerLinks(lake.clock, self._link_lost)
@@ -96,6 +98,7 @@ class Cluster:
                 await self._blocking(self._membership.leave)
             except TidelogError as e:
                 logger.warning("That the broker is gone could not be said. %s", e)
+        self._channels.close()
         await self._links.close()
 
     # --- its thread ----------------------------------------------------------------------------------------
@@ -122,6 +125,9 @@ class Cluster:
                 tailing.looked(layout.CLUSTER_TABLE, found=changed, took_s=clock.elapsed_s() - began_s)
             if changed:
                 self._links.keep(membership.others())
+                addresses = [address for node in membership.view.nodes for address in node.addresses.values()]
+                with suppress(RuntimeError):  # the loop has ended
+                    self._loop.call_soon_threadsafe(self._channels.keep, addresses)
 
     def _link_lost(self) -> None:
         if self._membership is not None and self._tailing is not None:

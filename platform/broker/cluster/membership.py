@@ -255,4 +255,5 @@ def view_of(state: ClusterState, cluster_id: str, me: RegisteredBroker) -> Clust
 
 
 def _node(broker: RegisteredBroker) -> BrokerNode:
-    return BrokerNode(broker.id, {one.name: (one.host, one.port) for one in broker.listeners}, broker.rack)
+    addresses = {one.name: (one.host, one.port) for one in broker.listeners}
+    return BrokerNode(broker.id, addresses, broker.rack, broker.registration)

@@ -186,7 +186,7 @@ class Fetching:
                 answer.error_code in (NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH)
                 and request.version >= _LEADER_HINTS_SINCE
             ):
-                answer.current_leader = (view.leader(p.topic.id).id, view.epoch)
+                answer.current_leader = (view.leader(p.topic.id, p.key[1]).id, view.epoch)
             return None
         assert p.topic.topic is not None
         state = p.topic.topic.state
@@ -197,7 +197,7 @@ class Fetching:
             answer.error_code = OFFSET_OUT_OF_RANGE
             answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = -1
             return None
-        answer.preferred_read_replica = view.preferred_read_replica(p.topic.id, request.rack, view.node_id)
+        answer.preferred_read_replica = view.preferred_read_replica(p.topic.id, p.key[1], request.rack, view.node_id)
         if answer.preferred_read_replica >= 0:
             return None
         if p.failed is not None:

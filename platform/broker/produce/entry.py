@@ -3,17 +3,20 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
+from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.reading import Chunk, UnitReader
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, patched
 from tidelog.log.group_commit.engine import GroupCommit, PendingEntry
+from tidelog.log.group_commit.handing_over import CommitPart
 from tidelog.log.group_commit.requests import ProduceRequests
 from tidelog.log.lake import Lake
 from tidelog.log.rules.sequences import ProducerBatch
@@ -47,6 +50,10 @@ class UnitWork(Protocol):
     def is_done(self) -> bool:
         """Whether every unit has its outcome."""
 
+    @property
+    def waits_for(self) -> Future[Any] | None:
+        """What must be done before `advance` is called; None for nothing."""
+
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""
 
@@ -58,7 +65,12 @@ class UnitWork(Protocol):
 
 
 class UnitWriter(Protocol):
-    """What a topic's pool hands its units to, one after another. For worker threads."""
+    """What a topic's pool hands its units to, one after another. For worker threads.
+
+    `budget`: the files that what waits may become, for the loop's thread.
+    """
+
+    budget: FileBudget
 
     def read(self, units: Sequence[ProducedBatch]) -> Chunk:
         """Check batches and read their records, all at once."""
@@ -70,12 +82,20 @@ class UnitWriter(Protocol):
 class EntryWriter:
     """Makes the entries of one topic, one after another, while the next one's batches may be read.
 
-    `open_topic` gives a fresh handle.
+    `open_topic` gives a fresh handle; `commit_part` commits what is staged.
     """
 
-    def __init__(self, open_topic: Callable[[], Topic], lake: Lake, reader: UnitReader) -> None:
+    def __init__(
+        self,
+        open_topic: Callable[[], Topic],
+        lake: Lake,
+        reader: UnitReader,
+        commit_part: CommitPart,
+        budget: FileBudget,
+    ) -> None:
+        self.budget = budget
         self._open_topic = open_topic
-        self._engine = GroupCommit(open_topic, lake.clock, lake.ids)
+        self._engine = GroupCommit(open_topic, lake.clock, lake.ids, commit_part=commit_part)
         self._reader = reader
         self._repeats = Repeats()
 
@@ -126,6 +146,11 @@ class WrittenEntry:
     def is_done(self) -> bool:
         """Whether every unit has its outcome."""
         return self._entry is None or self._entry.is_done
+
+    @property
+    def waits_for(self) -> Future[Any] | None:
+        """What must be done before `advance` is called; None for nothing."""
+        return None if self._entry is None else self._entry.waits_for
 
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,11 +11,14 @@ from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
+from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import EntryWriter
+from tidelog.broker.produce.hand_over import HandOvers, TopicCommit
+from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.parts import PartWriter
 from tidelog.broker.produce.reading import UnitReader
 from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
-from tidelog.broker.produce.topic_pools import TopicPools
+from tidelog.broker.produce.topic_pools import TopicPools, open_topic
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
 from tidelog.broker.wire.apis import OFFERED, ApiKey
@@ -32,6 +36,7 @@ from tidelog.log.base.errors import (
     TransactionAbortedError,
     UnknownPartitionError,
 )
+from tidelog.log.lake import Lake
 from tidelog.log.storage.port import Distant
 from tidelog.log.topic import Topic
 from tidelog.transactions.transaction_log import TransactionLog
@@ -153,11 +158,20 @@ def handlers(context: Context) -> Handlers:
     lake, transactions = context.lake, TransactionLog(context.lake)
     reader = UnitReader(AiokafkaRecords(), context.cluster, context.settings.default_replication_factor)
 
-    def new_entries(open_topic: Callable[[], Topic]) -> EntryWriter:
-        return EntryWriter(open_topic, lake, reader)
+    hand_overs = HandOvers(context, linger, partial(open_topic, lake))
 
-    def new_parts(open_topic: Callable[[], Topic]) -> PartWriter:
-        return PartWriter(open_topic, lake, reader, transactions)
+    def new_entries(topic: BrokerTopic) -> EntryWriter:
+        committed = hand_overs.topic(topic.name, topic.topic.id)
+        commit_part = TopicCommit(hand_overs, committed)
+        return EntryWriter(_opening(lake, topic), lake, reader, commit_part, committed.budget)
 
-    entries, parts = (TopicPools(context, new, linger) for new in (new_entries, new_parts))
-    return {ApiKey.PRODUCE: ProduceHandler(context, entries, parts)}
+    def new_parts(topic: BrokerTopic) -> PartWriter:
+        budget = FileBudget(linger, lake.clock.elapsed_s())
+        return PartWriter(_opening(lake, topic), lake, reader, transactions, budget)
+
+    entries, parts = (TopicPools(context, new, linger, hand_overs.forget) for new in (new_entries, new_parts))
+    return {ApiKey.PRODUCE: ProduceHandler(context, entries, parts), ApiKey.HAND_OVER: hand_overs}
+
+
+def _opening(lake: Lake, topic: BrokerTopic) -> Callable[[], Topic]:
+    return partial(open_topic, lake, topic.name, topic.topic.id)

@@ -24,6 +24,10 @@ class FileBudget:
         self._left, self._at_s = min(self._linger.file_burst, self._left + gained), now_s
         return self._left
 
+    def told(self, left: float, now_s: float) -> None:
+        """The topic's committer says how many are left: it knows what all brokers write."""
+        self._left, self._at_s = left, now_s
+
     def take(self, files: int, now_s: float) -> None:
         """`files` small ones are written."""
         self._left = self.left(now_s) - files

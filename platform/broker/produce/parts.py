@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.produce.entry import Appended, Settled, codec_of
+from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.reading import Chunk, UnitReader
 from tidelog.broker.produce.repeats import Landed
 from tidelog.broker.produce.request import ProducedBatch
@@ -47,8 +48,14 @@ class PartWriter:
     """
 
     def __init__(
-        self, open_topic: Callable[[], Topic], lake: Lake, reader: UnitReader, transactions: TransactionLog
+        self,
+        open_topic: Callable[[], Topic],
+        lake: Lake,
+        reader: UnitReader,
+        transactions: TransactionLog,
+        budget: FileBudget,
     ) -> None:
+        self.budget = budget
         self._open_topic = open_topic
         self._lake = lake
         self._reader = reader
@@ -77,6 +84,7 @@ class StagedParts:
     """The units of one go, each of which has its outcome when it has run: clients repeat what failed."""
 
     is_done = True
+    waits_for = None
 
     def __init__(self, lake: Lake, topic: Topic, transactions: TransactionLog, chunks: Sequence[Chunk]) -> None:
         self._lake = lake

@@ -11,7 +11,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import Settled, UnitWork, UnitWriter
-from tidelog.broker.produce.linger import FileBudget, due_in_s, small_files
+from tidelog.broker.produce.linger import due_in_s, small_files
 from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
@@ -38,7 +38,7 @@ class TopicPool:
         self._writer = writer
         self._linger = linger
         self._lost = lost
-        self._budget = FileBudget(linger, context.clock.elapsed_s())
+        self._budget = writer.budget
         self._waiting: deque[tuple[ProducedBatch, float]] = deque()
         self._waiting_bytes = 0
         self._chunks: list[Chunk] = []
@@ -116,7 +116,10 @@ class TopicPool:
         blocking = self._context.blocking
         entry, settled = await blocking(_first_attempt, self._writer, chunks, units)
         while settled is None:
-            await pause(entry.due_s())
+            if entry.waits_for is not None:
+                await asyncio.wait([asyncio.wrap_future(entry.waits_for)])
+            else:
+                await pause(entry.due_s())
             settled = await blocking(_next_attempt, entry)
         return settled
 

@@ -23,15 +23,20 @@ logger = logging.getLogger(__name__)
 class TopicPools:
     """The pools of all topics that are produced to. For the loop's thread.
 
-    `new_writer` makes what writes a topic's units, from what opens the topic.
+    `new_writer` makes what writes a topic's units; `lost` gets the id of a topic that may be gone.
     """
 
     def __init__(
-        self, context: Context, new_writer: Callable[[Callable[[], Topic]], UnitWriter], linger: Linger
+        self,
+        context: Context,
+        new_writer: Callable[[BrokerTopic], UnitWriter],
+        linger: Linger,
+        lost: Callable[[str], None],
     ) -> None:
         self._context = context
         self._new_writer = new_writer
         self._linger = linger
+        self._tell_lost = lost
         self._pools: dict[str, TopicPool] = {}  # by the topics' ids
         self._known: dict[TopicRef, TopicPool] = {}
         self._finding: dict[TopicRef, list[tuple[ProducedBatch, float]]] = {}
@@ -51,7 +56,7 @@ class TopicPools:
             return
         pool = self._known.get(ref)
         if pool is not None and pool.is_current:
-            self._hand_over(pool, unit, now_s)
+            self._take_in(pool, unit, now_s)
             return
         self._finding[ref] = [(unit, now_s)]
         task = asyncio.create_task(self._find(ref))
@@ -69,18 +74,20 @@ class TopicPools:
                 unit.refused(e)
             return
         for unit, now_s in self._finding.pop(ref):
-            self._hand_over(pool, unit, now_s)
+            self._take_in(pool, unit, now_s)
 
-    def _hand_over(self, pool: TopicPool, unit: ProducedBatch, now_s: float) -> None:
+    def _take_in(self, pool: TopicPool, unit: ProducedBatch, now_s: float) -> None:
         view = self._context.cluster()
         if view.epoch != self._epoch:
             self._epoch, self._epoch_s = view.epoch, now_s
         age_s = now_s - self._epoch_s
-        leader = better_leader(view, pool.uuid, unit.request.rack, races_cost=self._races_cost, epoch_age_s=age_s)
+        leader = better_leader(
+            view, pool.uuid, unit.partition, unit.request.rack, races_cost=self._races_cost, epoch_age_s=age_s
+        )
         if leader is None:
             pool.add(unit, now_s)
         else:
-            text = f"Broker {leader.id} leads topic '{pool.followed.name}' now. Ask it."
+            text = f"Broker {leader.id} leads partition {unit.partition} of '{pool.followed.name}' now. Ask it."
             unit.refused(NotLeaderError(text, (leader.id, view.epoch)))
 
     async def _topic(self, ref: TopicRef) -> BrokerTopic:
@@ -99,10 +106,9 @@ class TopicPools:
         topic_id, name = followed.topic.id, followed.name
         pool = self._pools.get(topic_id)
         if pool is None:
-            context = self._context
-            writer = self._new_writer(partial(_open, context.lake, name, topic_id))
             lost = partial(self._lost, topic_id, name)
-            pool = self._pools[topic_id] = TopicPool(context, followed, writer, self._linger, lost)
+            pool = TopicPool(self._context, followed, self._new_writer(followed), self._linger, lost)
+            self._pools[topic_id] = pool
         return pool
 
     def _lost(self, topic_id: str, name: str) -> None:
@@ -111,9 +117,10 @@ class TopicPools:
         for ref in [ref for ref, pool in self._known.items() if pool.topic_id == topic_id]:
             del self._known[ref]
         self._stale.add(name)
+        self._tell_lost(topic_id)
 
 
-def _open(lake: Lake, name: str, topic_id: str) -> Topic:
+def open_topic(lake: Lake, name: str, topic_id: str) -> Topic:
     """The topic, if it is still the one that the records are for."""
     topic = lake.topic(name)
     if not topic.id:

@@ -1,4 +1,4 @@
-"""The APIs that a broker offers, and in which versions: those of Kafka 4.2's brokers.
+"""The APIs that a broker offers, and in which versions: those of Kafka 4.2's brokers, and one between brokers.
 
 Source: `ApiKeys` and the message definitions of Kafka 4.2.
 """
@@ -53,6 +53,8 @@ class ApiKey(IntEnum):
     DESCRIBE_TRANSACTIONS = 65
     LIST_TRANSACTIONS = 66
     DESCRIBE_TOPIC_PARTITIONS = 75
+    # tidelog's own, far from Kafka's numbers: a broker asks the committer of a topic to commit what it has staged.
+    HAND_OVER = 32_001
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +117,11 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.LIST_TRANSACTIONS: _versions(0, 2),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _versions(0, 0),
 }
+
+# What brokers ask each other, and no client learns of. Their messages are not Kafka's.
+BETWEEN_BROKERS: Final[Mapping[ApiKey, Versions]] = {ApiKey.HAND_OVER: _versions(0, 0)}
+
+
+def is_offered(key: ApiKey, version: int) -> bool:
+    """Whether a broker takes requests of this version, of clients or of other brokers."""
+    return version in (BETWEEN_BROKERS.get(key) or OFFERED[key])

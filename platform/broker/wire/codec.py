@@ -20,7 +20,7 @@ from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
 from kio.static.protocol import Entity
 
-from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.broker.wire.apis import BETWEEN_BROKERS, OFFERED, ApiKey
 from tidelog.broker.wire.errors import MalformedRequestError
 
 Answer = Mapping[str, Any]
@@ -30,10 +30,13 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def decode(key: ApiKey, version: int, payload: memoryview) -> Any:
-    """The request that the payload begins with. Raises `MalformedRequestError`.
+    """The request that the payload begins with; of what brokers ask each other, its bytes.
 
     Bytes after its end are passed over, as Kafka does: librdkafka sends three with a Metadata request for all topics.
+    Raises `MalformedRequestError`.
     """
+    if key in BETWEEN_BROKERS:
+        return payload
     read = _reader(key, version)
     try:
         request, _ = read(payload, 0)
@@ -65,7 +68,7 @@ def errors_in(answer: Answer) -> Counter[int]:
 @cache
 def is_flexible(key: ApiKey, version: int) -> bool:
     """Whether the API's messages of this version have tagged fields, and so their headers (KIP-482)."""
-    return load_request_schema(key, version).__flexible__
+    return key not in BETWEEN_BROKERS and load_request_schema(key, version).__flexible__
 
 
 @cache

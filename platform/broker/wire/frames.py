@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.broker.wire.apis import ApiKey, is_offered
 from tidelog.broker.wire.codec import is_flexible
 from tidelog.broker.wire.errors import MalformedRequestError, UnsupportedVersionError
 
@@ -38,7 +38,7 @@ class Header:
     @property
     def is_offered(self) -> bool:
         """Whether the broker offers this version."""
-        return self.version in OFFERED[self.key]
+        return is_offered(self.key, self.version)
 
 
 def size_of(start: bytes | bytearray, most_bytes: int) -> int:
@@ -77,7 +77,7 @@ def header_of(frame: memoryview) -> Header:
         raise MalformedRequestError("A request's client id is not UTF-8.") from e
     except ValueError as e:
         raise UnsupportedVersionError(f"The API {number} is not offered.") from e
-    if version in OFFERED[key] and is_flexible(key, version):
+    if is_offered(key, version) and is_flexible(key, version):
         end = _after_tags(frame, end)
     return Header(key, version, correlation_id, client_id, end)
 

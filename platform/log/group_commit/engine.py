@@ -5,7 +5,8 @@ that is due, until every record has its outcome; a broker drives one engine for 
 """
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,12 +18,14 @@ from tidelog.log.base.errors import (
     OutcomeUnknownError,
     OutOfOrderSequenceError,
     ProducerFencedError,
+    RequestForgottenError,
     TidelogError,
     TopicChangedError,
     UnknownPartitionError,
     UnknownTopicError,
 )
 from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.group_commit.handing_over import CommitPart, HandedOver, NotTakenError, UnansweredError
 from tidelog.log.group_commit.producer_retries import ProducerRetries
 from tidelog.log.group_commit.requests import (
     I32,
@@ -37,9 +40,10 @@ from tidelog.log.group_commit.requests import (
 )
 from tidelog.log.records.checks import to_records
 from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
+from tidelog.log.rules.joint_appends import AppendPart
 from tidelog.log.rules.sequences import ProducerBatch, Sequences
 from tidelog.log.rules.topics import require_partition, require_topic
-from tidelog.log.staged_append import StagedAppend, append_staged
+from tidelog.log.staged_append import STAGE_AGAIN, StagedAppend, append_staged
 from tidelog.log.topic import Topic
 
 
@@ -48,7 +52,8 @@ class GroupCommit:
 
     `open_topic` gives a fresh handle of the topic, and creates it where that is allowed; it is called again when the
     topic was deleted. `helpers` write segments beside the caller. `stage_in` takes checked records and their partitions
-    instead of the log: a transaction's. Its errors are final, and its records' offsets unknown.
+    instead of the log: a transaction's. Its errors are final, and its records' offsets unknown. `commit_part` commits
+    what is staged, instead of an entry for it alone.
     """
 
     def __init__(
@@ -59,12 +64,14 @@ class GroupCommit:
         retries: ProducerRetries | None = None,
         helpers: Executor | None = None,
         stage_in: Callable[[pa.Table, I32], None] | None = None,
+        commit_part: CommitPart | None = None,
     ) -> None:
         self.clock = clock
         self.ids = ids
         self.policy = retries or ProducerRetries()
         self.helpers = helpers
         self.stage_in = stage_in
+        self.commit_part = commit_part
         self.known: Topic | None = None
         # How often an entry was tried again since the engine began.
         self.retried = 0
@@ -108,6 +115,9 @@ class PendingEntry:
         self._is_numbered = False
         self._numbered: dict[int, int] = {}
         self._given_up_in_doubt = False
+        # What was handed over, and whether it was in doubt before; whether another process may still commit it.
+        self._handed: tuple[HandedOver, bool] | None = None
+        self._is_elsewhere = False
         self._cancelled: Exception | None = None
         self._unknown = 0
         self._attempts = 0
@@ -122,6 +132,11 @@ class PendingEntry:
     def in_doubt(self) -> bool:
         """Whether an entry with these records may be in the log."""
         return self._staged is not None and self._staged.in_doubt
+
+    @property
+    def waits_for(self) -> Future[Ranges] | None:
+        """What `advance` needs to have an outcome before it is called again; None for nothing."""
+        return None if self._handed is None else self._handed[0].answer
 
     def due_s(self) -> float:
         """In how many seconds `advance` has something to do, 0 for now."""
@@ -139,6 +154,9 @@ class PendingEntry:
             return
         try:
             append_staged(self._stage, self._commit)
+        except HandedOver as e:
+            assert self._staged is not None
+            self._handed, self._staged.in_doubt = (e, self._staged.in_doubt), True
         except TidelogError as e:
             self._retry_later(e)
         except BaseException as e:  # even Ctrl-C: every record gets an outcome
@@ -158,6 +176,7 @@ class PendingEntry:
         self._answer_late()
         if self._staged is not None and self._staged.in_doubt:
             return self._staged
+        self._is_elsewhere = False
         self._staged = staged = StagedAppend(None, None)
         if self.is_done:
             return staged
@@ -199,14 +218,7 @@ class PendingEntry:
         ranges: Ranges = {}
         if staged.segments:
             try:
-                ranges = engine.topic().commit_once(
-                    staged.segments,
-                    staged.metadata,
-                    acks=self._requests.acks,
-                    request_id=self._request_id,
-                    producers=self._batches,
-                    timeout_s=max(0.0, self._first_deadline_s() - engine.clock.elapsed_s()),
-                )
+                ranges = self._append(staged, max(0.0, self._first_deadline_s() - engine.clock.elapsed_s()))
             except (TopicChangedError, UnknownTopicError) as e:
                 engine.known = None
                 raise ConfigurationChangedError from e
@@ -219,6 +231,49 @@ class PendingEntry:
                 raise
         self.outcomes.ranges = ranges
         self._open[:], self._left = False, 0
+
+    def _append(self, staged: StagedAppend, timeout_s: float) -> Ranges:
+        """Append what is staged, as one entry or as a part of one. Raises why it was not, and `HandedOver`."""
+        engine, requests, here = self._engine, self._requests, staged.in_doubt
+        if engine.commit_part is None:
+            return engine.topic().commit_once(
+                staged.segments,
+                staged.metadata,
+                acks=requests.acks,
+                request_id=self._request_id,
+                producers=self._batches,
+                timeout_s=timeout_s,
+            )
+        if self._handed is not None:
+            (handed, staged.in_doubt), self._handed = self._handed, None
+            try:
+                return self._answered(handed)
+            except NotTakenError:
+                here = True
+            except UnansweredError:
+                here = staged.in_doubt = self._is_elsewhere = True
+        digest, new_until = engine.commit_part.digest(staged.metadata), -1 if staged.in_doubt else None
+        part = AppendPart(staged.segments, digest, self._batches, requests.acks, new_until)
+        try:
+            return engine.commit_part(engine.topic(), part, here=here, timeout_s=timeout_s)
+        except (RequestForgottenError, *STAGE_AGAIN) as e:
+            if not (self._is_elsewhere or isinstance(e, RequestForgottenError)):
+                raise
+            # The other process may commit these segments at any time: their records must not be staged once more.
+            raise DeliveryTimeoutError(
+                "Whether these records were committed is not known: they were handed over to another process, which"
+                " gave no answer. They may be there. Read the topic to see.",
+                maybe_persisted=True,
+            ) from e
+
+    def _answered(self, handed: HandedOver) -> Ranges:
+        """The answer to what was handed over; raises it. What another process has committed is looked at."""
+        try:
+            return handed.answer.result()
+        finally:
+            if handed.elsewhere:
+                with suppress(TidelogError):  # the next look sees it
+                    self._engine.topic().state()
 
     def _refuse_unknown_partitions(self, topic: Topic) -> None:
         given = self._requests.partitions

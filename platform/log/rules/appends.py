@@ -89,7 +89,7 @@ def decide_append(
     """
     for topic_id in sorted({s.topic_id for s in staged}) or [""]:
         require_topic(state, topic, topic_id)
-    first = _first_answer(state, staged)
+    first = first_answer(state, staged)
     if first:
         return Outcome((), first, "WRITE")
     if marker is not None and _is_repeat(state, topic, marker):
@@ -107,7 +107,7 @@ def decide_append(
     if new_until is not None and max(known, new_until) < state.removed_at:
         raise UnsettledRequestError
     actions, ranges = segment_actions(state, topic, staged, now_ms)
-    _check_purge_floor(state, topic, staged)
+    check_purge_floor(state, topic, staged)
     if log_append_time:
         check_append_times(state, topic, staged)
     if marker is not None:
@@ -123,45 +123,64 @@ def segment_actions(
 
     Raises `DuplicateSegmentError` for one that the topic holds already, or that comes twice.
     """
-    modified_ms = max(now_ms, state.last_modification_ms)
-    ranges: Ranges = {}
-    actions: list[Action] = []
-    names: set[str] = set()
-    for segment in staged:
-        require_partition(state, topic, segment.partition)
-        _require_new(state, topic, segment, names)
-        first, base = ranges.get(segment.partition, (state.end(segment.partition),) * 2)
-        end = base + segment.records
-        if end > _LARGEST_END:
-            raise OffsetOutOfRangeError(
-                f"Topic '{topic}': partition {segment.partition} ends at offset {base}, and {segment.records} records"
-                f" more would need offsets past {_LARGEST_END - 1}, the largest that a reader can hold. Nothing was"
-                " appended. Send them to another partition, or to a new topic."
-            )
-        ranges[segment.partition] = (first, end)
-        actions.append(
-            Add(
-                segment.path,
-                segment.partition,
-                base,
-                segment.size,
-                modified_ms,
-                True,
-                stats_json(segment.records, segment.records - 1, segment.min_timestamp_ms, segment.max_timestamp_ms),
-                end,
-            )
-        )
-    actions.extend(Txn(f"{layout.END_PREFIX}{p}", end) for p, (_, end) in sorted(ranges.items()))
-    return actions, ranges
+    added = AddedSegments(state, topic, now_ms)
+    ranges = added.take(staged)
+    return added.actions(), ranges
 
 
-def _require_new(state: TopicState, topic: str, staged: Staged, names: set[str]) -> None:
+class AddedSegments:
+    """The segments that one entry appends: of one writer, or of several, one after another."""
+
+    def __init__(self, state: TopicState, topic: str, now_ms: int) -> None:
+        self._state = state
+        self._topic = topic
+        self._modified_ms = max(now_ms, state.last_modification_ms)
+        self._names: set[str] = set()
+        self._ends: dict[int, int] = {}
+        self._adds: list[Add] = []
+
+    def take(self, staged: Sequence[Staged]) -> Ranges:
+        """Append a writer's segments in their order: {partition: (first offset, end offset)}.
+
+        What is refused changes nothing. Raises as `segment_actions`.
+        """
+        state, topic = self._state, self._topic
+        ranges: Ranges = {}
+        adds: list[Add] = []
+        names: set[str] = set()
+        for segment in staged:
+            require_partition(state, topic, segment.partition)
+            _require_new(state, topic, segment, self._names, names)
+            number = segment.partition
+            first, base = ranges.get(number) or (self._ends.get(number, state.end(number)),) * 2
+            end = base + segment.records
+            if end > _LARGEST_END:
+                raise OffsetOutOfRangeError(
+                    f"Topic '{topic}': partition {number} ends at offset {base}, and {segment.records} records"
+                    f" more would need offsets past {_LARGEST_END - 1}, the largest that a reader can hold. Nothing was"
+                    " appended. Send them to another partition, or to a new topic."
+                )
+            ranges[number] = (first, end)
+            stats = stats_json(segment.records, segment.records - 1, segment.min_timestamp_ms, segment.max_timestamp_ms)
+            adds.append(Add(segment.path, number, base, segment.size, self._modified_ms, True, stats, end))
+        self._adds += adds
+        self._names |= names
+        self._ends.update((number, end) for number, (_, end) in ranges.items())
+        return ranges
+
+    def actions(self) -> list[Action]:
+        """The actions of the entry."""
+        return [*self._adds, *(Txn(f"{layout.END_PREFIX}{p}", end) for p, end in sorted(self._ends.items()))]
+
+
+def _require_new(state: TopicState, topic: str, staged: Staged, others: set[str], names: set[str]) -> None:
     """Refuse a segment that is there: its records would be there twice, and a checkpoint would keep one of the two.
 
-    `names` are those of the segments before it, to which its own is added.
+    `others` are the names of other writers' segments, `names` those of the segments before it, to which its own is
+    added.
     """
     name = layout.segment_name(staged.path)[1]
-    if name in names:
+    if name in names or name in others:
         raise DuplicateSegmentError(
             f"Topic '{topic}': segment {staged.path} is given twice in one commit. A segment is committed once: give it"
             " once, and stage its records again to append them once more."
@@ -176,7 +195,7 @@ def _require_new(state: TopicState, topic: str, staged: Staged, names: set[str])
         )
 
 
-def _first_answer(state: TopicState, staged: Sequence[Staged]) -> Ranges:
+def first_answer(state: TopicState, staged: Sequence[Staged]) -> Ranges:
     """Where the topic holds these segments, which is what their commit answered; {} when it doesn't hold them all.
 
     Nor when other segments are between them: then they were not committed together.
@@ -206,7 +225,7 @@ def _is_repeat(state: TopicState, topic: str, marker: Marker) -> bool:
     return True
 
 
-def _check_purge_floor(state: TopicState, topic: str, staged: Sequence[Staged]) -> None:
+def check_purge_floor(state: TopicState, topic: str, staged: Sequence[Staged]) -> None:
     """Refuse a segment that a purge may have taken for an orphan (docs/format.md, "Purging files")."""
     floor = state.txn(layout.PURGE_TXN)
     old = [s for s in staged if floor is not None and s.known_version < floor]

@@ -98,6 +98,10 @@ class Sequences:
         self._landed.update(landed)
         return frozenset(repeated)
 
+    def fork(self) -> "Sequences":
+        """One that goes its own way from here: for batches that are taken together or not at all."""
+        return Sequences(self.state, self.topic, dict(self._landed))
+
     def txns(self, now_ms: int) -> list[Txn]:
         """What the entry that appends the batches must say of their producers.
 

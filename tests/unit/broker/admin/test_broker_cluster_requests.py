@@ -111,9 +111,10 @@ def test_partitions_of_topics_that_are_named(lake, three):
         "bad name": "invalid_topic_exception",
     }
     assert (answer["t"].topic_id, answer["t"].is_internal) == (topic_id, False)
-    (first, _) = answer["t"].partitions
-    replicas = tuple(node.id for node in THREE.replicas(topic_id, 2))
-    assert (first.leader_id, first.replica_nodes, first.isr_nodes) == (replicas[0], replicas, replicas)
+    first = answer["t"].partitions[0]
+    for number, told in enumerate(answer["t"].partitions):
+        replicas = tuple(node.id for node in THREE.replicas(topic_id, number, 2))
+        assert (told.leader_id, told.replica_nodes, told.isr_nodes) == (replicas[0], replicas, replicas)
     assert (first.eligible_leader_replicas, first.last_known_elr, first.leader_epoch) == ((), (), 7)
     wrong = asked | {"cursor": {"topic_name": "t", "partition_index": -1}}
     assert {t.error_code.name for t in three.ask(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, wrong).topics} == {
@@ -149,14 +150,15 @@ def test_the_sizes_of_some_partitions(lake, requests):
 
 
 def test_brokers_count_the_partitions_that_they_serve_and_no_others(lake):
-    for number in range(6):
-        lake.create_topic(f"t{number}", replication_factor=2)
+    places = {(f"t{number}", partition) for number in range(3) for partition in range(4)}
+    for number in range(3):
+        lake.create_topic(f"t{number}", 4, replication_factor=2)
     counted = []
     for node in NODES:
         with Requests(lake, lambda node=node: ClusterView("lake", 7, NODES, node.id)) as requests:
             (directory,) = requests.ask(ApiKey.DESCRIBE_LOG_DIRS, 4, {"topics": None}).results
-            counted += [topic.name for topic in directory.topics]
-    assert sorted(counted) == sorted(2 * [f"t{number}" for number in range(6)])
+            counted += [(topic.name, one.partition_index) for topic in directory.topics for one in topic.partitions]
+    assert sorted(counted) == sorted(2 * list(places))
 
 
 def test_a_broken_topic_hides_no_sizes(lake):
@@ -186,9 +188,9 @@ def test_no_reassignment_goes_on(lake, requests):
 @pytest.mark.parametrize("version", versions(ApiKey.ALTER_PARTITION_REASSIGNMENTS))
 def test_a_reassignment_is_refused_unless_it_is_so_already(lake, three, version):
     topic_id = UUID(lake.create_topic("t", 3, replication_factor=2).id)
-    now = [node.id for node in THREE.replicas(topic_id, 2)]
-    (other,) = {1, 2, 3} - set(now)
-    replicas = {0: now[::-1], 1: [other], 2: None, 3: now}
+    now = {number: [node.id for node in THREE.replicas(topic_id, number, 2)] for number in range(4)}
+    (other,) = {1, 2, 3} - set(now[1])
+    replicas = {0: now[0][::-1], 1: [other], 2: None, 3: now[3]}
     asked = [
         {"name": "t", "partitions": [{"partition_index": p, "replicas": ids} for p, ids in replicas.items()]},
         {"name": "missing", "partitions": [{"partition_index": 0, "replicas": [1]}]},

@@ -121,16 +121,19 @@ def test_operations_are_told_when_asked(lake):
 
 
 def test_replicas_follow_from_the_brokers_that_run(lake):
-    topic_id = UUID(lake.create_topic("t", replication_factor=2).id)
+    topic_id = UUID(lake.create_topic("t", 12, replication_factor=2).id)
     lake.create_topic("open")
     with Requests(lake, lambda: THREE) as requests:
         answer = requests.ask(ApiKey.METADATA, 9, {"topics": None})
         assert [(b.node_id, b.host, b.port, b.rack) for b in answer.brokers] == [
             (n, f"h{n}", 9000 + n, f"r{n}") for n in (1, 2, 3)
         ]
-        (partition,) = named(answer)["t"].partitions
-        assert partition.replica_nodes == tuple(node.id for node in THREE.replicas(topic_id, 2))
-        assert (partition.leader_id, partition.leader_epoch) == (THREE.leader(topic_id).id, 7)
+        for partition in named(answer)["t"].partitions:
+            replicas = THREE.replicas(topic_id, partition.partition_index, 2)
+            assert partition.replica_nodes == partition.isr_nodes == tuple(node.id for node in replicas)
+            leader = THREE.leader(topic_id, partition.partition_index)
+            assert (partition.leader_id, partition.leader_epoch) == (leader.id, 7)
+        assert {partition.leader_id for partition in named(answer)["t"].partitions} == {1, 2, 3}
         assert len(named(answer)["open"].partitions[0].replica_nodes) == 1
 
 
@@ -151,7 +154,7 @@ def test_a_leader_without_the_clients_listener_is_no_leader(lake, version, error
             answer = requests.ask(ApiKey.METADATA, version, {"topics": None}, listener=listener)
             (broker,) = answer.brokers
             (partition,) = answer.topics[0].partitions
-            reachable = view.leader(UUID(lake.describe_topic("t").id)).id == broker.node_id
+            reachable = view.leader(UUID(lake.describe_topic("t").id), 0).id == broker.node_id
             assert partition.leader_id == (broker.node_id if reachable else -1)
             assert partition.error_code.name == ("none" if reachable else error)
 

@@ -18,41 +18,55 @@ def view(*nodes: int | tuple[int, str], me: int = 0) -> ClusterView:
     return ClusterView("c", 1, sorted(made, key=lambda node: node.id), me)
 
 
+PLACES = [(topic, partition) for topic in TOPICS for partition in (0, 1, 7)]
+
+
 @given(ids, st.data())
-def test_when_a_broker_goes_only_its_own_topics_get_another_leader(brokers, data):
+def test_when_a_broker_goes_only_its_own_partitions_get_another_leader(brokers, data):
     gone = data.draw(st.sampled_from(sorted(brokers)))
     before, after = view(*brokers), view(*(brokers - {gone} or {gone}))
-    for topic in TOPICS:
-        if (leader := before.leader(topic).id) != gone:
-            assert after.leader(topic).id == leader
+    for place in PLACES:
+        if (leader := before.leader(*place).id) != gone:
+            assert after.leader(*place).id == leader
 
 
-def test_topics_are_spread_over_the_brokers():
-    leads = [view(1, 2, 3).leader(topic).id for topic in TOPICS]
-    assert all(40 < leads.count(broker) < 100 for broker in (1, 2, 3))
+def test_partitions_are_spread_over_the_brokers():
+    leads = [view(1, 2, 3).leader(*place).id for place in PLACES]
+    assert all(150 < leads.count(broker) < 250 for broker in (1, 2, 3))
+    of_one_topic = [view(1, 2, 3).leader(TOPICS[0], partition).id for partition in range(300)]
+    assert all(75 < of_one_topic.count(broker) < 125 for broker in (1, 2, 3))
+
+
+def test_a_topic_has_one_committer_and_topics_are_spread_over_them():
+    three = view(1, 2, 3)
+    commits = [three.committer(topic).id for topic in TOPICS]
+    assert all(40 < commits.count(broker) < 100 for broker in (1, 2, 3))
+    for topic, committer in zip(TOPICS, commits, strict=True):
+        for gone in {1, 2, 3} - {committer}:
+            assert view(*({1, 2, 3} - {gone})).committer(topic).id == committer
 
 
 @given(ids, st.integers(1, 8))
 def test_the_leader_is_the_first_replica_and_none_is_there_twice(brokers, factor):
-    for topic in TOPICS[:20]:
-        replicas = [node.id for node in view(*brokers).replicas(topic, factor)]
-        assert replicas[0] == view(*brokers).leader(topic).id
+    for place in PLACES[:20]:
+        replicas = [node.id for node in view(*brokers).replicas(*place, factor)]
+        assert replicas[0] == view(*brokers).leader(*place).id
         assert len(set(replicas)) == len(replicas) == min(factor, len(brokers))
 
 
 def test_the_next_leader_is_the_next_replica():
-    for topic in TOPICS:
-        replicas = [node.id for node in view(1, 2, 3).replicas(topic, 3)]
-        assert view(*replicas[1:]).leader(topic).id == replicas[1]
+    for place in PLACES:
+        replicas = [node.id for node in view(1, 2, 3).replicas(*place, 3)]
+        assert view(*replicas[1:]).leader(*place).id == replicas[1]
 
 
 def test_a_client_gets_a_leader_in_its_rack_where_there_is_one():
     racks = view((1, "a"), (2, "b"), (3, "b"))
-    assert {racks.leader(topic, "a").id for topic in TOPICS} == {1}
-    assert {racks.leader(topic, "b").id for topic in TOPICS} == {2, 3}
-    assert {racks.leader(topic, "elsewhere").id for topic in TOPICS} == {1, 2, 3}
-    for topic in TOPICS:
-        assert racks.replicas(topic, 2, "b")[0] is racks.leader(topic, "b")
+    assert {racks.leader(*place, "a").id for place in PLACES} == {1}
+    assert {racks.leader(*place, "b").id for place in PLACES} == {2, 3}
+    assert {racks.leader(*place, "elsewhere").id for place in PLACES} == {1, 2, 3}
+    for place in PLACES:
+        assert racks.replicas(*place, 2, "b")[0] is racks.leader(*place, "b")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +74,14 @@ def test_a_client_gets_a_leader_in_its_rack_where_there_is_one():
     [("a", 2, 1), ("a", 3, 1), ("a", 1, -1), ("", 2, -1), (None, 2, -1), ("elsewhere", 2, -1)],
 )
 def test_a_consumer_is_sent_to_its_rack_once(rack, asked, preferred):
-    assert view((1, "a"), (2, "b"), (3, "b")).preferred_read_replica(TOPICS[0], rack, asked) == preferred
+    racks = view((1, "a"), (2, "b"), (3, "b"))
+    assert racks.preferred_read_replica(*PLACES[0], rack, asked) == preferred
+
+
+def test_consumers_go_to_each_partitions_leader_in_their_rack():
+    racks = view((1, "a"), (2, "b"), (3, "b"))
+    for place in PLACES:
+        assert racks.preferred_read_replica(*place, "b", 1) == racks.leader(*place, "b").id
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_leader_epochs(lake, epoch, code):
         answer = whole(requests, {topic: {0: asked}})
         partition = answer.responses[0].partitions[0]
         if code == 74:
-            leader = view().leader(topic).id
+            leader = view().leader(topic, 0).id
             assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (leader, 7)
             assert [(n.node_id, n.host, n.port, n.rack) for n in answer.node_endpoints] == [
                 (leader, f"h{leader}", 9000 + leader, f"r{leader}")

@@ -9,7 +9,8 @@ from tidelog.broker.produce.leaders import better_leader
 
 TOPIC = UUID(int=5)
 NODES = [BrokerNode(n, {"PLAINTEXT": (f"host{n}", 9092)}, rack) for n, rack in ((1, "a"), (2, "b"), (3, "c"))]
-LEADER = ClusterView("c", 1, NODES).leader(TOPIC).id
+PARTITION = 3
+LEADER = ClusterView("c", 1, NODES).leader(TOPIC, PARTITION).id
 OTHERS = [node for node in NODES if node.id != LEADER]
 
 
@@ -33,5 +34,5 @@ OTHERS = [node for node in NODES if node.id != LEADER]
 )
 def test_better_leader(nodes, own, rack, races_cost, age_s, expected):
     view = ClusterView("c", 1, nodes, own)
-    found = better_leader(view, TOPIC, rack, races_cost=races_cost, epoch_age_s=age_s)
+    found = better_leader(view, TOPIC, PARTITION, rack, races_cost=races_cost, epoch_age_s=age_s)
     assert (found and found.id) == expected

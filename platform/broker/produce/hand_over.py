@@ -1,0 +1,217 @@
+"""Hand-over: a broker has what it staged committed by its topic's committer, and commits it itself where that fails.
+
+The committer makes one entry of what all brokers hand over, so that they don't race for the log. It is not needed for
+safety: a broker that gets no answer commits its part itself, and the second of the two finds it in the log.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+from tidelog.broker.base.calls import Call, Encoded
+from tidelog.broker.base.channels import NoAnswerError, NotAskedError
+from tidelog.broker.base.cluster_view import BrokerNode
+from tidelog.broker.base.context import Context
+from tidelog.broker.base.settings import Linger
+from tidelog.broker.cluster.leases import times_of
+from tidelog.broker.produce.joint_entries import JointEntries
+from tidelog.broker.produce.linger import FileBudget
+from tidelog.broker.wire.hand_over import (
+    Fate,
+    HandedOverAnswer,
+    HandOver,
+    decode_answer,
+    decode_hand_over,
+    encode_answer,
+    encode_hand_over,
+)
+from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
+from tidelog.log.delta.actions import Metadata
+from tidelog.log.group_commit.handing_over import HandedOver, NotTakenError, UnansweredError
+from tidelog.log.rules.appends import ConfigurationChangedError, Ranges
+from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+# How long a committer that gave no answer is not asked again: by then it is taken for dead, or answers.
+AVOIDED_S: Final = 5.0
+
+
+@dataclass(slots=True)
+class CommittedTopic:
+    """A topic that this broker commits to: for itself, and for others where it is the topic's committer.
+
+    `budget` is what the topic's linger goes by. It is right at the committer, which all brokers' files are counted at,
+    and which tells it the others with each answer.
+    """
+
+    name: str
+    topic_id: str
+    entries: JointEntries
+    budget: FileBudget
+
+
+class TopicCommit:
+    """Commits what one topic's pool has staged: the port `CommitPart`, for any thread."""
+
+    def __init__(self, hand_overs: "HandOvers", topic: CommittedTopic) -> None:
+        self._hand_overs = hand_overs
+        self._topic = topic
+        self._uuid = UUID(topic.topic_id)
+
+    def digest(self, metadata: Metadata | None) -> str:
+        """As `CommitPart.digest`."""
+        return self._topic.entries.digest(metadata)
+
+    def __call__(self, topic: Topic, part: AppendPart, *, here: bool, timeout_s: float) -> Ranges:  # noqa: ARG002
+        """Commit a part here, or have another broker do so. Raises as `CommitPart`."""
+        committer = None if here else self._hand_overs.committer(self._uuid)
+        if committer is None:
+            return self._topic.entries.commit(part, timeout_s)
+        raise self._hand_overs.begin(committer, self._topic, part)
+
+
+class HandOvers:
+    """Both ends of a broker's hand-overs. `open_topic` opens the topic of a name and an id. For the loop's thread."""
+
+    def __init__(self, context: Context, linger: Linger, open_topic: Callable[[str, str], Topic]) -> None:
+        self._context = context
+        self._linger = linger
+        self._open_topic = open_topic
+        self._loop = asyncio.get_running_loop()
+        self._within_s = times_of(context.lake.storage).silence_s
+        self._topics: dict[str, CommittedTopic] = {}  # by the topics' ids
+        # Registrations of committers that gave no answer, and until when they are not asked again.
+        self._avoided: dict[str, float] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def topic(self, name: str, topic_id: str) -> CommittedTopic:
+        """The topic of that id."""
+        found = self._topics.get(topic_id)
+        if found is None:
+            context = self._context
+            entries = JointEntries(
+                partial(self._open_topic, name, topic_id),
+                context.lake.storage,
+                context.clock,
+                partial(self._loop.call_soon_threadsafe, self._in_thread),
+                self._within_s,
+            )
+            budget = FileBudget(self._linger, context.clock.elapsed_s())
+            found = self._topics[topic_id] = CommittedTopic(name, topic_id, entries, budget)
+        return found
+
+    def forget(self, topic_id: str) -> None:
+        """The topic may be gone."""
+        self._topics.pop(topic_id, None)
+
+    def _in_thread(self, call: Callable[[], None]) -> None:
+        async def run() -> None:
+            try:
+                await self._context.blocking(call)
+            except Exception:
+                logger.exception("A commit failed by a fault in the program.")
+
+        self._begin(run())
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- handing over --------------------------------------------------------------------------------------
+
+    def committer(self, topic: UUID) -> BrokerNode | None:
+        """The other broker that commits to a topic, as far as is known and as it answers; None: commit here.
+
+        For any thread.
+        """
+        view = self._context.cluster()
+        node = view.committer(topic)
+        if not view.serves or node.id == view.node_id or not node.addresses:
+            return None
+        return None if self._context.clock.elapsed_s() < self._avoided.get(node.registration, 0.0) else node
+
+    def begin(self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart) -> HandedOver:
+        """Hand a part over, and what its answer is awaited by. For any thread."""
+        handed = HandedOver(Future(), elsewhere=True)
+        self._loop.call_soon_threadsafe(lambda: self._begin(self._hand_over(committer, topic, part, handed.answer)))
+        return handed
+
+    async def _hand_over(
+        self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart, outcome: "Future[Ranges]"
+    ) -> None:
+        try:
+            began_s = self._context.clock.elapsed_s()
+            answer = await self._answer(committer, topic, part)
+            now_s = self._context.clock.elapsed_s()
+        except NotAskedError as e:
+            self._avoid(committer, repr(e))
+            outcome.set_exception(NotTakenError())
+        except (NoAnswerError, ValueError) as e:
+            self._avoid(committer, repr(e))
+            outcome.set_exception(UnansweredError())
+        except BaseException:
+            outcome.set_exception(UnansweredError())
+            raise
+        else:
+            if answer.fate is Fate.COMMITTED:
+                topic.budget.told(answer.files_left, now_s)
+                outcome.set_result(answer.ranges)
+                return
+            if now_s - began_s > self._within_s / 4:
+                self._avoid(committer, answer.why)
+            outcome.set_exception(NotTakenError() if answer.fate is Fate.REFUSED else UnansweredError())
+
+    async def _answer(self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart) -> HandedOverAnswer:
+        view = self._context.cluster()
+        me, channels = view.node(view.node_id), self._context.channels
+        if me is None:
+            raise NotAskedError("this broker serves no more")
+        request = HandOver(view.cluster_id, me.registration, topic.name, topic.topic_id, part)
+        address = next(iter(committer.addresses.values()))
+        return decode_answer(await channels.ask(address, encode_hand_over(request), self._within_s))
+
+    def _avoid(self, committer: BrokerNode, why: str) -> None:
+        now_s = self._context.clock.elapsed_s()
+        self._avoided = {name: until_s for name, until_s in self._avoided.items() if until_s > now_s}
+        self._avoided[committer.registration] = now_s + AVOIDED_S
+        logger.info("Broker %d commits for this one no more for %g s: %s", committer.id, AVOIDED_S, why)
+
+    # --- committing for others -----------------------------------------------------------------------------
+
+    async def __call__(self, call: Call) -> Encoded:
+        """Answer a hand-over, once its part is committed or refused."""
+        request = decode_hand_over(call.body)
+        topic = self.topic(request.topic, request.topic_id)
+        fate, ranges, why = await self._committed(request, topic)
+        if fate is Fate.COMMITTED:
+            self._context.topics.committed(request.topic)
+        left = topic.budget.left(self._context.clock.elapsed_s())
+        return Encoded([encode_answer(HandedOverAnswer(fate, ranges, left, why))])
+
+    async def _committed(self, request: HandOver, topic: CommittedTopic) -> tuple[Fate, Ranges, str]:
+        view = self._context.cluster()
+        if request.cluster_id != view.cluster_id:
+            return Fate.REFUSED, {}, f"this is cluster {view.cluster_id}"
+        if not view.serves:
+            return Fate.REFUSED, {}, "this broker serves no more"
+        if not request.sender or all(node.registration != request.sender for node in view.nodes):
+            return Fate.REFUSED, {}, f"no broker that serves is registered as {request.sender}"
+        part = request.part.repeated()
+        small = sum(segment.size < self._linger.small_file_bytes for segment in part.segments)
+        topic.budget.take(small, self._context.clock.elapsed_s())
+        try:
+            return Fate.COMMITTED, await asyncio.wrap_future(topic.entries.add(part)), ""
+        except OutcomeUnknownError as e:
+            return Fate.UNKNOWN, {}, str(e)
+        except TidelogError as e:
+            return Fate.REFUSED, {}, str(e)
+        except ConfigurationChangedError:
+            return Fate.REFUSED, {}, "the topic's configuration has changed"

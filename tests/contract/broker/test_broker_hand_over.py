@@ -1,0 +1,158 @@
+"""Leaders a partition, one committer a topic: real processes whose committer is killed, frozen and drained."""
+
+import json
+import signal
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from uuid import UUID
+
+import pytest
+from confluent_kafka import Producer
+from support.cluster_processes import BrokerProcess, ask, metadata
+from support.logs import read
+from support.waiting import eventually
+
+from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.check.lake import check_lake
+from tidelog.log.lake import Lake
+
+PARTITIONS = 12
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with Lake(tmp_path / "lake") as lake:
+        lake.create_topic("t", PARTITIONS)
+        yield lake
+
+
+@pytest.fixture
+def three(lake):
+    brokers = [BrokerProcess(lake.uri, drain_s=2.0) for _ in range(3)]
+    try:
+        for broker in brokers:
+            broker.ready()
+        brokers.sort(key=lambda broker: broker.id)
+        eventually(lambda: all(serving(broker) == [1, 2, 3] for broker in brokers), "three brokers know each other")
+        yield brokers
+    finally:
+        for broker in brokers:
+            broker.__exit__()
+
+
+def serving(broker):
+    answer = ask(broker.port, ApiKey.DESCRIBE_CLUSTER, 0, {"include_cluster_authorized_operations": False})
+    return sorted(node.broker_id for node in answer.brokers)
+
+
+def leaders(broker):
+    (topic,) = metadata(broker.port, "t").topics
+    return {one.partition_index: one.leader_id for one in topic.partitions}
+
+
+def committer(lake, brokers):
+    view = ClusterView("", 0, [BrokerNode(broker.id, {}) for broker in brokers])
+    found = view.committer(UUID(lake.topic("t").id)).id
+    return next(broker for broker in brokers if broker.id == found)
+
+
+def written_by(lake, led):
+    """For each entry, how many brokers lead the partitions that it appends to."""
+    folder, counts = "t/_delta_log", []
+    for version in range(1, lake.topic("t").state().version + 1):
+        lines = lake.storage.get(f"{folder}/{version:020}.json").splitlines()
+        adds = [json.loads(line)["add"] for line in lines if line.startswith(b'{"add"')]
+        if adds:
+            counts.append(len({led[int(add["partitionValues"]["partition"])] for add in adds}))
+    return counts
+
+
+class Load:
+    """Idempotent producers that send to every partition until `end`; what each heard of its records."""
+
+    def __init__(self, brokers, producers=2):
+        self.acked, self.failed = [], []
+        self._sent = Counter()
+        self._ending = threading.Event()
+        self._address = ",".join(broker.address for broker in brokers)
+        self._threads = [threading.Thread(target=self._send, args=(n,)) for n in range(producers)]
+        for thread in self._threads:
+            thread.start()
+
+    def _send(self, number):
+        producer = Producer({"bootstrap.servers": self._address, "enable.idempotence": True, "linger.ms": 2})
+
+        def report(error, message):
+            (self.failed if error else self.acked).append((error or message.partition(), bytes(message.value())))
+
+        while not self._ending.is_set():
+            for partition in range(PARTITIONS):
+                value = b"%d/%d/%d" % (number, partition, self._sent[number, partition])
+                with suppress(BufferError):
+                    producer.produce("t", value, partition=partition, on_delivery=report)
+                    self._sent[number, partition] += 1
+            producer.poll(0.02)
+        assert producer.flush(60) == 0
+
+    def acks(self, more):
+        known = len(self.acked)
+        eventually(lambda: len(self.acked) > known + more, "acks")
+
+    def end(self):
+        self._ending.set()
+        for thread in self._threads:
+            thread.join(90)
+        return self._sent
+
+
+def judged(lake, load):
+    """Everything that was sent is there once, in its producer's order."""
+    sent = load.end()
+    assert not load.failed
+    assert len(load.acked) == sum(sent.values())
+    for partition in range(PARTITIONS):
+        found = [value.split("/") for value in read(lake, "t", partition)]
+        for number in (0, 1):
+            own = [int(at) for producer, _, at in found if producer == str(number)]
+            assert own == list(range(sent[number, partition]))
+    assert check_lake(lake).green
+
+
+def test_entries_hold_what_several_brokers_staged_and_a_killed_committer_takes_nothing_along(lake, three):
+    led = leaders(three[0])
+    assert led == leaders(three[1]) == leaders(three[2])
+    assert set(led.values()) == {1, 2, 3}
+    load = Load(three)
+    load.acks(2_000)
+    together = written_by(lake, led)
+    assert max(together) == 3, together
+    killed = committer(lake, three)
+    began_s = time.monotonic()
+    killed.kill()
+    load.acks(1_000)
+    assert time.monotonic() - began_s < 15
+    judged(lake, load)
+
+
+def test_a_frozen_committer_comes_back_to_what_others_have_committed(lake, three):
+    load = Load(three)
+    load.acks(1_000)
+    frozen = committer(lake, three)
+    for _ in range(2):
+        frozen.send(signal.SIGSTOP)
+        load.acks(500)  # the others go on without it
+        frozen.send(signal.SIGCONT)
+        eventually(lambda: serving(frozen) == [1, 2, 3], "it is back")
+    load.acks(1_000)
+    judged(lake, load)
+
+
+def test_a_committer_that_drains_is_followed_by_another(lake, three):
+    load = Load(three)
+    load.acks(1_000)
+    assert committer(lake, three).end() == 0
+    load.acks(1_000)
+    judged(lake, load)

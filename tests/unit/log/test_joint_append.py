@@ -1,0 +1,132 @@
+"""Joint appends over a store: a committer and the writer itself may both commit a part, however late one of them is."""
+
+from dataclasses import replace
+
+import pytest
+from support.faults import FaultyStorage
+from support.group_commits import failing
+from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, stage, values
+from support.rewrites import merge
+
+from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, UnknownTopicError
+from tidelog.log.delta.actions import Txn
+from tidelog.log.joint_append import JointAppend, configuration_digest
+from tidelog.log.lake import Lake
+from tidelog.log.rules.joint_appends import AppendPart
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.upkeep.trim import trim
+
+MIN_AGE_MS = 10_000
+
+
+def made() -> tuple[Lake, FaultyStorage, FakeClock]:
+    lake, storage, clock = memory_lake()
+    lake.create_topic("t", 2, {"log.min.age.ms": str(MIN_AGE_MS)})
+    return lake, storage, clock
+
+
+def joint(lake: Lake) -> JointAppend:
+    return JointAppend(lake.topic("t"), lake.storage, lake.clock)
+
+
+def staged(lake: Lake, *texts: str, partition: int = 0, acks: int = -1) -> AppendPart:
+    topic = lake.topic("t")
+    segments = stage(topic, *texts, partition=[partition] * len(texts))
+    return AppendPart(segments, configuration_digest(topic.known.metadata), acks=acks)
+
+
+def age(lake: Lake, clock: FakeClock) -> None:
+    """All entries so far are trimmed."""
+    put_checkpoint(lake.storage, "t", lake.topic("t").state().version)
+    for _ in range(11):
+        clock.pass_s(MIN_AGE_MS / 1000)
+        lake.commit("t", lambda state: Outcome((Txn("ages", state.version),), None))
+    trim(lake.storage, "t", MIN_AGE_MS)
+
+
+def test_two_writers_parts_are_one_entry() -> None:
+    lake, storage, clock = made()
+    other = open_lake(storage.inner, clock)
+    parts = [staged(lake, "a", "b"), staged(other, "c"), staged(other, "d", partition=1)]
+    before = lake.topic("t").state().version
+    assert joint(lake).commit(parts) == [{0: (0, 2)}, {0: (2, 3)}, {1: (0, 1)}]
+    assert lake.topic("t").state().version == before + 1
+    assert (read(other, "t"), read(other, "t", 1)) == (["a", "b", "c"], ["d"])
+
+
+def test_a_committer_that_wakes_up_adds_only_what_has_not_landed() -> None:
+    lake, storage, clock = made()
+    committer = open_lake(storage.inner, clock)
+    late = joint(committer)
+    committer.topic("t").state()
+    mine, others = staged(lake, "mine"), staged(lake, "other")
+    # The writer of `mine` has no answer, and commits; the committer sees that when it has lost the race.
+    assert joint(lake).commit([mine.repeated()]) == [{0: (0, 1)}]
+    assert late.commit([mine.repeated(), others.repeated()]) == [{0: (0, 1)}, {0: (1, 2)}]
+    assert read(lake, "t") == ["mine", "other"]
+
+
+@pytest.mark.parametrize("from_checkpoint", [False, True])
+def test_a_committer_finds_in_the_entries_what_a_merge_has_taken_out_of_the_topic(*, from_checkpoint: bool) -> None:
+    lake, storage, clock = made()
+    late = None if from_checkpoint else joint(open_lake(storage.inner, clock))
+    lake.topic("t").append(values("before", partition=[0]))
+    mine, others = staged(lake, "mine"), staged(lake, "other")
+    assert joint(lake).commit([mine]) == [{0: (1, 2)}]
+    merge(lake, "t")
+    put_checkpoint(storage.inner, "t", lake.topic("t").state().version)
+    late = late or joint(open_lake(storage.inner, clock))
+    assert late.commit([mine.repeated(), others.repeated()]) == [{0: (1, 2)}, {0: (2, 3)}]
+    assert read(lake, "t") == ["before", "mine", "other"]
+
+
+def test_a_part_that_the_log_tells_nothing_of_any_more_is_in_no_entry_and_the_others_are() -> None:
+    lake, _, clock = made()
+    mine = staged(lake, "mine")
+    lake.topic("t").append(values("x", partition=[0]))
+    lake.topic("t").append(values("y", partition=[0]))
+    merge(lake, "t")
+    age(lake, clock)
+    others = staged(lake, "other")
+    forgotten, found = joint(lake).commit([mine.repeated(), others.repeated()])
+    assert isinstance(forgotten, RequestForgottenError)
+    assert found == {0: (2, 3)}
+    assert read(lake, "t") == ["x", "y", "other"]
+
+
+def test_a_part_without_its_files_holds_up_no_other() -> None:
+    lake, storage, _ = made()
+    good, bad = staged(lake, "good"), staged(lake, "bad", partition=1)
+    storage.inner.delete(f"t/{bad.segments[0].path}")
+    found, missing = joint(lake).commit([good, bad])
+    assert found == {0: (0, 1)}
+    assert isinstance(missing, MissingSegmentError)
+    assert (read(lake, "t"), read(lake, "t", 1)) == (["good"], [])
+
+
+def test_the_strongest_acks_count_for_all() -> None:
+    lake, storage, _ = made()
+    weak, strong = staged(lake, "weak", acks=1), staged(lake, "strong", acks=-1)
+    for parts, durable in (([weak], False), ([replace(strong), staged(lake, "w", acks=1)], True)):
+        joint(lake).commit(parts)
+        version = lake.topic("t").state().version
+        said = storage.inner.get(f"t/_delta_log/{version:020}.json")
+        assert (b'"durable":true' in said) is durable
+
+
+def test_without_an_answer_of_the_store_every_part_may_have_landed() -> None:
+    lake, storage, clock = made()
+    parts = [staged(lake, "a"), staged(lake, "b")]
+    storage.hook = failing(10**9, "put_if_absent", "after")
+    answers = joint(lake).commit(parts, timeout_s=1.0)
+    assert [type(answer) for answer in answers] == [OutcomeUnknownError] * 2
+    found = joint(open_lake(storage.inner, clock)).commit([part.repeated() for part in parts])
+    assert found == [{0: (0, 1)}, {0: (1, 2)}]
+    assert read(lake, "t") == ["a", "b"]
+
+
+def test_a_topic_that_is_gone_refuses_all_parts() -> None:
+    lake, _, _ = made()
+    parts, late = [staged(lake, "a"), staged(lake, "b")], joint(lake)
+    lake.delete_topic("t")
+    assert [type(answer) for answer in late.commit(parts)] == [UnknownTopicError] * 2
