@@ -22,7 +22,7 @@ def configuration_digest(metadata: Metadata | None) -> str:
     """What two processes compare to know whether they see the same configuration of a topic; "" before there is one."""
     if metadata is None:
         return ""
-    said = [metadata.table_id, metadata.name, metadata.schema, list(metadata.partition_columns)]
+    said: list[object] = [metadata.table_id, metadata.name, metadata.schema, list(metadata.partition_columns)]
     said += [sorted(metadata.configuration.items()), metadata.created_ms]
     return blake2b(orjson.dumps(said), digest_size=16).hexdigest()
 

@@ -100,7 +100,7 @@ class HandOvers:
                 partial(self._open_topic, name, topic_id),
                 context.lake.storage,
                 context.clock,
-                partial(self._loop.call_soon_threadsafe, self._in_thread),
+                self._start,
                 self._within_s,
             )
             budget = FileBudget(self._linger, context.clock.elapsed_s())
@@ -111,14 +111,13 @@ class HandOvers:
         """The topic may be gone."""
         self._topics.pop(topic_id, None)
 
-    def _in_thread(self, call: Callable[[], None]) -> None:
-        async def run() -> None:
-            try:
-                await self._context.blocking(call)
-            except Exception:
-                logger.exception("A commit failed by a fault in the program.")
+    def _start(self, call: Callable[[], None]) -> None:
+        """Have a thread run a call. For any thread."""
 
-        self._begin(run())
+        async def run() -> None:
+            await self._context.blocking(call)
+
+        self._loop.call_soon_threadsafe(lambda: self._begin(run()))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

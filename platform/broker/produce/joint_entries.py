@@ -3,6 +3,7 @@
 Parts that come while an entry is written share the next one, so nothing waits for company.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -16,6 +17,8 @@ from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.joint_appends import AppendPart, PartAnswer
 from tidelog.log.storage.port import Storage
 from tidelog.log.topic import Topic
+
+logger = logging.getLogger(__name__)
 
 _Waiting = tuple[AppendPart, "Future[Ranges]"]
 
@@ -92,21 +95,20 @@ class JointEntries:
 
     def _write(self, waiting: Sequence[_Waiting], timeout_s: float) -> None:
         """One entry of these; each gets its answer, whatever happens."""
-        answers: Sequence[PartAnswer | Exception] = ()
+        answers: Sequence[PartAnswer]
         try:
             answers = self._joint_append().commit([part for part, _ in waiting], timeout_s)
         except TidelogError as e:  # the topic can't be opened
             answers = [e] * len(waiting)
-        finally:
-            if not answers:
-                answers = [
-                    OutcomeUnknownError("The commit was broken off. Its records may be there.", request_id="")
-                ] * len(waiting)
-            for (_, answer), found in zip(waiting, answers, strict=True):
-                if isinstance(found, dict):
-                    answer.set_result(found)
-                else:
-                    answer.set_exception(found)
+        except Exception:
+            logger.exception("A commit failed by a fault in the program.")
+            unknown = OutcomeUnknownError("The commit was broken off. Its records may be there.", request_id="")
+            answers = [unknown] * len(waiting)
+        for (_, answer), found in zip(waiting, answers, strict=True):
+            if isinstance(found, dict):
+                answer.set_result(found)
+            else:
+                answer.set_exception(found)
 
     def _joint_append(self) -> JointAppend:
         if self._joint is None:

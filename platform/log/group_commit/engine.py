@@ -253,7 +253,7 @@ class PendingEntry:
             except UnansweredError:
                 here = staged.in_doubt = self._is_elsewhere = True
         digest, new_until = engine.commit_part.digest(staged.metadata), -1 if staged.in_doubt else None
-        part = AppendPart(staged.segments, digest, self._batches, requests.acks, new_until)
+        part = AppendPart(tuple(staged.segments), digest, self._batches, requests.acks, new_until)
         try:
             return engine.commit_part(engine.topic(), part, here=here, timeout_s=timeout_s)
         except (RequestForgottenError, *STAGE_AGAIN) as e:

@@ -8,7 +8,7 @@ from support.group_commits import failing
 from support.logs import FakeClock, memory_lake, open_lake, put_checkpoint, read, stage, values
 from support.rewrites import merge
 
-from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, UnknownTopicError
+from tidelog.log.base.errors import MissingSegmentError, OutcomeUnknownError, RequestForgottenError, TopicChangedError
 from tidelog.log.delta.actions import Txn
 from tidelog.log.joint_append import JointAppend, configuration_digest
 from tidelog.log.lake import Lake
@@ -129,4 +129,4 @@ def test_a_topic_that_is_gone_refuses_all_parts() -> None:
     lake, _, _ = made()
     parts, late = [staged(lake, "a"), staged(lake, "b")], joint(lake)
     lake.delete_topic("t")
-    assert [type(answer) for answer in late.commit(parts)] == [UnknownTopicError] * 2
+    assert [type(answer) for answer in late.commit(parts)] == [TopicChangedError] * 2

@@ -106,8 +106,7 @@ def test_a_topic_that_is_gone_refuses_and_a_fault_leaves_in_doubt(world: World, 
     answer = world.entries.add(world.part("a"))
     with monkeypatch.context() as patched:
         patched.setattr(JointAppend, "commit", broken)
-        with pytest.raises(RuntimeError):
-            world.run()
+        world.run()
     assert isinstance(answer.exception(0), OutcomeUnknownError)
     # It goes on afterwards.
     again = world.entries.add(world.part("b"))

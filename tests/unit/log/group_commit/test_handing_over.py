@@ -60,13 +60,14 @@ def test_what_is_handed_over_has_its_outcome_when_it_is_answered() -> None:
     ((part, answer),) = elsewhere.handed
     assert (entry.is_done, entry.waits_for) == (False, answer)
     assert part.new_until is None
+    topic = lake.topic("t")
+    before = topic.known.version
     answer.set_result(commit(part))
-    before = lake.topic("t").known.version
     entry.advance()
     assert (entry.is_done, entry.waits_for, elsewhere.here) == (True, None, [])
     assert entry.outcomes.offsets(2).tolist() == [0, 0]
     # What the other process has committed is known here at once.
-    assert lake.topic("t").known.version == before + 1
+    assert topic.known.version == before + 1
     assert (read(lake, "t"), read(lake, "t", 1)) == (["a"], ["b"])
 
 
