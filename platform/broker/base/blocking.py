@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
-from typing import ParamSpec, Protocol, TypeVar
+from concurrent.futures import Executor, Future
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,6 +34,14 @@ async def pause(seconds: float) -> None:
         await over
     finally:
         timer.cancel()
+
+
+async def until_done(future: "Future[Any]") -> None:
+    """Wait until it is done, however it ends."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(_end, over))
+    await over
 
 
 def _end(over: asyncio.Future[None]) -> None:

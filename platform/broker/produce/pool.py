@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from tidelog.broker.base.blocking import pause
+from tidelog.broker.base.blocking import pause, until_done
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
@@ -117,7 +117,7 @@ class TopicPool:
         entry, settled = await blocking(_first_attempt, self._writer, chunks, units)
         while settled is None:
             if entry.waits_for is not None:
-                await asyncio.wait([asyncio.wrap_future(entry.waits_for)])
+                await until_done(entry.waits_for)
             else:
                 await pause(entry.due_s())
             settled = await blocking(_next_attempt, entry)
