@@ -235,9 +235,11 @@ class _Director:
             for batch in topic.read(place[1], start, end):
                 rows = zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True)
                 found.records += [(offset, None, value.decode()) for offset, value in rows]
-        there = {value for one in seen.log.values() for _, _, value in one.records}
-        lost = [f"{value} was there before, and is not" for value in sorted(world.history.repeated - there)]
-        return [*self._wrong(), *lost, *summary(check(seen)), *self._checked(judge)]
+        there = Counter(value for one in seen.log.values() for _, _, value in one.records)
+        lost = [f"{value} was there before, and is not" for value in sorted(world.history.repeated - there.keys())]
+        # Plain producers repeat nothing either: what is there twice, brokers have made two of.
+        twice = [f"{value} is there {times} times" for value, times in sorted(there.items()) if times > 1]
+        return [*self._wrong(), *lost, *twice, *summary(check(seen)), *self._checked(judge)]
 
     def _checked(self, judge: SimProgram) -> list[str]:
         """What `tidelog check` finds. It takes as long as all else, so that few seeds have it."""

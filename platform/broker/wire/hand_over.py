@@ -82,7 +82,7 @@ def decode_hand_over(payload: bytes | memoryview) -> HandOver:
         body: Mapping[str, Any] = orjson.loads(payload)
         topic_id = str(body["id"])
         segments = tuple(
-            Staged(*[_of(kind, value) for kind, value in zip(_KINDS, row, strict=True)], topic_id=topic_id)
+            Staged(*[*(_of(kind, value) for kind, value in zip(_KINDS, row, strict=True)), topic_id])
             for row in body["segments"]
         )
         producers = tuple(
