@@ -97,7 +97,6 @@ REFUSED = [
     (part(segment(5, 1, "x")), UnknownPartitionError),
     (part(segment(0, 1, "x", topic_id="id-0")), TopicChangedError),
     (part(segment(0, 1, "x"), configuration="other"), ConfigurationChangedError),
-    (part(segment(0, 1, "a")), DuplicateSegmentError),
     (part(segment(0, 2, "x"), producers=[sends(4, 2)]), OutOfOrderSequenceError),
     (part(segment(0, 4, "x"), producers=[sends(0, 2), sends(2, 2)]), PartlyRepeatedError),
     # All that has sequences is there, and the part has more.
@@ -110,8 +109,6 @@ REFUSED = [
 def test_what_is_wrong_with_one_part_is_its_own_matter(refused: AppendPart, error: type, at: int) -> None:
     state = there(Txn("tidelog/producer/7/0", 1, START_MS))
     good = part(segment(0, 1, "a"), producers=[sends(2, 1)])
-    if error is DuplicateSegmentError and at == 0:
-        pytest.skip("the first of two is no duplicate")
     answers = landed(state, *([refused, good] if at == 0 else [good, refused]))
     assert answers[1 - at] == {0: (5, 6)}
     # Behind the other part, a part of what is new overlaps with that one.
@@ -119,6 +116,13 @@ def test_what_is_wrong_with_one_part_is_its_own_matter(refused: AppendPart, erro
     assert state.end(0) == 6
     # A refused part leaves nothing behind of its producers.
     assert state.producer(7, 0) == 2
+
+
+def test_a_segment_that_comes_twice_is_refused_the_second_time() -> None:
+    state = there()
+    first, second = landed(state, part(segment(0, 1, "a")), part(segment(0, 1, "a")))
+    assert first == {0: (5, 6)}
+    assert isinstance(second, DuplicateSegmentError)
 
 
 def test_a_part_below_the_purge_floor_is_refused() -> None:
