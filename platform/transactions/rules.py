@@ -14,7 +14,6 @@ from tidelog.log.base.errors import (
     SegmentTooOldError,
     StaleBatchError,
     TransactionAbortedError,
-    TransactionalIdNotFoundError,
     UnknownTransactionalIdError,
 )
 from tidelog.log.rows.rules import RowOutcome
@@ -140,31 +139,6 @@ def decide_abort(fold: TransactionsFold, key: TransactionKey, now_ms: int) -> Ro
         return RowOutcome((), found)
     aborted = replace(one, number=key.number, outcome=Verdict.ABORTED, updated_ms=now_ms)
     return RowOutcome([transactional_row(ABORT, aborted)], Verdict.ABORTED)
-
-
-def decide_abort_open(
-    fold: TransactionsFold, transactional_id: str, now_ms: int, producer_id: int | None = None
-) -> RowOutcome[TransactionKey]:
-    """Abort what a transactional id has open, whatever it is (an operator's): its commit is refused from then on.
-
-    `producer_id`: only when it still is the id's. Raises `TransactionalIdNotFoundError`,
-    `InvalidTransactionStateError` while a committed transaction is incomplete.
-    """
-    one = fold.get(transactional_id)
-    if one is None or producer_id not in (None, one.producer_id):
-        raise TransactionalIdNotFoundError(
-            f"There is no transactional id {transactional_id!r}"
-            + ("" if one is None else f" with producer id {producer_id}: it has {one.producer_id}")
-            + ". See 'tidelog transaction list'."
-        )
-    if one.intent is not None:
-        raise InvalidTransactionStateError(
-            f"Transactional id {transactional_id!r} has committed transaction {one.intent.number} of epoch"
-            f" {one.intent.epoch}, which can't be aborted any more: it is rolled forward by its producer's next"
-            " instance, or by maintenance."
-        )
-    key = one.key(one.number + 1)
-    return RowOutcome(decide_abort(fold, key, now_ms).rows, key)
 
 
 def decide_complete(fold: TransactionsFold, keys: Iterable[TransactionKey], now_ms: int) -> RowOutcome[None]:

@@ -17,7 +17,7 @@ from tidelog.log.rows.rules import RowOutcome
 from tidelog.log.segments.writer import Staged
 from tidelog.log.state.producer_memory import new_producer_id
 from tidelog.log.state.topic_state import ROWS
-from tidelog.transactions import part_rules, rules
+from tidelog.transactions import operator_rules, part_rules, rules
 from tidelog.transactions.model import Intent, IntentPart, Transactional, TransactionKey, Verdict
 from tidelog.transactions.open_parts import OpenTransaction, Place
 from tidelog.transactions.part_rules import BatchJudge, Begun, Ended, ProducerIdentity, TransactionBatch
@@ -117,8 +117,10 @@ class TransactionLog:
         return self._decide(lambda fold, now_ms: rules.decide_abort(fold, key, now_ms))
 
     def abort_open(self, transactional_id: str, producer_id: int | None = None) -> TransactionKey:
-        """Abort what an id has open, whatever it is. Raises as `rules.decide_abort_open`."""
-        return self._decide(lambda fold, now_ms: rules.decide_abort_open(fold, transactional_id, now_ms, producer_id))
+        """Abort what an id has open, whatever it is. Raises as `operator_rules.decide_abort_open`."""
+        return self._decide(
+            lambda fold, now_ms: operator_rules.decide_abort_open(fold, transactional_id, now_ms, producer_id)
+        )
 
     def mark_complete(self, *keys: TransactionKey) -> None:
         """Write the completion markers of intents: Kafka's CompleteCommit. A repeat changes nothing."""
@@ -215,6 +217,12 @@ class TransactionLog:
     def time_out(self, key: TransactionKey) -> Ended | None:
         """Abort a transaction that has had its time, and fence its producer; None when it is not open any more."""
         return self._decide(lambda fold, now_ms: part_rules.decide_time_out(fold, key, now_ms))
+
+    def abort_marker(self, producer_id: int, epoch: int, places: Collection[Place]) -> Ended | None:
+        """Abort what a producer has open in one of these places. Raises as `operator_rules.decide_abort_marker`."""
+        return self._decide(
+            lambda fold, now_ms: operator_rules.decide_abort_marker(fold, producer_id, epoch, places, now_ms)
+        )
 
     # --- upkeep --------------------------------------------------------------------------------------------
 

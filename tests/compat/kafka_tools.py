@@ -3,10 +3,14 @@
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from compat.suite import FAILED, PASSED, Outcome
+from confluent_kafka import KafkaException
+from support.kafka_clients import tool_rows
+from support.transactional_clients import WAIT_S, read, send, transactional
 
 SUITE = "kafka-tools"
 # The scripts of a distribution, and the classes that they start.
@@ -203,12 +207,54 @@ def performance(tools: Tools) -> None:
 
 
 def cluster(tools: Tools) -> None:
-    """kafka-broker-api-versions, kafka-log-dirs and kafka-transactions."""
+    """kafka-broker-api-versions and kafka-log-dirs."""
     shown = tools("kafka-broker-api-versions")
     assert shown.count("Produce(0)") == 3, shown[:400]
     tools("kafka-topics", "--create", "--topic", "sized")
     assert '"sized-0"' in tools("kafka-log-dirs", "--describe", "--topic-list", "sized")
-    assert "TransactionalId" in tools("kafka-transactions", "list")
+
+
+def transactions(tools: Tools) -> None:
+    """kafka-transactions in all its actions: what hangs is found nowhere, shown, and ended in three ways."""
+    tools("kafka-topics", "--create", "--topic", "hanging")
+    place = ("--topic", "hanging", "--partition", "0")
+    ways: tuple[Callable[[Mapping[str, str]], tuple[str, ...]], ...] = (
+        lambda shown: ("abort", *place, "--start-offset", shown["CurrentTransactionStartOffset"]),
+        lambda shown: (
+            *("abort", *place, "--producer-id", shown["ProducerId"], "--producer-epoch", shown["ProducerEpoch"]),
+            *("--coordinator-epoch", shown["LatestCoordinatorEpoch"]),
+        ),
+        lambda _: ("forceTerminateTransaction", "--transactionalId", "hanging-2"),
+    )
+    for number, way in enumerate(ways):
+        name = f"hanging-{number}"
+        producer = transactional(tools._address, name, transaction_timeout_ms=600_000)
+        producer.begin_transaction()
+        send(producer, ["a", "b"], "hanging")
+        listed = tool_rows(tools("kafka-transactions", "list"))
+        (one,) = (row for row in listed if row["TransactionalId"] == name)
+        assert one["TransactionState"] == "Ongoing", one
+        for filters, count in (
+            (("--duration-filter", "600000"), 0),
+            (("--transactional-id-pattern", f"h.*{number}"), 1),
+        ):
+            assert len(tool_rows(tools("kafka-transactions", "list", *filters))) == count, filters
+        (described,) = tool_rows(tools("kafka-transactions", "describe", "--transactional-id", name))
+        assert (described["TransactionState"], described["TopicPartitions"]) == ("Ongoing", "hanging-0"), described
+        (shown,) = tool_rows(tools("kafka-transactions", "describe-producers", *place))
+        assert shown["CurrentTransactionStartOffset"] == "0", shown
+        found = tool_rows(
+            tools("kafka-transactions", "find-hanging", "--topic", "hanging", "--max-transaction-timeout", "0")
+        )
+        assert not found, found
+        tools("kafka-transactions", *way(shown))
+        assert not tool_rows(tools("kafka-transactions", "describe-producers", *place))
+        (described,) = tool_rows(tools("kafka-transactions", "describe", "--transactional-id", name))
+        assert described["TransactionState"] != "Ongoing", described
+        with suppress(KafkaException):
+            producer.commit_transaction(WAIT_S)
+            raise AssertionError(f"{name} was committed after its end")
+    assert read(tools._address, "read_uncommitted", "hanging") == []
 
 
 CASES: tuple[Callable[[Tools], None], ...] = (
@@ -221,6 +267,7 @@ CASES: tuple[Callable[[Tools], None], ...] = (
     offsets_and_records,
     performance,
     cluster,
+    transactions,
 )
 
 

@@ -68,15 +68,36 @@ def _run(command: Sequence[str | Path], folder: Path, **environment: str) -> Non
         raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{words}")
 
 
-def _make_java(client: KafkaClient, folder: Path) -> None:
-    """Spark's Ivy fetches Kafka's jars from Maven's repository."""
+def _fetch_jars(folder: Path, *artifact: str, transitive: bool) -> None:
+    """Spark's Ivy fetches jars from Maven's repository."""
     import pyspark
 
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    artifact = ("org.apache.kafka", "kafka-clients", client.version)
-    retrieve = ("-retrieve", "[artifact]-[revision].[ext]", "-types", "jar", "bundle", "-confs", "default")
+    retrieve = ["-retrieve", "[artifact]-[revision].[ext]", "-types", "jar", "bundle", "-confs", "default"]
+    if not transitive:
+        retrieve.append("-notransitive")
     _run(["java", "-jar", ivy, "-dependency", *artifact, *retrieve, "-cache", folder / "cache"], folder)
     shutil.rmtree(folder / "cache")
+
+
+def _make_tools(client: KafkaClient, folder: Path) -> None:
+    """Kafka's tools, and what kafka-transactions needs of their other jars."""
+    _fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
+    for group, name, version in (
+        ("org.apache.kafka", "kafka-tools", client.version),
+        ("org.apache.kafka", "kafka-server-common", client.version),
+        ("net.sourceforge.argparse4j", "argparse4j", "0.7.0"),
+    ):
+        _fetch_jars(folder, group, name, version, transitive=False)
+
+
+def _tools(folder: Path) -> Sequence[str | Path]:
+    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*"]
+    return [*java, "org.apache.kafka.tools.TransactionsCommand"]
+
+
+def _make_java(client: KafkaClient, folder: Path) -> None:
+    _fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
     _run(["javac", "-cp", "*", "-d", ".", SOURCES / "java/RoundTrip.java"], folder)
 
 
@@ -124,6 +145,8 @@ NEWEST = (
     KafkaClient("aiokafka", "current", sys.executable, _nothing, _here("aiokafka_roundtrip.py")),
     KafkaClient("confluent-kafka", "current", sys.executable, _nothing, _here("confluent_roundtrip.py")),
 )
+# kafka-transactions, which makes no round trip.
+TOOLS = KafkaClient("kafka-tools", "4.1.2", "java", _make_tools, _tools)
 _CODECS_OF_PYTHON = ("python-snappy==0.7.3", "lz4==4.3.3", "zstandard==0.22.0")
 
 
@@ -217,6 +240,12 @@ def expected(client: KafkaClient, count: int) -> dict[str, tuple[str | None, str
     }
 
 
+def tool_rows(shown: str) -> list[dict[str, str]]:
+    """What one of Kafka's tools prints as a table: each row by the names of its columns."""
+    head, *lines = (line.split("\t") for line in shown.splitlines() if line.strip())
+    return [dict(zip((name.strip() for name in head), (cell.strip() for cell in line), strict=True)) for line in lines]
+
+
 def _stamp(client: KafkaClient) -> str:
     sources = sorted(path for path in SOURCES.rglob("*") if path.is_file())
     return "\n".join([str(client), client.folder.as_posix(), *(path.read_text() for path in sources)])
@@ -231,6 +260,6 @@ def _alone() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    for one in NEWEST:
+    for one in (*NEWEST, TOOLS):
         if shutil.which(one.program):
             install(one)

@@ -182,13 +182,20 @@ class GroupCoordinator:
                 continue
             if paused_s > PAUSE_S:
                 desk.paused(paused_s)
-            for action in desk.due(now_s):
-                self._act(desk, action)
+            self.expire(group_id)
             if desk.is_idle:
                 self._give_up(group_id)
         if now_s >= self._look_s:
             self._look_s = now_s + LOOK_S
             self._look_at_all()
+
+    def expire(self, group_id: str) -> None:
+        """Do what time has brought to one group: a session ends when it is over, and not at the next tick."""
+        desk, now_s = self._desks.get(group_id), self._clock.elapsed_s()
+        if desk is None or now_s - self._ticked_s > PAUSE_S:
+            return
+        for action in desk.due(now_s):
+            self._act(desk, action)
 
     def _look_at_all(self) -> None:
         """See what others have written: native members, other brokers."""

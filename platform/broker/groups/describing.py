@@ -72,6 +72,7 @@ class DescribingHandlers:
             error = 0
             try:
                 self._coordinator.require(group_id)
+                self._coordinator.expire(group_id)
                 await self._coordinator.decisions.decide(group_id, _deleting(group_id))
             except TidelogError as e:
                 error = code_of(e)

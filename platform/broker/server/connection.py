@@ -13,6 +13,7 @@ from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.server.budget import Budget
+from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.broker.server.receiving import FrameReceiver
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode, encode, errors_in
@@ -47,6 +48,7 @@ class Server(Protocol):
     clock: Clock
     bounds: Bounds
     meter: BrokerMeter
+    lines: ConnectionLines
     requests: Budget
     answers: Budget
 
@@ -119,7 +121,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.peer = Peer(self._listener, str(name[0]) if isinstance(name, tuple) else "")
         refused = self._server.opened(self)
         if refused:
-            logger.warning("Connection refused: peer=%s listener=%s: %s", self.peer.host, self._listener, refused)
+            self._server.lines.say("refused", self.peer, refused, logging.WARNING)
             self._transport.abort()
         elif self._server.requests.is_full:
             self.wait_for_room()
@@ -219,18 +221,15 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Close the connection once what is written is sent, and say why in the broker's log."""
         if self._transport is not None and self._closed_s is None:
             self._closed_s = self._server.clock.elapsed_s()
-            self._log(reason, level)
+            self._server.lines.say("closed", self.peer, reason, level)
             self._transport.close()
 
     def abort(self, reason: str) -> None:
         """Cut the connection, whatever is not sent yet."""
         if self._transport is not None:
             self._server.meter.connections_dropped += 1
-            self._log(reason, logging.WARNING)
+            self._server.lines.say("closed", self.peer, reason, logging.WARNING)
             self._transport.abort()
-
-    def _log(self, reason: str, level: int) -> None:
-        logger.log(level, "Connection closed: peer=%s listener=%s: %s", self.peer.host, self._listener, reason)
 
     def _refuse(self, error: Exception) -> None:
         self._server.meter.connections_dropped += 1

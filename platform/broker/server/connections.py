@@ -10,6 +10,7 @@ from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection import ClientConnection
+from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.log.base.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ class Connections:
         self.clock = clock
         self.bounds = bounds
         self.meter = meter
+        self.lines = ConnectionLines(clock)
         # Requests that came and are not answered; answers that their clients have not taken.
         self.requests = Budget(bounds.queued_max_bytes, self._requests_are_full)
         self.answers = Budget(bounds.unsent_max_bytes)
@@ -77,13 +79,13 @@ class Connections:
         self._fewer.set()
         if not self._open:
             self._empty.set()
-            self._stop_looking()
 
     def look(self) -> None:
         """Drop clients that are idle, or that take nothing of their answers."""
         now_s = self.clock.elapsed_s()
         for connection in list(self._open):
             connection.look(now_s)
+        self.lines.look()
 
     async def until_left(self, most: int, within_s: float) -> None:
         """Wait until no more than `most` are open, or for so long."""
@@ -104,16 +106,16 @@ class Connections:
             logger.warning("Drained: %d connections were still busy after %g s.", len(self._open), grace_s)
         for connection in list(self._open):
             connection.abort("the broker stops")
-        self._stop_looking()
-
-    def _stop_looking(self) -> None:
+        self.lines.finish()
         if self._look is not None:
             self._look.cancel()
             self._look = None
 
     def _look_and_go_on(self) -> None:
-        self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_and_go_on)
+        self._look = None
         self.look()
+        if self._open or self.lines.has_counts:
+            self._look = asyncio.get_running_loop().call_later(LOOK_S, self._look_and_go_on)
 
     def _requests_are_full(self) -> None:
         """Let no connection read a request that it has not begun to read."""

@@ -8,7 +8,7 @@ says only which one watches its time.
 import asyncio
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,7 @@ from tidelog.log.base.errors import ConcurrentTransactionsError, TidelogError
 from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Distant
 from tidelog.transactions.model import Intent, Transactional, TransactionKey
-from tidelog.transactions.open_parts import OpenTransaction
+from tidelog.transactions.open_parts import OpenTransaction, Place
 from tidelog.transactions.part_rules import Ended, ProducerIdentity
 from tidelog.transactions.roll_forward import complete, roll_forward
 from tidelog.transactions.transaction_log import TransactionLog, Unfinished
@@ -101,6 +101,13 @@ class TransactionCoordinator:
             self._apply(ended)
             return ended
         raise ConcurrentTransactionsError("The transaction before is not in all its topics yet. Try again.")
+
+    def abort_marker(self, producer_id: int, epoch: int, places: Collection[Place]) -> None:
+        """Abort what a producer has open in one of these places. Raises as `TransactionLog.abort_marker`."""
+        ended = self.log.abort_marker(producer_id, epoch, places)
+        if ended is not None:
+            logger.info("Transaction aborted by an operator: producer id %d, epoch %d", producer_id, epoch)
+            self._clean_up(ended.dropped)
 
     def _apply(self, ended: Ended) -> None:
         """Bring a committed transaction into its topics and groups, or remove what an aborted one left.

@@ -80,7 +80,9 @@ class TransactionDescribing:
     async def describe_producers(self, call: Call) -> Reply:
         """DescribeProducers: those that a partition remembers, and those with an open transaction there.
 
-        Nothing of an open transaction is in a partition, so that none has an offset at which it starts there.
+        Nothing of an open transaction is in a partition. The offset at which one is said to start there is the one at
+        which it would, if all that is open there was committed in the order in which it began: the oldest one starts at
+        the last stable offset, as in Kafka, and no two start at one.
         """
         return {
             "topics": [
@@ -98,8 +100,12 @@ class TransactionDescribing:
             for known in known_producers(topic.state):
                 there = _producer(known.producer_id, known.epoch, known.last_sequence, known.updated_ms or _NONE)
                 by_partition[known.partition].append(there)
-            for one, held in await self._context.blocking(self._open_in, topic.topic.id):
-                by_partition[held[0]].append(_producer(*one, held[1], held[2]))
+            opened = await self._context.blocking(self._open_in, topic.topic.id)
+            ends = {p: topic.state.end(p) for p in by_partition}
+            for one, (partition, last_sequence, began_ms, records) in opened:
+                start = ends[partition] if records else _NONE
+                ends[partition] += records
+                by_partition[partition].append(_producer(*one, last_sequence, began_ms, start))
         except TidelogError as e:
             code, text = e.kafka_code, str(e)
         return [
@@ -112,17 +118,18 @@ class TransactionDescribing:
             for partition in partitions
         ]
 
-    def _open_in(self, topic_id: str) -> list[tuple[tuple[int, int], tuple[int, int, int]]]:
-        """((producer id, epoch), (partition, last sequence, time)) of open transactions with a part of the topic."""
-        return [
+    def _open_in(self, topic_id: str) -> list[tuple[tuple[int, int], tuple[int, int, int, int]]]:
+        """((producer id, epoch), (partition, last sequence, time, records)) of what is open there, oldest first."""
+        found = [
             (
                 (one.key.producer_id, one.key.epoch % EPOCHS_OF_AN_ID),
-                (partition, held.last_sequence, held.began_ms),
+                (partition, held.last_sequence, held.began_ms, sum(segment.records for segment in held.segments)),
             )
             for one in self._coordinator.log.all_open()
             for (own_topic, partition), held in one.places.items()
             if own_topic == topic_id and held.last_sequence != NO_SEQUENCE
         ]
+        return sorted(found, key=lambda pair: (pair[1][2], pair[0]))
 
 
 def _matching(
@@ -180,12 +187,14 @@ def _undescribed(name: str, code: int) -> Mapping[str, Any]:
     }
 
 
-def _producer(producer_id: int, epoch: int, last_sequence: int, updated_ms: int) -> Mapping[str, Any]:
+def _producer(
+    producer_id: int, epoch: int, last_sequence: int, updated_ms: int, start: int = _NONE
+) -> Mapping[str, Any]:
     return {
         "producer_id": producer_id,
         "producer_epoch": epoch,
         "last_sequence": last_sequence,
         "last_timestamp": updated_ms,
         "coordinator_epoch": 0,
-        "current_txn_start_offset": _NONE,
+        "current_txn_start_offset": start,
     }

@@ -4,6 +4,7 @@ from tidelog.broker.base.calls import Handlers
 from tidelog.broker.base.context import Context
 from tidelog.broker.transactions.coordinator import TransactionCoordinator
 from tidelog.broker.transactions.describing import TransactionDescribing
+from tidelog.broker.transactions.markers import MarkerHandlers
 from tidelog.broker.transactions.producing import ProducingHandlers
 
 
@@ -14,4 +15,5 @@ def handlers(context: Context) -> Handlers:
     return {
         **ProducingHandlers(context, coordinator).handlers(),
         **TransactionDescribing(context, coordinator).handlers(),
+        **MarkerHandlers(context, coordinator).handlers(),
     }

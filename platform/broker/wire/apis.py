@@ -34,6 +34,7 @@ class ApiKey(IntEnum):
     ADD_PARTITIONS_TO_TXN = 24
     ADD_OFFSETS_TO_TXN = 25
     END_TXN = 26
+    WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
@@ -97,6 +98,7 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: _versions(0, 5),
     ApiKey.ADD_OFFSETS_TO_TXN: _versions(0, 4),
     ApiKey.END_TXN: _versions(0, 5),
+    ApiKey.WRITE_TXN_MARKERS: _versions(1, 2),
     ApiKey.TXN_OFFSET_COMMIT: _versions(0, 5),
     ApiKey.DESCRIBE_CONFIGS: _versions(1, 4),
     ApiKey.ALTER_CONFIGS: _versions(0, 2),

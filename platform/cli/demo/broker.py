@@ -27,11 +27,26 @@ class DemoBroker:
         return self.process.wait(_DRAINS_WITHIN_S)
 
 
+@dataclass(frozen=True)
+class StartingBroker:
+    """A broker's process that has begun. `log`: what it says."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def ready(self) -> DemoBroker:
+        """Wait until clients can connect. Raises `UsageProblemError` when it does not start."""
+        line = b"" if self.process.stdout is None else self.process.stdout.readline()
+        if not line:
+            raise UsageProblemError(f"The broker did not start. What it says is in {self.log}.")
+        return DemoBroker(ReadyLine.from_json(line).listener, self.process)
+
+
 @contextmanager
-def running_broker(lake: str, log: Path) -> Iterator[DemoBroker]:
+def starting_broker(lake: str, log: Path) -> Iterator[StartingBroker]:
     """A broker over the lake on a free port of 127.0.0.1, killed at the end of the block if it still runs then.
 
-    It ends by itself when this process does. Raises `UsageProblemError` when it does not start.
+    It ends by itself when this process does.
     """
     with open(log, "wb") as stderr:
         process = subprocess.Popen(
@@ -43,13 +58,10 @@ def running_broker(lake: str, log: Path) -> Iterator[DemoBroker]:
         )
     with process:
         try:
-            if process.stdin is None or process.stdout is None:
-                raise ValueError("pipes were asked for")
+            if process.stdin is None:
+                raise ValueError("a pipe was asked for")
             process.stdin.write(BrokerPlan(lake, ("127.0.0.1", 0)).to_json())
             process.stdin.flush()
-            line = process.stdout.readline()
-            if not line:
-                raise UsageProblemError(f"The broker did not start. What it says is in {log}.")
-            yield DemoBroker(ReadyLine.from_json(line).listener, process)
+            yield StartingBroker(process, log)
         finally:
             process.kill()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -22,6 +23,9 @@ from tidelog.commands.terminal import number
 from tidelog.commands.views import counted
 from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.lake import Lake
+
+if TYPE_CHECKING:
+    from tidelog.cli.demo.broker import StartingBroker
 
 
 def run_demo(lake: Path | str | None, console: Console, *, kafka: bool = False, flights: Flights | None = None) -> int:
@@ -41,12 +45,13 @@ def run_demo(lake: Path | str | None, console: Console, *, kafka: bool = False, 
         opened = stack.enter_context(Lake(str(folder.lake)))
         _headline(screen, folder, flights)
         _create_topics(screen, folder, opened)
+        broker = _starting_broker(stack, folder, opened) if kafka else None
         with screen.step("Spark starts") as step:
             spark = stack.enter_context(spark_session(folder.log))
             cores = spark.sparkContext.defaultParallelism
             step.say(f"Spark {spark.version} on {counted(cores, 'core')}; what it prints goes to {folder.log}")
-        if kafka:
-            _run_with_kafka(stack, screen, folder, opened, flights, spark, clock)
+        if broker is not None:
+            _run_with_kafka(screen, folder, opened, flights, spark, clock, broker)
         else:
             Steps(screen, folder, opened, flights, spark, clock).run()
         tries = kafka_commands if kafka else commands
@@ -54,21 +59,26 @@ def run_demo(lake: Path | str | None, console: Console, *, kafka: bool = False, 
         return 1 if screen.failed else 0
 
 
+def _starting_broker(stack: ExitStack, folder: DemoFolder, lake: Lake) -> "StartingBroker":
+    """A broker that starts beside Spark, which takes longer."""
+    from tidelog.cli.demo.broker import starting_broker  # only here is the extra `broker` needed
+
+    return stack.enter_context(starting_broker(lake.uri, folder.broker_log))
+
+
 def _run_with_kafka(
-    stack: ExitStack,
     screen: Screen,
     folder: DemoFolder,
     lake: Lake,
     flights: Flights,
     spark: SparkSession,
     clock: Clock,
+    starting: "StartingBroker",
 ) -> None:
-    # Only here is the extra `broker` needed, and a Kafka client.
-    from tidelog.cli.demo.broker import running_broker
-    from tidelog.cli.demo.kafka_steps import KafkaSteps
+    from tidelog.cli.demo.kafka_steps import KafkaSteps  # a Kafka client is needed only here
 
-    with screen.step("A broker starts") as step:
-        broker = stack.enter_context(running_broker(lake.uri, folder.broker_log))
+    with screen.step("A broker has started beside Spark") as step:
+        broker = starting.ready()
         step.say(f"Kafka's protocol at {broker.address}; its log is {folder.broker_log}")
     KafkaSteps(screen, folder, lake, flights, spark, clock, broker).run()
 

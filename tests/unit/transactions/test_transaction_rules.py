@@ -14,7 +14,6 @@ from tidelog.log.base.errors import (
     SegmentTooOldError,
     StaleBatchError,
     TransactionAbortedError,
-    TransactionalIdNotFoundError,
     UnknownTransactionalIdError,
 )
 from tidelog.log.rows.rules import RowOutcome
@@ -194,19 +193,6 @@ def test_of_a_commit_and_an_abort_the_log_picks_one() -> None:
     assert len(log.rows) == written
     log = after(["init", "init"])
     assert log.abort(key(0, 1)) is SETTLED
-
-
-def test_an_operator_aborts_what_is_open() -> None:
-    log = after(["init"])
-    assert log.take(rules.decide_abort_open(log.fold, "x", NOW, PRODUCER)) == key(0, 1)
-    with pytest.raises(TransactionAbortedError):
-        log.intent(key(0, 1))
-    for name, producer in (("y", None), ("x", PRODUCER + 1)):
-        with pytest.raises(TransactionalIdNotFoundError):
-            rules.decide_abort_open(log.fold, name, NOW, producer)
-    log.intent(key(0, 2))
-    with pytest.raises(InvalidTransactionStateError, match="can't be aborted"):
-        rules.decide_abort_open(log.fold, "x", NOW)
 
 
 # --- epochs ------------------------------------------------------------------------------------------------

@@ -300,8 +300,102 @@ def test_producers_of_a_partition_are_described(lake, requests):
     assert [[p.error_code for p in topic.partitions] for topic in topics] == [[0, 0, 3], [3]]
     (found,) = topics[0].partitions[0].active_producers
     assert (found.producer_id, found.producer_epoch, found.last_sequence) == (client.producer_id, 0, 1)
-    assert found.current_txn_start_offset == -1, "nothing of it is there"
+    assert found.current_txn_start_offset == 1, "the last stable offset"
     assert topics[0].partitions[1].active_producers == ()
+
+
+def started(requests, partition=0):
+    """{producer id: where its transaction starts in the partition}."""
+    body = {"topics": [{"name": "t", "partition_indexes": [partition]}]}
+    ((one,),) = (topic.partitions for topic in requests.ask(ApiKey.DESCRIBE_PRODUCERS, 0, body).topics)
+    return {found.producer_id: found.current_txn_start_offset for found in one.active_producers}
+
+
+def test_open_transactions_start_one_after_another_as_if_they_were_committed_so(lake, requests):
+    clients = [Client(requests, name) for name in "xyz"]
+    for number, client in enumerate(clients):
+        lake.clock.sleep(1.0)
+        client.init()
+        assert client.produce(0, *[b"a"] * (number + 1)) == 0
+    first, second, third = (client.producer_id for client in clients)
+    assert started(requests) == {first: 1, second: 2, third: 4}
+    assert clients[0].end(commit=False) == 0
+    assert started(requests) == {second: 1, third: 3}
+    assert clients[1].end() == 0
+    assert started(requests) == {third: 3}
+
+
+def test_an_added_partition_without_records_starts_nowhere(lake, requests):
+    client = Client(requests, new=False)
+    client.init(2)
+    client.add(0)
+    client.produce(0, b"a")
+    assert client.end() == 0
+    client.add(0)
+    assert started(requests) == {client.producer_id: -1}
+
+
+# --- abort markers -----------------------------------------------------------------------------------------
+
+
+def marked(requests, client, *partitions, version=1, topic="t", epoch=None, commit=False):
+    """The error codes of an abort marker."""
+    marker = {
+        "producer_id": client.producer_id,
+        "producer_epoch": client.epoch if epoch is None else epoch,
+        "transaction_result": commit,
+        "topics": [{"name": topic, "partition_indexes": list(partitions)}],
+        "coordinator_epoch": 0,
+        "transaction_version": 0,
+    }
+    (found,) = requests.ask(ApiKey.WRITE_TXN_MARKERS, version, {"markers": [marker]}).markers
+    assert found.producer_id == client.producer_id
+    ((name, codes),) = ((one.name, [int(p.error_code) for p in one.partitions]) for one in found.topics)
+    assert name == topic
+    return codes
+
+
+@pytest.mark.parametrize("version", range(OFFERED[ApiKey.WRITE_TXN_MARKERS].first, 3))
+@pytest.mark.parametrize("new", [True, False], ids=["second", "first"])
+def test_a_marker_aborts_a_transaction_and_fences_its_producer(lake, requests, version, new):
+    client = Client(requests, new=new)
+    client.init(2)
+    if not new:
+        client.add(0, 1)
+    assert [client.produce(0, b"a"), client.produce(0, b"b", partition=1)] == [0, 0]
+    (part,) = TransactionLog(lake).open("x").parts
+    assert marked(requests, client, 0, version=version) == [0]
+    assert client.produce(1, b"c") in (47, 90), "its producer hears of it, and commits no half of its records"
+    assert client.end() in (47, 90)
+    assert texts(lake) == [b"first"]
+    for segment in part.segments:
+        with pytest.raises(FileNotFoundError):
+            lake.storage.head(f"t/{segment.path}")
+    assert marked(requests, client, 0, version=version) == [47], "it has ended"
+    assert client.init() == 0
+    assert [client.produce(0, b"d") if new else client.add(0)[0], *([] if new else [client.produce(0, b"d")])][-1] == 0
+    assert client.end() == 0
+    assert texts(lake) == [b"first", b"d"]
+
+
+def test_a_marker_for_partitions_that_are_not_there(lake, requests):
+    client = Client(requests)
+    client.init()
+    client.produce(0, b"a")
+    assert marked(requests, client, 7, -1) == [3, 3]
+    assert marked(requests, client, 0, topic="none") == [3]
+    assert marked(requests, client, 1) == [0], "nothing is open there"
+    assert client.end() == 0
+    assert texts(lake) == [b"first", b"a"]
+
+
+def test_a_marker_commits_nothing(lake, requests):
+    client = Client(requests)
+    client.init()
+    client.produce(0, b"a")
+    assert marked(requests, client, 0, commit=True) == [42]
+    assert texts(lake) == [b"first"]
+    assert client.end() == 0
 
 
 def test_a_purge_leaves_what_open_transactions_have_staged(lake, requests):
