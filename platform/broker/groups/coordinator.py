@@ -122,15 +122,20 @@ class GroupCoordinator:
             )
 
         def done(after: Group, error: Exception | None) -> None:
+            desk.joining -= 1
             if error is not None:
                 self._refuse(joining, error)
                 return
             self._joined(desk, joining, _took_place(before[0], after, joining))
             self.answer(desk.seen(after, self._clock.elapsed_s()))
 
+        desk.joining += 1
         self.decisions.submit(group_id, rule, done)
 
     def _joined(self, desk: GroupDesk, joining: Joining, old_leader: str | None) -> None:
+        if self._desks.get(desk.group.group_id) is not desk:  # another broker has the group by now
+            self._refuse(joining, elsewhere(desk.group.group_id))
+            return
         self.answer(desk.joined(joining, old_leader))
         if joining.ticket.done():  # its client has gone meanwhile
             asyncio.get_running_loop().call_soon(self.gone, desk, joining.ticket)
@@ -144,6 +149,7 @@ class GroupCoordinator:
         newcomers = [(one.member, one.protocol_type) for one in admitted.joinings]
 
         def done(outcome: Any, error: Exception | None) -> None:
+            desk.joining -= len(newcomers)
             refused = {} if error is not None else outcome[1]
             for joining in admitted.joinings:
                 why = error or refused.get(joining.member.member_id)
@@ -154,6 +160,7 @@ class GroupCoordinator:
             if error is None:
                 self.answer(desk.seen(outcome[0], self._clock.elapsed_s()))
 
+        desk.joining += len(newcomers)
         self.decisions.submit(group_id, lambda view: join_all(view, group_id, newcomers, now_ms=now_ms), done)
 
     def gone(self, desk: GroupDesk, ticket: object) -> None:

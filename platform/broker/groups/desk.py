@@ -103,6 +103,8 @@ class GroupDesk:
         # Members that have leases of their own, and those of which that is to be found out.
         self.native: set[str] = set()
         self.unsorted: set[str] = set()
+        # Requests to join that are decided just now: not parked yet, and of no member yet.
+        self.joining = 0
         self._settings = settings
         self._deadlines: dict[str, float] = {}  # when a Kafka member's session is over
         self._heard: set[str] = set()
@@ -116,7 +118,8 @@ class GroupDesk:
     @property
     def is_idle(self) -> bool:
         """Whether nothing here would be missed."""
-        return not (self._deadlines or self.unsorted or self._joins or self._syncs or self._pending or self._hold)
+        waiting = self.joining or self._joins or self._syncs or self._pending or self._hold
+        return not (self._deadlines or self.unsorted or waiting)
 
     @property
     def kafka_members(self) -> bool:

@@ -10,6 +10,7 @@ from support.produce_requests import batch, encoded_produce
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.cli.transaction.reading import transactions
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import ObjectNotFoundError
 from tidelog.log.lake import Lake
 from tidelog.transactions.transaction_log import TransactionLog
 from tidelog.transactions.upkeep import TransactionUpkeep
@@ -369,7 +370,7 @@ def test_a_marker_aborts_a_transaction_and_fences_its_producer(lake, requests, v
     assert client.end() in (47, 90)
     assert texts(lake) == [b"first"]
     for segment in part.segments:
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(ObjectNotFoundError):
             lake.storage.head(f"t/{segment.path}")
     assert marked(requests, client, 0, version=version) == [47], "it has ended"
     assert client.init() == 0

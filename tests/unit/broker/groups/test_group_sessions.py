@@ -1,0 +1,87 @@
+"""Members that fall silent, by a clock that tests set: a session is over when its time is, for DeleteGroups too."""
+
+import pytest
+from support.broker_connections import FakeClock
+
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.log.lake import Lake
+
+SESSION_MS = 6000
+TICK_S = 0.125
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """By a clock that a coordinator may ask amid a decision."""
+    with Lake(str(tmp_path), clock=FakeClock()) as lake:
+        yield lake
+
+
+@pytest.fixture
+def coordinator(requests):
+    object.__setattr__(requests.broker._context.settings.groups, "initial_rebalance_delay_ms", 0)
+    return requests.broker.handlers[ApiKey.DELETE_GROUPS].__self__._coordinator
+
+
+@pytest.fixture
+def ticking(lake, requests, coordinator):
+    """Lets time pass as a broker sees it, tick by tick."""
+
+    async def ticks(seconds):
+        while seconds > 0:
+            lake.clock.sleep(min(TICK_S, seconds))
+            if seconds >= TICK_S:
+                coordinator.tick()
+                await coordinator.decisions.finish()
+            seconds -= TICK_S
+
+    def passes(seconds):
+        requests.loop.run_until_complete(ticks(seconds))
+
+    return passes
+
+
+def deleted(requests):
+    (result,) = requests.ask(ApiKey.DELETE_GROUPS, 2, {"groups_names": ["g"]}).results
+    return int(result.error_code)
+
+
+def join(requests, version=5, instance_id="i"):
+    body = {
+        "group_id": "g",
+        "session_timeout": SESSION_MS,
+        "rebalance_timeout": SESSION_MS,
+        "member_id": "",
+        "group_instance_id": instance_id,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b""}],
+    }
+    assert requests.ask(ApiKey.JOIN_GROUP, version, body).error_code == 0
+
+
+def test_a_static_member_that_was_closed_is_gone_when_its_session_is_over(lake, requests, ticking):
+    """It does not leave (KIP-345). Tools that wait for its session and then delete the group find it empty."""
+    join(requests)
+    ticking(5.9375)
+    assert deleted(requests) == 68, "NON_EMPTY_GROUP"
+    ticking(0.0625)
+    assert deleted(requests) == 0
+    assert deleted(requests) == 69, "GROUP_ID_NOT_FOUND"
+
+
+@pytest.mark.parametrize(("version", "instance_id"), [(5, "i"), (3, None)], ids=["static", "old"])
+def test_a_member_whose_join_takes_longer_than_a_tick_has_a_session(
+    monkeypatch, requests, coordinator, ticking, version, instance_id
+):
+    """Nothing else is known of its group until then. Its coordinator keeps the group all the same."""
+    decide = coordinator.log.decide_all
+
+    def slow(*args):
+        coordinator.tick()
+        return decide(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(coordinator.log, "decide_all", slow)
+        join(requests, version, instance_id)
+    ticking(6.125)
+    assert deleted(requests) == 0
