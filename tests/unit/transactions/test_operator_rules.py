@@ -68,7 +68,7 @@ def test_a_marker_after_the_end_leaves_the_next_transaction_alone() -> None:
 
 
 def test_an_operator_aborts_what_a_brokers_client_has_open() -> None:
-    """Not fenced, it would begin anew in the same epoch, and commit the second half of its records."""
+    """Not fenced, it would begin again in the same epoch, and commit the second half of its records."""
     log = Log()
     producer = log.begin()
     log.stage(producer)
