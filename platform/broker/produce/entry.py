@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
 from tidelog.broker.produce.linger import FileBudget
-from tidelog.broker.produce.reading import Chunk, UnitReader
+from tidelog.broker.produce.reading import Chunk, UnitReader, together
 from tidelog.broker.produce.repeats import Landed, Repeats
 from tidelog.broker.produce.request import DuplicateSequenceError, ProducedBatch
 from tidelog.broker.records.batches import CODECS, patched
@@ -100,7 +99,11 @@ class EntryWriter:
         self._repeats = Repeats()
 
     def read(self, units: Sequence[ProducedBatch]) -> Chunk:
-        """Check batches and read their records, all at once. What is wrong with one is its own matter."""
+        """Check batches and read their records, all at once. What is wrong with one is its own matter.
+
+        They are read by partition: then no record is moved again on its way to its partition's segment.
+        """
+        units = sorted(units, key=lambda unit: unit.partition)
         return self._reader.read(self._engine.known or self._open_topic(), units)
 
     def begin(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> "WrittenEntry":
@@ -108,7 +111,8 @@ class EntryWriter:
 
         Raises why the topic can't be had; then nothing was tried.
         """
-        entry = WrittenEntry(self._engine, self._repeats, [*chunks, self.read(units)], self._reader.cluster().epoch)
+        chunk = together([*chunks, self.read(units)])
+        entry = WrittenEntry(self._engine, self._repeats, chunk, self._reader.cluster().epoch)
         entry.advance()
         return entry
 
@@ -116,14 +120,14 @@ class EntryWriter:
 class WrittenEntry:
     """One entry until each of its units has its outcome."""
 
-    def __init__(self, engine: GroupCommit, repeats: Repeats, chunks: Sequence[Chunk], leader_epoch: int) -> None:
+    def __init__(self, engine: GroupCommit, repeats: Repeats, chunk: Chunk, leader_epoch: int) -> None:
         self._engine = engine
         self._repeats = repeats
         self._leader_epoch = leader_epoch
-        self._refused = [one for chunk in chunks for one in chunk.refused]
-        self._units = [unit for chunk in chunks for unit in chunk.units]
-        self._table = pa.concat_tables([chunk.table for chunk in chunks])
-        counts = np.array([count for chunk in chunks for count in chunk.counts], np.int64)
+        self._refused = list(chunk.refused)
+        self._units = chunk.units
+        self._table = chunk.table
+        counts = np.array(chunk.counts, np.int64)
         self._starts = np.cumsum(counts) - counts
         self._entry: PendingEntry | None = None
         if self._units:

@@ -6,8 +6,14 @@ next one anyway.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from tidelog.broker.base.settings import Linger
+
+# How long an entry waits for the producers that the one before has answered: for this part of the time that one took,
+# and no longer than this.
+_SHARE: Final = 0.25
+_MOST_S: Final = 0.005
 
 
 class FileBudget:
@@ -52,3 +58,28 @@ def small_files(linger: Linger, sizes: Iterable[tuple[int, int]]) -> int:
     for partition, size in sizes:
         totals[partition] = totals.get(partition, 0) + size
     return sum(size < linger.small_file_bytes for size in totals.values())
+
+
+class NextRound:
+    """Producers that were just answered send again at once. An entry that waits for them costs the files of one.
+
+    A client has a few requests on their way at most. What comes while an entry is written would else make an entry of
+    its own, for ever, and the files of each topic twice as many. Time comes with the calls.
+    """
+
+    def __init__(self) -> None:
+        self._units = 0
+        self._until_s = float("-inf")
+
+    def answered(self, units: int, waiting: int, took_s: float, now_s: float) -> None:
+        """An entry of `units` is answered, which took so long; `waiting` others wait."""
+        self._units = units + waiting
+        self._until_s = now_s + min(_SHARE * took_s, _MOST_S)
+
+    def completed_by(self, waiting: int) -> bool:
+        """Whether the last of the units that wait is the last that was waited for."""
+        return waiting == self._units
+
+    def left_s(self, waiting: int, now_s: float) -> float:
+        """How long the units that wait do so for others; 0: no longer."""
+        return max(0.0, self._until_s - now_s) if waiting < self._units else 0.0

@@ -11,7 +11,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
 from tidelog.broker.produce.entry import Settled, UnitWork, UnitWriter
-from tidelog.broker.produce.linger import due_in_s, small_files
+from tidelog.broker.produce.linger import NextRound, due_in_s, small_files
 from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
@@ -39,10 +39,11 @@ class TopicPool:
         self._linger = linger
         self._lost = lost
         self._budget = writer.budget
+        self._next_round = NextRound()
         self._waiting: deque[tuple[ProducedBatch, float]] = deque()
         self._waiting_bytes = 0
         self._chunks: list[Chunk] = []
-        self._chunk_bytes = 0
+        self._chunk_bytes = self._chunk_units = 0
         self._ahead: asyncio.Task[None] | None = None
         self._full = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -58,7 +59,7 @@ class TopicPool:
         """Take a unit in. It has its outcome later, by itself."""
         self._waiting.append((unit, now_s))
         self._waiting_bytes += unit.header.size
-        if self._waiting_bytes >= self._linger.enough_bytes:
+        if self._waiting_bytes >= self._linger.enough_bytes or self._next_round.completed_by(self._units):
             self._full.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
@@ -77,29 +78,40 @@ class TopicPool:
             self._task = None
 
     async def _until_due(self) -> None:
-        """Wait until what waits is due; it is when a part of it is read already."""
-        while self._waiting and not (self._chunks or self._ahead):
-            now_s = self._context.clock.elapsed_s()
-            waited_s = now_s - self._waiting[0][1]
-            left_s = due_in_s(self._linger, self._budget.left(now_s), self._waiting_bytes, waited_s)
-            if left_s <= 0:
-                return
+        """Wait until what waits is due."""
+        while (left_s := self._due_in_s()) > 0:
             self._full.clear()
             try:
                 await asyncio.wait_for(self._full.wait(), left_s)
             except TimeoutError:
                 continue
 
+    def _due_in_s(self) -> float:
+        """In how many seconds what waits is due; what is read already waits for no budget of files."""
+        if self._waiting_bytes + self._chunk_bytes >= self._linger.enough_bytes:
+            return 0.0
+        now_s = self._context.clock.elapsed_s()
+        left_s = self._next_round.left_s(self._units, now_s)
+        if self._chunks or self._ahead is not None or not self._waiting:
+            return left_s
+        waited_s = now_s - self._waiting[0][1]
+        return max(left_s, due_in_s(self._linger, self._budget.left(now_s), self._waiting_bytes, waited_s))
+
+    @property
+    def _units(self) -> int:
+        """How many units wait, or are read already."""
+        return self._chunk_units + len(self._waiting)
+
     async def _write(self) -> None:
         if self._ahead is not None:
             await self._ahead
         chunks, self._chunks = self._chunks, []
         units = self._take(self._linger.enough_bytes - self._chunk_bytes, at_least_one=not chunks)
-        self._chunk_bytes = 0
+        self._chunk_bytes = self._chunk_units = 0
         everything = [unit for chunk in chunks for unit in chunk.units] + units
         sizes = [(unit.partition, unit.header.size) for unit in everything]
         self._budget.take(small_files(self._linger, sizes), self._context.clock.elapsed_s())
-        self._is_writing = True
+        self._is_writing, began_s = True, self._context.clock.elapsed_s()
         self._read_ahead()
         try:
             settled = await self._committed(chunks, units)
@@ -110,6 +122,8 @@ class TopicPool:
             settled = Settled((), [*refused, *((unit, e) for unit in everything)])
         finally:
             self._is_writing = False
+        now_s = self._context.clock.elapsed_s()
+        self._next_round.answered(len(everything), self._units, now_s - began_s, now_s)
         self._settle(settled)
 
     async def _committed(self, chunks: Sequence[Chunk], units: Sequence[ProducedBatch]) -> Settled:
@@ -143,6 +157,7 @@ class TopicPool:
             units = self._take(room, at_least_one=False)
             if units:
                 self._chunk_bytes += sum(unit.header.size for unit in units)
+                self._chunk_units += len(units)
                 self._ahead = asyncio.create_task(self._read(units))
 
     async def _read(self, units: Sequence[ProducedBatch]) -> None:

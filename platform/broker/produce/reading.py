@@ -1,7 +1,8 @@
 """Produced batches are checked and read into one table, those of an entry as those of transactions' parts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 
@@ -22,6 +23,30 @@ class Chunk:
     counts: Sequence[int]
     table: pa.Table
     refused: Sequence[tuple[ProducedBatch, BaseException]]
+
+
+def together(chunks: Sequence[Chunk]) -> Chunk:
+    """Chunks whose units come by partition as one such chunk, in the order of the chunks. No record is copied."""
+    if len(chunks) == 1:
+        return chunks[0]
+    pieces = [piece for chunk in chunks for piece in _by_partition(chunk)]
+    pieces.sort(key=lambda piece: piece.units[0].partition)
+    return Chunk(
+        [unit for piece in pieces for unit in piece.units],
+        [count for piece in pieces for count in piece.counts],
+        pa.concat_tables([piece.table for piece in pieces] or [chunk.table for chunk in chunks]),
+        [one for chunk in chunks for one in chunk.refused],
+    )
+
+
+def _by_partition(chunk: Chunk) -> Iterator[Chunk]:
+    first = row = 0
+    for _, units in groupby(chunk.units, lambda unit: unit.partition):
+        own = list(units)
+        counts = chunk.counts[first : first + len(own)]
+        rows = sum(counts)
+        yield Chunk(own, counts, chunk.table.slice(row, rows), ())
+        first, row = first + len(own), row + rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,14 @@ from tidelog.broker.records.batches import (
     header_of,
     sealed,
 )
-from tidelog.broker.records.columns import COLUMNS, NO_TIMESTAMP, Columns, EncodedBatch, RecordRules
+from tidelog.broker.records.columns import (
+    COLUMNS,
+    NO_TIMESTAMP,
+    Columns,
+    EncodedBatch,
+    RecordRules,
+    timestamp_column,
+)
 from tidelog.broker.records.errors import CorruptBatchError
 from tidelog.broker.records.unpacking import unpacked
 from tidelog.log.base.errors import InvalidRecordError, TidelogError
@@ -260,10 +267,10 @@ class _Decoding:
         arrays = [
             pa.array(self._keys, pa.binary()),
             pa.array(self._values, pa.binary()),
-            pa.array(timestamps, mask=timestamps == NO_TIMESTAMP),
+            timestamp_column(timestamps),
             pa.array(map(self._headers.get, range(rows)), schema.HEADERS, size=rows)
             if self._headers
-            else pa.nulls(rows, schema.HEADERS),
+            else schema.alike("headers", None, rows),
         ]
         if rows:
             self._parts.append(pa.RecordBatch.from_arrays(arrays, schema=COLUMNS))
@@ -313,7 +320,8 @@ def _require_numbers(body: memoryview) -> None:
 def _ruled(columns: Columns, rules: RecordRules) -> Columns:
     """Columns without the batches whose records break the rules."""
     table, refused = columns.table, dict(columns.refused)
-    timestamps = table.column("timestamp").fill_null(NO_TIMESTAMP).to_numpy()
+    times = table.column("timestamp")
+    timestamps = (times.fill_null(NO_TIMESTAMP) if times.null_count else times).to_numpy()
     key = table.column("key")
     if not (rules.compacted and key.null_count) and not rules.outside(timestamps).any():
         return columns

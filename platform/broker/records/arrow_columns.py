@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidelog.broker.records.arrow_batches import zigzag_back
 from tidelog.broker.records.batches import BatchHeader
-from tidelog.broker.records.columns import COLUMNS, NO_TIMESTAMP
+from tidelog.broker.records.columns import COLUMNS, timestamp_column
 from tidelog.log.delta import schema
 
 I64 = npt.NDArray[np.int64]
@@ -55,15 +55,19 @@ def arrow_columns(headers: Sequence[BatchHeader], bodies: Sequence[bytes | memor
 def _starts(data: bytes, batches: Iterable[tuple[BatchHeader, bytes | memoryview]]) -> I64:
     """Where each record begins, and where the last one ends."""
     octets = np.frombuffer(data, np.uint8)
-    starts: list[int] = []
-    add, at, end = starts.append, 0, 0
+    parts: list[I64] = []
+    alone: list[int] = []  # behind the parts
+    add, rows, at, end = alone.append, 0, 0, 0
     for header, body in batches:
         end += len(body)
-        expected, some_bytes = len(starts) + header.count, _SOME_BYTES
+        expected, some_bytes = rows + len(alone) + header.count, _SOME_BYTES
         while at < end:
-            if expected - len(starts) >= _MANY:
+            if expected - rows - len(alone) >= _MANY:
                 alike = _alike(data, octets, at, end)
-                starts += alike
+                if alike:
+                    parts += [np.array(alone, np.int64), np.arange(alike.start, alike.stop, alike.step)]
+                    rows += len(alone) + len(alike)
+                    alone.clear()
                 at = alike.stop
                 if len(alike) >= _SOME:
                     continue
@@ -78,10 +82,10 @@ def _starts(data: bytes, batches: Iterable[tuple[BatchHeader, bytes | memoryview
                 else:
                     at += _step(data, at)[0]
             some_bytes *= 2
-        if at != end or len(starts) != expected:
+        if at != end or rows + len(alone) != expected:
             raise _NotPlainError
     add(end)
-    return np.array(starts)
+    return np.concatenate([*parts, np.array(alone, np.int64)])
 
 
 def _alike(data: bytes, octets: U8, at: int, end: int) -> range:
@@ -140,7 +144,7 @@ def _columns(data: bytes, starts: I64, headers: Sequence[BatchHeader], counts: I
     arrays = [
         _taken(pieces, 1, key_lengths),
         _taken(pieces, 3, value_lengths),
-        pa.array(timestamps, mask=timestamps == NO_TIMESTAMP),
+        timestamp_column(timestamps),
         pa.nulls(rows, schema.HEADERS),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
@@ -156,13 +160,19 @@ def _taken(pieces: pa.Array, first: int, lengths: I64) -> pa.Array:
 def _varints(octets: U8, at: I64, end: int, most_bits: int = _INT_BITS) -> tuple[I64, I64]:
     """The numbers at these places, all before `end`, and where what follows them begins."""
     _require(int(at.max()) < end and int(at.min()) >= 0)
-    byte = octets[at].astype(np.int64)
-    behind, codes = at + 1, byte & 127
-    rows, bits = np.flatnonzero(byte > 127), 7
+    byte, behind = octets.take(at), at + 1
+    more = byte > 127
+    if not more.any():
+        return zigzag_back(byte.astype(np.int64)), behind
+    second = octets.take(behind)  # a step for all rows is quicker than one for some
+    codes = (byte & 127).astype(np.int64)
+    codes |= ((second & 127) * more).astype(np.int64) << 7
+    behind += more
+    rows, bits = np.flatnonzero(more & (second > 127)), 14
     while len(rows):
         _require(bits < most_bits)
-        byte = octets[behind[rows]].astype(np.int64)
-        codes[rows] |= (byte & 127) << bits
+        byte = octets.take(behind[rows])
+        codes[rows] |= (byte & 127).astype(np.int64) << bits
         behind[rows] += 1
         rows, bits = rows[byte > 127], bits + 7
     return zigzag_back(codes), behind

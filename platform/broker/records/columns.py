@@ -28,6 +28,12 @@ COLUMNS = pa.schema(
 )
 
 
+def timestamp_column(timestamps: npt.NDArray[np.int64]) -> pa.Array:
+    """Timestamps of a batch as a column: null where there is none."""
+    none = timestamps == NO_TIMESTAMP
+    return pa.array(timestamps, mask=none) if none.any() else pa.array(timestamps)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordRules:
     """What a topic asks of single records. Timestamps are checked where they lie within [earliest_ms, latest_ms].

@@ -200,7 +200,7 @@ class PendingEntry:
         elif len(chosen):
             staged.stager = topic.stager(requests.compression, requests.compression_level, engine.helpers)
             try:
-                staged.stager.add(records, chosen)
+                staged.stager.add(records, chosen, is_all=True)
                 staged.segments = staged.stager.finish()
             except BaseException:
                 staged.discard()

@@ -17,6 +17,8 @@ PASSED_OVER = frozenset({"topic", "offset", "timestampType", "timestamp_type"})
 
 # What a segment holds of a record, but for its position.
 _RECORDS = schema.SEGMENT.remove(0)
+# The last ms since the epoch whose microseconds are a LONG.
+_LAST_MS = (2**63 - 1) // 1000
 _MICROS_OF = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
@@ -137,7 +139,7 @@ def _headers(column: pa.ChunkedArray | None, topic: str, count: int) -> pa.Chunk
             f"Column 'headers' for topic '{topic}' is {kind}, but headers are a list of structs (key: string, value:"
             f" binary): {e}. Build such a list, or leave the column out."
         ) from e
-    keys = pc.struct_field(pc.list_flatten(cast), "key") if count else None
+    keys = pc.struct_field(pc.list_flatten(cast), "key") if cast.null_count < count else None
     if keys is not None and keys.null_count:
         raise InvalidRecordError(
             f"A header for topic '{topic}' has no key: a header may lack a value, not a key. Name it, or leave it out."
@@ -190,17 +192,28 @@ def _timestamps(
             f"A timestamp of a record for topic '{topic}' is out of range: microseconds since the epoch must fit a LONG"
             f" ({e}). Correct the producer's timestamps, or their unit."
         ) from e
-    # Arrow's kernels take longer than numpy for the few records of a small append.
-    times = [np.frombuffer(a.buffers()[1], np.int64, len(a), a.offset * 8) for a in micros.chunks if len(a)]
-    _check_times(times, topic, config, now_ms)
+    _check_times(_numbers(micros), topic, config, now_ms)
     return micros
+
+
+def _numbers(column: pa.ChunkedArray) -> list[npt.NDArray[np.int64]]:
+    """The 64-bit numbers of a column without nulls. Arrow's kernels take longer than numpy for few records."""
+    return [np.frombuffer(a.buffers()[1], np.int64, len(a), a.offset * 8) for a in column.chunks if len(a)]
 
 
 def _micros(column: pa.ChunkedArray, topic: str, now_ms: int) -> pa.ChunkedArray:
     """Timestamps as a segment has them, `now_ms` for null: from those of any unit, or from Kafka's int64 of ms."""
+    if column.type == pa.int64() and not column.null_count:
+        numbers = _numbers(column)
+        if all(part.min() >= -_LAST_MS and part.max() <= _LAST_MS for part in numbers):
+            return pa.chunked_array([_times(part * 1000) for part in numbers], schema.TIMESTAMP)
     if column.type != schema.TIMESTAMP:
         column = _micros_of_any(column, topic).cast(schema.TIMESTAMP)
     return column.fill_null(pa.scalar(now_ms * 1000, schema.TIMESTAMP)) if column.null_count else column
+
+
+def _times(micros: npt.NDArray[np.int64]) -> pa.Array:
+    return pa.Array.from_buffers(schema.TIMESTAMP, len(micros), [None, pa.py_buffer(micros)])
 
 
 def _micros_of_any(column: pa.ChunkedArray, topic: str) -> pa.ChunkedArray:

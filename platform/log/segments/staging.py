@@ -7,6 +7,7 @@ segments go to storage as they are written.
 from concurrent.futures import Executor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import BinaryIO
 
 import numpy as np
@@ -88,6 +89,11 @@ class Picked:
         """The rows."""
         return self.records if self.rows is None else self.records.take(self.rows)
 
+    def copied(self) -> "Picked":
+        """The same rows, in memory of their own."""
+        rows = pa.array(np.arange(self.count)) if self.rows is None else self.rows
+        return Picked(self.records.take(rows), None)
+
 
 @dataclass(slots=True)
 class _Waiting:
@@ -121,12 +127,18 @@ def stage_records(
 
 
 def split_by_partition(records: pa.Table, partitions: npt.NDArray[np.int32]) -> list[tuple[int, Picked]]:
-    """The records of each partition, in their order: [(partition, records)] by partition."""
+    """The records of each partition, in their order: [(partition, records)] by partition.
+
+    Records that come by partition are split into slices.
+    """
     if not len(partitions):
         return []
-    first = int(partitions[0])
-    if (partitions == first).all():
-        return [(first, Picked(records, None))]
+    steps = np.diff(partitions)
+    if (steps >= 0).all():
+        starts = [0, *(np.flatnonzero(steps) + 1).tolist(), len(partitions)]
+        return [
+            (int(partitions[start]), Picked(records.slice(start, end - start), None)) for start, end in pairwise(starts)
+        ]
     counts = np.bincount(partitions)
     # numpy sorts 16-bit numbers by radix, seven times as fast
     order = np.argsort(partitions.astype(np.uint16) if len(counts) <= 1 << 16 else partitions, kind="stable")
@@ -171,12 +183,16 @@ class Stager:
         """Write the rows of the partition that waits with the most."""
         self._write(max(self._waiting, key=lambda p: self._waiting[p].size))
 
-    def add(self, records: pa.Table, partitions: npt.NDArray[np.int32]) -> None:
-        """Stage records (columns as `tidelog.log.records.checks.to_records` gives) for one partition each."""
-        for partition, part in split_by_partition(records, partitions):
-            if self._helpers is None:
+    def add(self, records: pa.Table, partitions: npt.NDArray[np.int32], *, is_all: bool = False) -> None:
+        """Stage records (columns as `tidelog.log.records.checks.to_records` gives) for one partition each.
+
+        `is_all`: nothing comes before them, and nothing but `finish` after them.
+        """
+        parts = split_by_partition(records, partitions)
+        for partition, part in parts:
+            if self._helpers is None and not is_all and len(parts) > 1:
                 # Each partition's rows are a copy of their own: a part that waits holds the memory of all the others.
-                part = Picked(part.table(), None)
+                part = part.copied()
             waiting = self._waiting.setdefault(partition, _Waiting())
             waiting.parts.append(part)
             waiting.records += part.count

@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.broker.base.settings import Linger
-from tidelog.broker.produce.linger import FileBudget, due_in_s, small_files
+from tidelog.broker.produce.linger import FileBudget, NextRound, due_in_s, small_files
 
 MIB = 1024 * 1024
 LINGER = Linger()
@@ -81,3 +81,33 @@ def test_a_thousand_small_producers_stay_within_the_budget(partitions, most_entr
     assert files / 30 <= 205
     assert entries / 30 <= most_entries_per_s
     assert longest_s <= most_wait_s
+
+
+def test_an_entry_waits_a_little_for_those_whom_the_one_before_has_answered():
+    nobody = NextRound()
+    assert nobody.left_s(1, 10.0) == 0
+    four = NextRound()
+    four.answered(4, 1, 0.008, 10.0)
+    assert [four.left_s(waiting, 10.0) for waiting in (0, 1, 4, 5, 6)] == pytest.approx([0.002] * 3 + [0.0] * 2)
+    assert [four.left_s(1, now_s) for now_s in (10.0015, 10.002, 11.0)] == pytest.approx([0.0005, 0.0, 0.0])
+    assert [four.completed_by(waiting) for waiting in (4, 5, 6)] == [False, True, False]
+    four.answered(4, 0, 1.0, 20.0)
+    assert four.left_s(1, 20.0) == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize("window", [1, 5, 40])
+def test_the_requests_that_a_producer_has_on_their_way_share_an_entry(window):
+    entry_s, round_trip_s, next_round = 0.02, 0.002, NextRound()
+    arrivals, now_s, units = [0.001 * at for at in range(window)], 0.0, []  # the first window comes bit by bit
+    while len(units) < 100:
+        now_s = max(now_s, arrivals[0])
+        waiting = sum(at_s <= now_s for at_s in arrivals)
+        if next_round.left_s(waiting, now_s) > 0:
+            now_s += 0.0001
+            continue
+        units.append(waiting)
+        now_s += entry_s
+        waits = sum(at_s <= now_s for at_s in arrivals) - units[-1]
+        next_round.answered(units[-1], waits, entry_s, now_s)
+        arrivals = sorted([*arrivals[units[-1] :], *[now_s + round_trip_s] * units[-1]])
+    assert units[2:] == [window] * 98

@@ -10,6 +10,7 @@ from support.logs import START_MS
 from support.produce_requests import LZ4, NEWEST, ZSTD, batch, read_back, told, with_broker
 from support.waiting import eventually_async
 
+from tidelog.broker.produce.linger import NextRound
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import header_of
 from tidelog.broker.wire.apis import OFFERED, ApiKey
@@ -147,6 +148,48 @@ def test_what_comes_while_an_entry_is_written_shares_the_next(monkeypatch):
     assert with_broker(lake, act) == [(0, at + 1) for at in range(30)]
     assert entries(lake) < 10
     assert read_back(lake)[0][1:] == [b"%d" % at for at in range(30)]
+
+
+def test_the_next_entry_waits_for_the_producers_that_were_answered(monkeypatch):
+    real = NextRound.answered
+
+    def answered(self, units, waiting, took_s, now_s):
+        real(self, units, waiting, took_s + 1.0, now_s)  # as on a disk
+
+    monkeypatch.setattr(NextRound, "answered", answered)
+    lake, _, _ = lake_with(1)
+
+    async def act(asked):
+        await asyncio.gather(*(asked.one(batch(b"%d" % at)) for at in range(3)))
+        sent = []
+        for at in range(3):
+            assert entries(lake) == 1
+            sent.append(asyncio.ensure_future(asked.one(batch(b"%d" % at))))
+            for _ in range(20):  # its entry would begin
+                await asyncio.sleep(0)
+        return [told(await one) for one in sent]
+
+    assert with_broker(lake, act) == [(0, 3), (0, 4), (0, 5)]
+    assert entries(lake) == 2
+
+
+def test_batches_that_were_read_at_different_times_keep_their_order_in_each_partition():
+    lake, _, _ = lake_with(3, max_message_bytes="10000000")
+
+    async def act(asked):
+        sent = []
+        for at in range(60):
+            rows = (b"%d-%d" % (at, row) + bytes(1000) for row in range(500))
+            one = batch(*rows, producer=(7, 0, at // 3 * 500))
+            sent.append(asyncio.ensure_future(asked.one(one, partition=2 - at % 3)))
+            await asyncio.sleep(0)
+        return [told(await one) for one in sent]
+
+    assert with_broker(lake, act) == [(0, at // 3 * 500) for at in range(60)]
+    assert entries(lake) < 60
+    assert {p: [value.rstrip(b"\0") for value in values] for p, values in read_back(lake).items()} == {
+        p: [b"%d-%d" % (at, row) for at in range(2 - p, 60, 3) for row in range(500)] for p in range(3)
+    }
 
 
 def test_large_batches_are_read_while_the_entry_before_is_written():

@@ -203,3 +203,20 @@ def test_splitting_takes_tables_of_many_chunks_and_slices() -> None:
     table = pa.concat_tables([records([b"a", b"b"]), records([]), records([b"c", b"d", b"e"])]).slice(1, 3)
     split = split_by_partition(table, np.array([1, 0, 1], np.int32))
     assert [(p, part.table().column("value").to_pylist()) for p, part in split] == [(0, [b"c"]), (1, [b"b", b"d"])]
+
+
+def test_records_that_come_by_partition_are_split_where_they_are() -> None:
+    table = records([b"a", b"b", b"c"]).combine_chunks()
+    first, last = split_by_partition(table, np.array([0, 0, 5], np.int32))
+    assert [(p, part.table().column("value").to_pylist()) for p, part in (first, last)] == [
+        (0, [b"a", b"b"]),
+        (5, [b"c"]),
+    ]
+
+    def address(part: pa.Table) -> int:
+        return int(part.column("value").chunk(0).buffers()[2].address)
+
+    assert {address(part.table()) for _, part in (first, last)} == {address(table)}
+    # What waits for more must not hold the memory of the others.
+    assert address(last[1].copied().table()) != address(table)
+    assert last[1].copied().table().column("value").to_pylist() == [b"c"]
