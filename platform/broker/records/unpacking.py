@@ -5,6 +5,7 @@ import zlib
 from typing import Final
 
 import cramjam
+import numpy as np
 import pyarrow as pa
 
 from tidelog.broker.records.batches import CODECS, GZIP, LZ4, NONE, SNAPPY, ZSTD
@@ -14,6 +15,9 @@ from tidelog.broker.records.errors import CorruptBatchError
 _MOST_AT_ONCE: Final = 4 * 1024 * 1024
 _LEAST_AT_ONCE: Final = 64 * 1024
 _LEAST_SHORT: Final = 16 * 1024
+# What a Zstandard frame begins with, and the longest head that it has.
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEAD: Final = 18
 # A stream of Java's Snappy library: this, two versions, then blocks of which each has its length before it.
 _XERIAL: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER_BYTES = 16
@@ -75,12 +79,26 @@ def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
 
 
 def _short(packed: memoryview, most_bytes: int) -> memoryview | None:
-    """What Zstandard unpacks to, where that is little: beginning a stream takes longer than all of it."""
-    data = bytearray(min(max(_LEAST_SHORT, 8 * len(packed)), most_bytes))
+    """What Zstandard unpacks to, where that is little, or told: beginning a stream takes longer than all of it."""
+    told, usual = _told_by_zstd(packed), max(_LEAST_SHORT, 8 * len(packed))
+    size = told if 0 < told <= 2 * usual else usual  # what is told may be a lie
+    data = np.empty(min(size, most_bytes), np.uint8)
     try:
-        return memoryview(data)[: cramjam.zstd.decompress_into(packed, data)]
+        return data.data[: cramjam.zstd.decompress_into(packed, data)]
     except cramjam.DecompressionError:
         return None
+
+
+def _told_by_zstd(packed: memoryview) -> int:
+    """The bytes that a Zstandard frame says it unpacks to; 0 where it says nothing. Source: RFC 8878, 3.1.1.1."""
+    head = packed[:_ZSTD_HEAD].tobytes()
+    if len(head) < _ZSTD_HEAD or not head.startswith(_ZSTD_MAGIC):
+        return 0
+    descriptor = head[4]
+    is_single, dictionary = bool(descriptor & 0x20), (0, 1, 2, 4)[descriptor & 3]
+    count = (int(is_single), 2, 4, 8)[descriptor >> 6]
+    at = 5 + (not is_single) + dictionary
+    return int.from_bytes(head[at : at + count], "little") + (256 if count == 2 else 0)
 
 
 def _streamed(name: str, packed: memoryview, most_bytes: int) -> bytes:

@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 PLAINTEXT = "PLAINTEXT"
 # M_ARENA_MAX of glibc's malloc.h.
 _ARENA_MAX = -8
+# For how long a thread may keep the others from running Python: a checkpoint's, or one that reads batches, would else
+# hold up each step of the loop by Python's usual 5 ms.
+_SWITCH_S = 0.0005
 # How long a broker may take to stop once the process that started it is gone.
 _ORPHAN_S = 30.0
 
@@ -41,6 +44,7 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
     settings = with_environment(BrokerSettings({PLAINTEXT: plan.listener}, id=plan.id, rack=plan.rack), os.environ)
     _allow_many_sockets()
     _share_freed_memory()
+    sys.setswitchinterval(_SWITCH_S)
     with (
         logging_lines() as lines,
         Lake(plan.lake, options=plan.store) as lake,

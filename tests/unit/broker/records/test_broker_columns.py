@@ -14,8 +14,10 @@ from support.record_batches import built, packed, padded, plain_records, record_
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.arrow_columns import arrow_columns
-from tidelog.broker.records.batches import HEADER, header_of
+from tidelog.broker.records.batches import HEADER, ZSTD, header_of
 from tidelog.broker.records.columns import COLUMNS, RecordRules
+from tidelog.broker.records.errors import CorruptBatchError
+from tidelog.broker.records.unpacking import unpacked
 from tidelog.log.config.topics_and_lakes import TopicConfig
 
 RECORDS = AiokafkaRecords()
@@ -267,6 +269,37 @@ def test_a_bomb_is_refused_before_it_has_its_memory(codec, bomb):
     assert columns.counts == [2, 0, 0, 0, 2]
     assert peak < 2 * usual + 4 * MIB
     assert kept + pa.total_allocated_bytes() - before < MIB // 4
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 65_791, 65_792, 300_000])
+def test_zstandard_gets_the_room_that_its_frame_asks_for(size, monkeypatch):
+    body, rooms, real = np.random.default_rng(size).bytes(size), [], cramjam.zstd.decompress_into
+
+    def decompress_into(data, room):
+        rooms.append(len(room))
+        return real(data, room)
+
+    monkeypatch.setattr(cramjam.zstd, "decompress_into", decompress_into)
+    frame = bytes(cramjam.zstd.compress(body))
+    assert bytes(unpacked(ZSTD, memoryview(frame), 2 * size)) == body
+    assert rooms == [size if size > 1 else 2 * size]  # too short a frame is not asked
+
+
+@pytest.mark.parametrize("told", [5, 70_000, 2**40])
+def test_a_zstandard_frame_that_lies_about_its_size_gets_no_more_room(told):
+    frame = bytes(cramjam.zstd.compress(bytes(70_000)))
+    assert frame[4] & 0xE0 == 0xA0  # the size is in the four bytes behind
+    lying = frame[:4] + bytes([frame[4] | 0xC0]) + told.to_bytes(8, "little") + frame[9:]
+    tracemalloc.start()
+    try:
+        if told == 70_000:
+            assert bytes(unpacked(ZSTD, memoryview(lying), 100_000)) == bytes(70_000)
+        else:
+            with pytest.raises(CorruptBatchError):
+                unpacked(ZSTD, memoryview(lying), 100_000)
+        assert tracemalloc.get_traced_memory()[1] < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_was_unpacked_of_a_torn_batch_is_not_kept():
