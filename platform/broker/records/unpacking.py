@@ -79,17 +79,17 @@ def _gunzipped(packed: memoryview, most_bytes: int) -> bytes:
 
 
 def _short(packed: memoryview, most_bytes: int) -> memoryview | None:
-    """What Zstandard unpacks to, where that is little, or told: beginning a stream takes longer than all of it."""
-    told, usual = _told_by_zstd(packed), max(_LEAST_SHORT, 8 * len(packed))
-    size = told if 0 < told <= 2 * usual else usual  # what is told may be a lie
-    data = np.empty(min(size, most_bytes), np.uint8)
+    """What Zstandard unpacks to, where that is little, or claimed: beginning a stream takes longer than all of it."""
+    claimed, usual = _claimed_by_zstd(packed), max(_LEAST_SHORT, 8 * len(packed))
+    size = claimed if 0 < claimed <= 2 * usual else usual  # it may be a lie
+    data = np.empty(min(size, most_bytes), np.uint8).data
     try:
-        return data.data[: cramjam.zstd.decompress_into(packed, data)]
+        return data[: cramjam.zstd.decompress_into(packed, data)]
     except cramjam.DecompressionError:
         return None
 
 
-def _told_by_zstd(packed: memoryview) -> int:
+def _claimed_by_zstd(packed: memoryview) -> int:
     """The bytes that a Zstandard frame says it unpacks to; 0 where it says nothing. Source: RFC 8878, 3.1.1.1."""
     head = packed[:_ZSTD_HEAD].tobytes()
     if len(head) < _ZSTD_HEAD or not head.startswith(_ZSTD_MAGIC):
