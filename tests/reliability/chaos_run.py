@@ -147,9 +147,15 @@ class Chaos:
                     self._processes.start([name])
                     self._rounds["killed"] += 1
                 else:
-                    self._processes.drain([name])
-                    self._rounds[DRAINED] += 1
+                    self._restart(name)
                 wait_s(every_s, self._processes)
+
+    def _restart(self, name: str) -> None:
+        """Drain a broker, and go on once its successor serves, as an operator does."""
+        served = self._serving()
+        self._processes.drain([name])
+        self._rounds[DRAINED] += 1
+        self._await(lambda: self._serving() > served, f"successor of {name}")
 
     def _serving(self) -> int:
         """How many processes have begun to serve."""

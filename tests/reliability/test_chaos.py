@@ -4,8 +4,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from chaos_plan import FEW_WORKERS, Place
-from chaos_run import FAULTS, Chaos, Wanted
+from chaos_plan import BESIDE_BROKERS, FEW_WORKERS, KAFKA_WORKERS, Place
+from chaos_run import FAULTS, Chaos, Verdict, Wanted
 from chaos_storage import ChaosStorage, Faults, PowerNotes, Switch, cut_power
 from history import History, Stretch
 from journals import HistoryReader, JournalFile, events
@@ -28,6 +28,32 @@ def test_a_short_run(tmp_path: Path) -> None:
     assert verdict.rounds == dict.fromkeys(FAULTS, 1)
     assert verdict.counts["acknowledged"] >= 2_000
     assert verdict.counts["transactions committed"] > 0
+
+
+# --- brokers -----------------------------------------------------------------------------------------------
+
+
+def with_brokers(folder: Path, option: str, wanted: Wanted) -> Verdict:
+    """Three brokers that end one after another, each started again, under librdkafka's and native clients."""
+    verdict = Chaos(Place(folder / "run"), (*BESIDE_BROKERS, *KAFKA_WORKERS), wanted, print).run()
+    again = f"python tests/reliability/chaos.py --seconds {wanted.seconds} {option} --seed {SEED} --keep FOLDER"
+    found = "\n".join(verdict.problems)
+    assert not found, f"{found}\n\nAgain, with the lake and the journals kept: {again}"
+    assert verdict.counts["acknowledged"] >= wanted.records / 2
+    assert verdict.counts["records read"] >= wanted.records / 2
+    return verdict
+
+
+def test_brokers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path) -> None:
+    wanted = Wanted(SEED, seconds=9.0, rounds=0, records=1_000, killed_every_s=4.0)
+    verdict = with_brokers(tmp_path, "--kill-brokers 4", wanted)
+    assert verdict.rounds["killed"] >= 3
+
+
+def test_no_application_notices_a_rolling_restart(tmp_path: Path) -> None:
+    wanted = Wanted(SEED, seconds=9.0, rounds=0, records=1_000, drained_every_s=4.0)
+    verdict = with_brokers(tmp_path, "--drain-brokers 4", wanted)
+    assert verdict.rounds["drained"] >= 3
 
 
 # --- the disk ----------------------------------------------------------------------------------------------

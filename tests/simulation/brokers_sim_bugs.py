@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from brokers_sim_transaction_bugs import BUGS as IN_TRANSACTIONS
 from sim_running import Planted
 
 from tidelog.broker.base.batch_cache import BatchRun
@@ -157,4 +158,4 @@ BUGS: dict[str, Planted] = {
         commits_what_has_landed_once_more,
         stages_again_what_it_handed_over,
     )
-}
+} | IN_TRANSACTIONS

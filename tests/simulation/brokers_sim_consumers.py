@@ -6,8 +6,9 @@ from typing import Any
 from uuid import UUID
 
 from aiokafka.record.memory_records import MemoryRecords
+from brokers_sim_journal import GROUP
 from brokers_sim_wire import Connection, KafkaClient, UnreachableError
-from brokers_sim_world import GROUP, IDEMPOTENT, LoopProgram
+from brokers_sim_world import IDEMPOTENT, LoopProgram
 from groups_sim_history import Consumer
 from history import Look, Place, Stretch
 
@@ -43,6 +44,8 @@ class Fetcher:
         self._client = client
         self._history = client.history
         self._sessions: dict[int, Session] = {}
+        # read_uncommitted and read_committed: both are to see the same.
+        self._isolation = client.world.started % 2
         self.stretches: dict[Place, Stretch] = {}
         self.positions: dict[Place, int] = {}
 
@@ -73,6 +76,7 @@ class Fetcher:
             "max_wait": max_wait_ms,
             "min_bytes": 1,
             "max_bytes": self._client.rng.choice([300, 1 << 20]),
+            "isolation_level": self._isolation,
             "session_id": session.id,
             "session_epoch": session.epoch,
             "topics": self._asked(asked),
@@ -229,15 +233,7 @@ class SimConsumer:
         return answer
 
     async def _find(self) -> None:
-        version = self._client.versions[ApiKey.FIND_COORDINATOR]
-        connection = await self._client.at(self._rng.choice(self._world.bootstrap()))
-        asked = {"coordinator_keys": [GROUP]} if version >= 4 else {"key": GROUP}
-        answer = await connection.ask(ApiKey.FIND_COORDINATOR, version, asked | {"key_type": 0})
-        found = answer.coordinators[0] if version >= 4 else answer
-        if found.error_code:
-            raise UnreachableError(f"no coordinator: {found.error_code!r}")
-        self._client.know(found.node_id, (found.host, found.port))
-        self._coordinator = found.node_id
+        self._coordinator = await self._client.coordinator(GROUP, 0)
 
     async def _join(self) -> None:
         self._give_up()
@@ -270,8 +266,6 @@ class SimConsumer:
             return
         owned = frozenset(decode_assignment(synced.assignment).partitions)
         positions = await self._committed(sorted(owned))
-        if positions is None:
-            return
         self._joins = False
         self._history.assigned(self._me, self._member_id, self._generation, owned)
         self._fetcher.assign(self._client.program.process.name, GROUP, positions)
@@ -356,23 +350,21 @@ class SimConsumer:
             if code != REBALANCING:
                 self._forget(code)
 
-    async def _committed(self, owned: list[Place]) -> dict[Place, int] | None:
-        """Where to begin; None: join again. Raises `UnreachableError`."""
-        found = await committed(self._client, self._ask, owned)
-        if found is None:
-            return None
+    async def _committed(self, owned: list[Place]) -> dict[Place, int]:
+        """Where to begin. Raises `UnreachableError`."""
+        found = await committed(self._client, self._ask, GROUP, owned)
         return {place: max(0, offset) for place, offset in found.items()}
 
 
-async def committed(client: KafkaClient, ask: Any, places: list[Place]) -> dict[Place, int] | None:
-    """The group's offsets, -1 where there is none. Raises `UnreachableError`."""
+async def committed(client: KafkaClient, ask: Any, group: str, places: list[Place]) -> dict[Place, int]:
+    """A group's offsets, -1 where there is none. Raises `UnreachableError`, also while some wait for a transaction."""
     topics: dict[str, list[int]] = {}
     for topic, partition in places:
         topics.setdefault(topic, []).append(partition)
     asked = [{"name": name, "partition_indexes": numbers} for name, numbers in topics.items()]
     grouped = client.versions[ApiKey.OFFSET_FETCH] >= 8
-    fields = {"groups": [{"group_id": GROUP, "topics": asked}]} if grouped else {"topics": asked}
-    answer = await ask(ApiKey.OFFSET_FETCH, **fields)
+    fields = {"groups": [{"group_id": group, "topics": asked}]} if grouped else {"group_id": group, "topics": asked}
+    answer = await ask(ApiKey.OFFSET_FETCH, **fields, require_stable=True)
     if grouped:
         answer = answer.groups[0]
     code = int(answer.error_code)
@@ -397,7 +389,7 @@ async def read_all(program: LoopProgram) -> None:
     client = KafkaClient(program)
     fetcher = Fetcher(client)
     fetcher.assign(program.process.name, "", dict.fromkeys(client.world.places, 0))
-    while not (client.world.settling and all(fetcher.positions[p] >= end for p, end in client.world.ends.items())):
+    while not client.world.is_read(fetcher.positions):
         try:
             await fetcher.fetch(client.rng.choice([0, 100, 500]))
         except UnreachableError:

@@ -9,6 +9,8 @@ from history import Acked, History, Place, Sent, Stretch
 from sim_scheduler import Actor, Process, Scheduler
 
 CLUSTER = "__cluster/_delta_log/"
+# The group whose members share the topics; others only keep what transactional producers have copied.
+GROUP = "g"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class BrokersJournal(GroupHistory):
         self.vouched: dict[str, float] = {}
         self.leaving: set[str] = set()
         self._commits: list[SentCommit] = []
+        # By transactional id: the newest epoch that a producer was given; and what was committed past that.
+        self._epochs: dict[str, int] = {}
+        self.fenced: set[str] = set()
+        # By value: its place, and the lower bound of its offset that the answer named.
+        self.bounds: dict[str, tuple[Place, int]] = {}
 
     # --- the storage's observer ----------------------------------------------------------------------------
 
@@ -65,6 +72,10 @@ class BrokersJournal(GroupHistory):
             self._cluster(data)
         elif "/leases/" not in path:
             super().stored(method, path, data)
+
+    def _offset(self, row: dict) -> None:
+        if row["kind"] == "offset" and row["group"] == GROUP:
+            super()._offset(row)
 
     # --- the cluster, in log order -------------------------------------------------------------------------
 
@@ -129,6 +140,42 @@ class BrokersJournal(GroupHistory):
         self.counts["read"] += 1
         stretch.reads.append((offset, value))
         self._record(stretch.place, offset, value)
+
+    # --- transactions --------------------------------------------------------------------------------------
+
+    def began(self, transactional_id: str, epoch: int) -> None:
+        """A producer was given an epoch of an id: those before it are fenced."""
+        self._epochs[transactional_id] = max(epoch, self._epochs.get(transactional_id, -1))
+        self.counts["init"] += 1
+
+    def asks_to_commit(self, name: str, transactional_id: str, epoch: int) -> None:
+        """A producer is about to ask for the first time that a transaction is committed."""
+        self.seen.transactions[name].asked_to_commit = True
+        if epoch < self._epochs[transactional_id]:
+            self.counts["fenced before a commit"] += 1
+            self.fenced.add(name)
+
+    def told(self, name: str, what: str) -> None:
+        """A producer heard what became of a transaction."""
+        self.seen.transactions[name].told = what
+        self.counts[what] += 1
+        self.note(f"{what} {name}")
+
+    def complaints(self) -> list[str]:
+        """What the log says of transactions, against what only brokers' clients hear."""
+        offsets = {value: (place, o) for place, one in self.seen.log.items() for o, _, value in one.records}
+        found = [
+            f"{name} is there, but its producer was fenced before it asked to commit"
+            for name in sorted(self.fenced)
+            if any(value in offsets for value in self.seen.transactions[name].values)
+        ]
+        for value, (place, bound) in self.bounds.items():
+            where = offsets.get(value)
+            if where is not None and (where[0] != place or where[1] < bound):
+                found.append(f"{value} is at {where}, but the answer said {place} from {bound} on")
+        return found
+
+    # --- records -------------------------------------------------------------------------------------------
 
     def _record(self, place: Place, offset: int, value: str) -> None:
         before = self.records[place].setdefault(offset, value)

@@ -30,8 +30,10 @@ class Batch:
 class SimProducer:
     """A producer of one topic."""
 
-    def __init__(self, program: LoopProgram, topic: str, *, idempotent: bool) -> None:
-        self._client = KafkaClient(program)
+    def __init__(
+        self, program: LoopProgram, topic: str, *, idempotent: bool, client: KafkaClient | None = None
+    ) -> None:
+        self._client = client or KafkaClient(program)
         self._world = self._client.world
         self._rng = program.rng
         self._history = self._client.history
@@ -41,7 +43,8 @@ class SimProducer:
         self._acks = -1 if idempotent else self._rng.choice([-1, 1])
         self._codec = self._rng.choice([0, 0, 3, 4])
         self._window = self._rng.choice([1, 2, 5])
-        self._producer_id = -1
+        self._producer_id, self._epoch = -1, 0 if idempotent else -1
+        self._transactional_id: str | None = None
         self._numbers = 0
         self._sequences = dict.fromkeys(range(self._world.plan.partitions), 0)
         self._pending: dict[int, deque[Batch]] = {p: deque() for p in self._sequences}
@@ -116,7 +119,7 @@ class SimProducer:
     def _request(self, connection: Any, batches: dict[int, Batch]) -> "asyncio.Task[Any]":
         by_id = self._client.by_ids(ApiKey.PRODUCE)
         fields = {
-            "transactional_id": None,
+            "transactional_id": self._transactional_id,
             "acks": self._acks,
             "timeout": 5_000,
             "topic_data": [
@@ -133,8 +136,9 @@ class SimProducer:
         return task
 
     def _encoded(self, batch: Batch) -> bytes:
+        in_transaction = int(self._transactional_id is not None)
         builder = DefaultRecordBatchBuilder(
-            2, self._codec, 0, self._producer_id, 0 if self._idempotent else -1, batch.sequence, 1 << 20
+            2, self._codec, in_transaction, self._producer_id, self._epoch, batch.sequence, 1 << 20
         )
         now_ms = EPOCH_MS + int(self._client.now_s() * 1000)
         for at, value in enumerate(batch.values):

@@ -8,13 +8,14 @@ python tests/simulation/brokers_sim_run.py 0 --runs 1000       # many seeds, wit
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 
 import brokers_sim_consumers as consumers
 import brokers_sim_producers as producers
 from brokers_sim_bugs import BUGS
 from brokers_sim_journal import BrokersJournal
+from brokers_sim_transactions import copier
 from brokers_sim_world import (
     IDEMPOTENT,
     PLAIN,
@@ -28,16 +29,17 @@ from brokers_sim_world import (
 )
 from checkers import check, summary
 from groups_sim_world import Program
-from history import Partition, Rule
-from sim_program import SimProgram
+from history import Place, Rule, Stretch
+from sim_director import Director, read_log, read_on
 from sim_running import Planted, repeat, staged
+from transactions_sim_world import COPIERS
 
 from tidelog.broker.produce import joint_entries
-from tidelog.check.lake import Severity, check_lake
 from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import background
 from tidelog.transactions import staged_topics, timeouts
+from tidelog.transactions.transaction_log import TransactionLog, Unfinished
 
 SETTLE_S = 120.0
 # One seed in ten has its lake checked in all its bytes.
@@ -82,14 +84,8 @@ def run_brokers(seed: int, planted: Planted = nullcontext, trace: list[str] | No
     return BrokersReport(seed, problems, world.history.digest(), world.history)
 
 
-class _Director:
-    """Starts the processes, makes mishaps, and judges."""
-
-    def __init__(self, world: BrokersWorld) -> None:
-        self._world = world
-        self._scheduler = world.scheduler
-        self._rng = world.rng
-        self._readers: list[ClientProgram] = []
+class _Director(Director):
+    """Directs brokers and their clients."""
 
     def direct(self) -> list[str]:
         """The whole run; returns what is wrong."""
@@ -104,6 +100,8 @@ class _Director:
         world.trouble, world.network.weather = plan.trouble, plan.weather
         for name, role in self._casting():
             world.start(ClientProgram(world, name, role), self._rng.uniform(0, 2))
+        if plan.copiers:
+            world.start(Program(world, "native", follow), self._rng.uniform(0, 2))
         while self._scheduler.now < plan.duration_s and not self._wrong():
             self._scheduler.pause(self._rng.uniform(0.3, 1.7) * plan.mishap_s)
             if not self._wrong():
@@ -112,9 +110,14 @@ class _Director:
             self._settle(setup)
         return self._wrong() or self._judge()
 
+    def _program(self, name: str) -> Program:
+        program = Program(self._world, name, lambda _: None)
+        program.ids = SeededUuids(self._rng.getrandbits(64))
+        program.run()
+        return program
+
     def _wrong(self) -> list[str]:
-        history = self._world.history
-        return [*self._scheduler.failures, *history.faults, *history.violations]
+        return [*super()._wrong(), *self._world.history.faults]
 
     def _casting(self) -> list[tuple[str, Role]]:
         plan = self._world.plan
@@ -123,22 +126,22 @@ class _Director:
         for number in range(plan.consumers):
             static = f"i{number}" if number < plan.statics else None
             cast.append((f"c{number}", consumers.consumer(static)))
+        cast += [(f"copier-{one}", copier(one)) for one in self._ids]
         return [*cast, ("reader", consumers.read_all), ("observer", consumers.observe)]
 
-    def _program(self, name: str) -> Program:
-        program = Program(self._world, name, lambda _: None)
-        program.ids = SeededUuids(self._rng.getrandbits(64))
-        program.run()
-        return program
+    @property
+    def _ids(self) -> list[str]:
+        """Transactional ids."""
+        return [one for one, _, _ in COPIERS[: self._world.plan.copiers]]
 
     # --- mishaps -------------------------------------------------------------------------------------------
 
     def _mishap(self) -> None:
-        rng = self._rng
-        rng.choice(
-            [self._kill, self._kill, self._kill_silently, self._freeze, self._freeze, self._drain, self._part,
-             self._cut_off, self._kill_client, self._freeze_client]
-        )()  # fmt: skip
+        mishaps = [
+            self._kill, self._kill, self._kill_silently, self._freeze, self._freeze, self._drain, self._part,
+            self._cut_off, self._kill_client, self._freeze_client,
+        ]  # fmt: skip
+        self._rng.choice(mishaps + [self._kill_copier, self._kill_copier, self._twin] * bool(self._ids))()
 
     def _brokers(self) -> list[BrokerProgram]:
         return [broker for broker in self._world.brokers() if not broker.is_over]
@@ -187,6 +190,23 @@ class _Director:
             self._world.kill(member)
             self._world.start(ClientProgram(self._world, member.name, member.role), self._rng.choice([0.2, 3.0]))
 
+    def _kill_copier(self) -> None:
+        """A transactional producer dies amid its transaction; another takes its id."""
+        copiers = self._copiers()
+        for one in self._rng.sample(copiers, k=min(1, len(copiers))):
+            self._world.kill(one)
+            self._world.start(ClientProgram(self._world, one.name, one.role), self._rng.choice([0.2, 3.0, 9.0]))
+
+    def _twin(self) -> None:
+        """Another producer with a transactional id that is in use."""
+        if self._world.plan.twins and len(self._copiers()) < 5:
+            one = self._rng.choice(self._ids)
+            self._world.start(ClientProgram(self._world, f"copier-{one}", copier(one)), 0.0)
+
+    def _copiers(self, *ids: str) -> list[ClientProgram]:
+        """Producers with these transactional ids, or with any."""
+        return self._of(*(f"copier-{one}" for one in ids or self._ids))
+
     def _freeze_client(self) -> None:
         clients = self._clients()
         for client in self._rng.sample(clients, k=min(1, len(clients))):
@@ -194,59 +214,80 @@ class _Director:
 
     # --- the end -------------------------------------------------------------------------------------------
 
-    def _settle(self, setup: SimProgram) -> None:
+    def _settle(self, setup: Program) -> None:
         """Nothing more goes wrong: what was sent is there, and all of it is read."""
         world = self._world
         world.end_trouble()
         world.network.heal()
         world.thaw()
         world.settling = True
-        self._wait(lambda: not self._of("producer", "plain", "observer"), "sent")
-        topic = setup.lake.topic(IDEMPOTENT)
-        world.ends = {(IDEMPOTENT, p): end for p, (_, end) in topic.offsets().items()}
-        world.ends |= {(PLAIN, p): end for p, (_, end) in setup.lake.topic(PLAIN).offsets().items()}
-        self._wait(lambda: not self._of("reader"), "read")
+        self._wait_for(lambda: not self._of("producer", "plain", "observer"), "sent")
+        world.copied_ends = self._ends(setup, IDEMPOTENT)
+        self._end_transactions(setup)
+        world.ends = self._ends(setup, *world.topics)
+        self._wait_for(lambda: not self._of("reader"), "read")
         if world.plan.consumers:
             done = world.history.committed
-            self._wait(lambda: all(done.get(p, 0) >= end for p, end in world.ends.items()), "committed")
+            self._wait_for(lambda: all(done.get(p, 0) >= end for p, end in world.ends.items()), "committed")
         world.ending = True
-        self._wait(lambda: not self._clients(), "left")
+        self._wait_for(lambda: not self._clients(), "left")
+
+    def _end_transactions(self, setup: Program) -> None:
+        """Everything is copied, but by ids whose producers are all dead: their transactions end by themselves."""
+        world = self._world
+        abandoned = self._ids[:1] if world.plan.abandoned else []
+        for one in self._ids:
+            if one not in abandoned:
+                world.start(ClientProgram(world, f"copier-{one}", copier(one, is_last=True)), 0.0)
+        for program in self._copiers(*abandoned) if abandoned else ():
+            world.kill(program)
+        self._wait_for(lambda: not self._copiers(), "copied")
+        transactions = TransactionLog(setup.lake)
+
+        def all_ended() -> bool:
+            left, _ = transactions.unfinished(Unfinished(), -1)
+            return not left.open and not left.incomplete
+
+        self._wait_for(all_ended, "ended of transactions")
+
+    def _ends(self, setup: Program, *topics: str) -> dict[Place, int]:
+        return {(name, p): end for name in topics for p, (_, end) in setup.lake.topic(name).offsets().items()}
 
     def _of(self, *names: str) -> list[ClientProgram]:
         return [client for client in self._clients() if client.name in names]
 
-    def _wait(self, there: Callable[[], bool], what: str) -> None:
-        until = self._scheduler.now + SETTLE_S
-        while not there() and not self._wrong():
-            if self._scheduler.now > until:
-                left = [one.process.name for one in self._clients()]
-                self._world.history.violate(f"after {SETTLE_S:.0f} s not everything is {what}; there are {left}")
-                return
-            self._scheduler.pause(0.25)
+    def _wait_for(self, there: Callable[[], bool], what: str) -> None:
+        def missing() -> str:
+            return f"not everything is {what}; there are {[one.process.name for one in self._clients()]}"
+
+        self._wait(there, SETTLE_S, missing)
 
     def _judge(self) -> list[str]:
         """Read all there is, and compare."""
         world, seen = self._world, self._world.history.seen
         judge = self._program("judge")
-        for place in world.places:
-            topic = judge.lake.topic(place[0])
-            start, end = topic.offsets()[place[1]]
-            found = seen.log[place] = Partition(start, end)
-            for batch in topic.read(place[1], start, end):
-                rows = zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True)
-                found.records += [(offset, None, value.decode()) for offset, value in rows]
+        seen.log = read_log(judge.lake, world.topics)
+        for _, _, group in COPIERS[: world.plan.copiers]:
+            offsets = judge.log.stable_offsets(group)
+            seen.committed |= {(group, place): one.offset for place, one in offsets.items()}
         there = Counter(value for one in seen.log.values() for _, _, value in one.records)
         lost = [f"{value} was there before, and is not" for value in sorted(world.history.repeated - there.keys())]
         # Plain producers repeat nothing either: what is there twice, brokers have made two of.
         twice = [f"{value} is there {times} times" for value, times in sorted(there.items()) if times > 1]
-        return [*self._wrong(), *lost, *twice, *summary(check(seen)), *self._checked(judge)]
+        # What `tidelog check` finds takes as long as all else.
+        checked = [] if world.seed % CHECKED else self._checked(judge)
+        return [*self._wrong(), *lost, *twice, *world.history.complaints(), *summary(check(seen)), *checked]
 
-    def _checked(self, judge: SimProgram) -> list[str]:
-        """What `tidelog check` finds. It takes as long as all else, so that few seeds have it."""
-        if self._world.seed % CHECKED:
-            return []
-        report = check_lake(self._world.disk, deep=True, clock=judge.clock)
-        return [] if report.green else [f"check: {f}" for f in report.findings if f.severity is Severity.ERROR]
+
+def follow(program: Program) -> None:
+    """A native reader of what is copied."""
+    world = program.world
+    stretches: dict[Place, Stretch] = {}
+    while not world.ends:
+        program.pause(world.rng.uniform(0.2, 1.5) * world.plan.pause_s)
+        for name in world.topics:
+            with suppress(*program.unanswered):
+                read_on(program, name, world.history.seen, stretches)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ It knows no code of brokers: requests are kio's, batches are written and read by
 import asyncio
 import itertools
 import struct
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -18,6 +19,8 @@ from support.kafka_wire import request_frame
 
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import is_flexible
+
+Versions = Mapping[ApiKey, int]
 
 PATIENCE_S = 3.0
 # Versions by which clients speak: new ones, and old ones.
@@ -33,7 +36,11 @@ NEW = {
     ApiKey.LEAVE_GROUP: 5,
     ApiKey.OFFSET_COMMIT: 9,
     ApiKey.OFFSET_FETCH: 8,
-    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.INIT_PRODUCER_ID: 5,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 3,
+    ApiKey.ADD_OFFSETS_TO_TXN: 4,
+    ApiKey.TXN_OFFSET_COMMIT: 5,
+    ApiKey.END_TXN: 5,
 }
 OLD = NEW | {
     ApiKey.METADATA: 7,
@@ -48,6 +55,18 @@ OLD = NEW | {
     ApiKey.OFFSET_COMMIT: 7,
     ApiKey.OFFSET_FETCH: 5,
     ApiKey.INIT_PRODUCER_ID: 1,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 0,
+    ApiKey.ADD_OFFSETS_TO_TXN: 0,
+    ApiKey.TXN_OFFSET_COMMIT: 2,
+    ApiKey.END_TXN: 1,
+}
+# New clients of brokers whose transactions are those before KIP-890.
+BEFORE_890 = NEW | {
+    ApiKey.PRODUCE: 11,
+    ApiKey.INIT_PRODUCER_ID: 4,
+    ApiKey.ADD_OFFSETS_TO_TXN: 3,
+    ApiKey.TXN_OFFSET_COMMIT: 4,
+    ApiKey.END_TXN: 4,
 }
 
 
@@ -136,12 +155,12 @@ def _reader(key: ApiKey, version: int) -> Any:
 class KafkaClient:
     """What producers and consumers share: connections, and the cluster as brokers describe it."""
 
-    def __init__(self, program: LoopProgram) -> None:
+    def __init__(self, program: LoopProgram, generations: Sequence[Versions] = (NEW, OLD)) -> None:
         self.program = program
         self.world: BrokersWorld = program.world
         self.history = self.world.history
         self.rng = program.rng
-        self.versions = self.rng.choice([NEW, OLD])
+        self.versions = self.rng.choice(generations)
         self.ids: dict[str, UUID] = {}
         self.leaders: dict[Place, tuple[int, int]] = {}  # (leader, epoch)
         self._addresses: dict[int, tuple[str, int]] = {}
@@ -177,15 +196,23 @@ class KafkaClient:
         self._connections[address] = connection
         return connection
 
-    def know(self, node: int, address: tuple[str, int]) -> None:
-        """Where a broker is."""
-        self._addresses[node] = address
-
     async def to(self, node: int) -> Connection:
         """A connection to a broker. Raises `UnreachableError`."""
         if node not in self._addresses:
             raise UnreachableError(f"broker {node} is not known")
         return await self.at(self._addresses[node])
+
+    async def coordinator(self, key: str, key_type: int) -> int:
+        """Who coordinates a group (type 0) or a transactional id (1). Raises `UnreachableError`."""
+        version = self.versions[ApiKey.FIND_COORDINATOR]
+        connection = await self.at(self.rng.choice(self.world.bootstrap()))
+        asked = {"coordinator_keys": [key]} if version >= 4 else {"key": key}
+        answer = await connection.ask(ApiKey.FIND_COORDINATOR, version, asked | {"key_type": key_type})
+        found = answer.coordinators[0] if version >= 4 else answer
+        if found.error_code:
+            raise UnreachableError(f"no coordinator: {found.error_code!r}")
+        self._addresses[found.node_id] = (found.host, found.port)
+        return int(found.node_id)
 
     async def leader(self, topic: str, partition: int = 0) -> tuple[int, Connection]:
         """A partition's leader. Raises `UnreachableError`."""

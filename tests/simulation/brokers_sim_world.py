@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -13,10 +13,11 @@ from uuid import UUID
 from brokers_sim_journal import BrokersJournal
 from brokers_sim_loop import SimLoop, SimPipes, SimPool, SimThreads
 from brokers_sim_network import Host, SimNetwork, Weather, listen
+from history import Copy
 from sim_program import ProcessClock, SeededIds, SimProgram, SimWorld
 from sim_scheduler import Process
 from sim_storage import Trouble
-from transactions_sim_world import inline
+from transactions_sim_world import AUDIT, COPIERS, inline
 
 from tidelog.broker import broker as broker_module
 from tidelog.broker.base import topics as broker_topics
@@ -32,7 +33,6 @@ from tidelog.log.follow import tailing
 
 IDEMPOTENT, PLAIN = "once", "plain"
 TOPICS = (IDEMPOTENT, PLAIN)
-GROUP = "g"
 PORT = 9092
 TOPIC_CONFIG = {"log.checkpoint.interval": "20", "log.min.age.ms": "10000"}
 # How many calls of a broker wait for its store at once.
@@ -56,6 +56,9 @@ class BrokersPlan:
     weather: Weather
     trouble: Trouble
     on_disk: bool  # brokers share a machine's wall clock; else each has its own
+    copiers: int  # transactional ids that copy records
+    twins: bool  # whether two producers sometimes have one transactional id
+    abandoned: bool  # whether one id's producers die, and none comes after them
 
     @staticmethod
     def of(seed: int) -> "BrokersPlan":
@@ -88,6 +91,9 @@ class BrokersPlan:
                 freeze_at_put=rng.choice([0.0, 0.0, 0.002]),
             ),
             on_disk=rng.random() < 0.5,
+            copiers=rng.choice([0, 0, 1, 2]),
+            twins=rng.random() < 0.5,
+            abandoned=rng.random() < 0.3,
         )
 
 
@@ -124,21 +130,24 @@ class BrokersWorld(SimWorld):
         self.network = SimNetwork(self.scheduler, Random(f"network {seed}"))
         # When nothing goes wrong any more, and every client is to come to its end.
         self.settling = False
-        # Tasks of dead loops: nothing of them may run, not even when they are forgotten.
-        self.topics = TOPICS
-        self.places = [(topic, p) for topic in TOPICS for p in range(plan.partitions)]
-        # Where partitions end, once nothing more is sent.
+        copiers = COPIERS[: plan.copiers]
+        self.topics = (*TOPICS, *((AUDIT, *(output for _, output, _ in copiers)) if copiers else ()))
+        self.history.seen.copies += [Copy((IDEMPOTENT,), (output,), group) for _, output, group in copiers]
+        self.places = [(topic, p) for topic in self.topics for p in range(plan.partitions)]
+        # Where the partitions end that are copied, and all others, once nothing more is sent to them.
+        self.copied_ends: dict[tuple[str, int], int] = {}
         self.ends: dict[tuple[str, int], int] = {}
+        # Tasks of dead loops: nothing of them may run, not even when they are forgotten.
         self.graveyard: list[asyncio.Task[Any]] = []
 
-    def current_program(self) -> "LoopProgram":
+    def is_read(self, positions: Mapping[tuple[str, int], int]) -> bool:
+        """Whether that is all there is, and nothing more comes."""
+        return bool(self.ends) and all(positions[place] >= end for place, end in self.ends.items())
+
+    def current_program(self) -> SimProgram:
         """The process whose actor runs."""
         process = self.scheduler.current.process
-        return next(program for program in self.everything if program.process is process)
-
-    @property
-    def everything(self) -> list["LoopProgram"]:
-        return self.programs
+        return next(program for program in self.programs if program.process is process)
 
     def brokers(self) -> list["BrokerProgram"]:
         """Those that are not dead."""
@@ -162,9 +171,9 @@ class BrokersWorld(SimWorld):
         if isinstance(program, BrokerProgram):
             self.start(BrokerProgram(self, program.number), self.rng.choice([0.2, 1.0, 3.0]))
 
-    def bury(self, program: "LoopProgram") -> None:
+    def bury(self, program: SimProgram) -> None:
         """Keep what a loop leaves behind."""
-        if program.loop is not None:
+        if isinstance(program, LoopProgram) and program.loop is not None:
             self.graveyard += asyncio.all_tasks(program.loop)
 
     def end(self) -> None:

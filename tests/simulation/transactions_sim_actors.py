@@ -8,6 +8,7 @@ import pyarrow as pa
 from groups_sim_world import Program
 from history import Acked, Look, Sent, Stretch, Transaction
 from history import Place as LogPlace
+from sim_director import read_on
 from transactions_sim_world import AUDIT, COPIERS, INPUT, PARTITIONS, TIMEOUT_MS, TOPICS
 
 from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
@@ -198,18 +199,8 @@ def reader(program: Program) -> None:
     stretches: dict[LogPlace, Stretch] = {}
     while not world.ending:
         program.pause(world.rng.uniform(0.2, 1.5) * world.plan.pause_s)
-        name = world.rng.choice(TOPICS)
         with suppress(*TROUBLED):
-            topic = program.lake.topic(name)
-            for partition, (start, end) in topic.offsets().items():
-                place = (name, partition)
-                if place not in stretches or world.rng.random() < 0.05:
-                    stretches[place] = Stretch(program.process.name, "readers", place)
-                    world.seen.stretches.append(stretches[place])
-                reads = stretches[place].reads
-                for batch in topic.read(partition, max(start, reads[-1][0] + 1 if reads else start), end):
-                    for offset, value in zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True):
-                        reads.append((offset, value.decode()))
+            read_on(program, world.rng.choice(TOPICS), world.seen, stretches)
 
 
 def watcher(program: Program) -> None:

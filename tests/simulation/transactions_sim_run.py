@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import transactions_sim_actors as actors
 from checkers import check, summary
 from groups_sim_world import Program
-from history import Partition
+from sim_director import Director, read_log
 from sim_running import Planted, repeat, staged
 from transactions_sim_bugs import BUGS
 from transactions_sim_world import (
@@ -27,7 +27,6 @@ from transactions_sim_world import (
     inline,
 )
 
-from tidelog.check.lake import Severity, check_lake
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
@@ -56,13 +55,8 @@ def run_transactions(seed: int, planted: Planted = nullcontext, trace: list[str]
     return TransactionsReport(seed, problems, world.history.digest(), world.history)
 
 
-class _Director:
-    """Starts the processes, makes mishaps, and judges."""
-
-    def __init__(self, world: TransactionsWorld) -> None:
-        self._world = world
-        self._scheduler = world.scheduler
-        self._rng = world.rng
+class _Director(Director):
+    """Directs copiers."""
 
     def direct(self) -> list[str]:
         """The whole run; returns what is wrong."""
@@ -89,11 +83,6 @@ class _Director:
         cast += [("maintainer", actors.maintainer)] * plan.maintainers
         cast += [("operator", actors.operator)] * plan.operators
         return [*cast, ("watcher", actors.watcher)]
-
-    def _program(self, name: str) -> Program:
-        program = Program(self._world, name, lambda _: None)
-        program.run()
-        return program
 
     # --- mishaps -------------------------------------------------------------------------------------------
 
@@ -140,34 +129,24 @@ class _Director:
         world.ending = True
         for one, _, _ in COPIERS[: world.plan.copiers]:
             world.launch(f"copier-{one}", actors.copier(one))
-        until = self._scheduler.now + SETTLE_S
-        while not all(program.ended for program in world.programs) and not self._scheduler.failures:
-            if self._scheduler.now > until:
-                names = [program.process.name for program in self._running()]
-                world.history.violate(f"after {SETTLE_S:.0f} s {names} have not come to an end")
-                return
-            self._scheduler.pause(0.5)
+        self._wait(
+            lambda: not self._running(),
+            SETTLE_S,
+            lambda: f"{[program.process.name for program in self._running()]} have not come to an end",
+        )
 
     def _judge(self) -> list[str]:
         """Read all there is, and compare."""
         world = self._world
         judge = self._program("judge")
         try:
-            for name in TOPICS:
-                topic = judge.lake.topic(name)
-                for partition, (start, end) in topic.offsets().items():
-                    found = world.seen.log[name, partition] = Partition(start, end)
-                    for batch in topic.read(partition, start, end):
-                        rows = zip(batch["offset"].to_pylist(), batch["value"].to_pylist(), strict=True)
-                        found.records += [(offset, None, value.decode()) for offset, value in rows]
+            world.seen.log = read_log(judge.lake, TOPICS)
             for _, _, group in COPIERS:
                 offsets = judge.log.stable_offsets(group)
                 world.seen.committed |= {(group, place): one.offset for place, one in offsets.items()}
         except TidelogError as e:
             return [*world.history.violations, f"the lake can't be read: {type(e).__name__}: {e}"]
-        report = check_lake(world.disk, deep=True, clock=judge.clock)
-        broken = [] if report.green else [f"check: {f}" for f in report.findings if f.severity is Severity.ERROR]
-        return [*world.history.violations, *summary(check(world.seen)), *broken]
+        return [*world.history.violations, *summary(check(world.seen)), *self._checked(judge)]
 
 
 if __name__ == "__main__":
