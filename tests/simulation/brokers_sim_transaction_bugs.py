@@ -6,9 +6,9 @@ from typing import Any
 from unittest.mock import patch
 
 from sim_running import Planted
-from transactions_sim_bugs import counts_the_offsets_of_aborted_transactions
 
 from tidelog.broker.transactions.coordinator import TransactionCoordinator
+from tidelog.groups.store.adapters import LoggedOffsets
 from tidelog.transactions import part_rules
 from tidelog.transactions.open_parts import OpenTransaction
 from tidelog.transactions.part_rules import BatchJudge
@@ -55,15 +55,14 @@ def never_times_a_transaction_out() -> Iterator[None]:
 
 
 @contextmanager
-def completes_nothing_that_another_broker_has_decided() -> Iterator[None]:
-    """What is committed, and not in its topics when its broker dies, stays so."""
+def applies_the_offsets_of_aborted_transactions() -> Iterator[None]:
+    """What a transaction was to commit for a group becomes the group's, whatever its outcome."""
+    settle = LoggedOffsets.settle
 
-    async def only_open(self: Any, key: Any) -> None:
-        if key not in self._unfinished.incomplete:
-            await finish(self, key)
+    def always(self: Any, group_id: str, transaction: Any, *, committed: bool) -> None:
+        settle(self, group_id, transaction, committed=True)
 
-    finish = TransactionCoordinator._finish
-    with patch.object(TransactionCoordinator, "_finish", only_open):
+    with patch.object(LoggedOffsets, "settle", always):
         yield
 
 
@@ -74,7 +73,6 @@ BUGS: dict[str, Planted] = {
         takes_the_requests_of_a_fenced_epoch,
         stages_a_repeated_batch_again,
         never_times_a_transaction_out,
-        completes_nothing_that_another_broker_has_decided,
-        counts_the_offsets_of_aborted_transactions,
+        applies_the_offsets_of_aborted_transactions,
     )
 }

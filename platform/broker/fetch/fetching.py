@@ -121,6 +121,8 @@ class Fetching:
             topic = topics.get(key[0])
             if topic is None:
                 topic = topics[key[0]] = await RequestedTopic.of(self._context.topics, key[0])
+            if _is_past_the_end(topic, key[1], one.offset):  # as far as is known: its last leader knew more, perhaps
+                topic = topics[key[0]] = await RequestedTopic.fresh(self._context.topics, key[0])
             packed = request.version >= PACKED_SINCE and _asks_for_zstd(topic)
             found.append(_Partition(key, one, topic, self._context.cache, packed=packed))
         return found
@@ -261,6 +263,11 @@ class Fetching:
 def _both(first: asyncio.Event, second: asyncio.Event) -> None:
     first.set()
     second.set()
+
+
+def _is_past_the_end(topic: RequestedTopic, partition: int, offset: int) -> bool:
+    state = None if topic.topic is None else topic.topic.log.state
+    return state is not None and 0 <= partition < state.partitions and offset > state.end(partition)
 
 
 def _asks_for_zstd(topic: RequestedTopic) -> bool:

@@ -36,7 +36,9 @@ class Offsets:
         view = self._context.cluster()
         topics = []
         for topic in call.body.topics:
-            found = await RequestedTopic.of(self._context.topics, topic.name)
+            asks_for_end = any(p.timestamp == LATEST for p in topic.partitions)
+            look_up = RequestedTopic.fresh if asks_for_end else RequestedTopic.of
+            found = await look_up(self._context.topics, topic.name)
             numbers = Counter(p.partition_index for p in topic.partitions)
             twice = {number for number, times in numbers.items() if times > 1}
             partitions = [await self._listed(call.version, view, found, p, twice) for p in topic.partitions]
@@ -86,11 +88,14 @@ class Offsets:
         return await self._context.blocking(find) or _UNKNOWN
 
     async def of_epochs(self, call: Call) -> Answer:
-        """OffsetForLeaderEpoch: where a leader's epoch ends. The log never loses its end, so that is the log end."""
+        """OffsetForLeaderEpoch: where a leader's epoch ends. The log never loses its end, so that is the log end.
+
+        Consumers ask a new leader, and go back to an end that is below their position.
+        """
         view = self._context.cluster()
         topics = []
         for topic in call.body.topics:
-            found = await RequestedTopic.of(self._context.topics, topic.topic)
+            found = await RequestedTopic.fresh(self._context.topics, topic.topic)
             partitions = []
             for p in topic.partitions:
                 error, end, epoch = _problem(view, found, p.partition, p.current_leader_epoch), -1, -1

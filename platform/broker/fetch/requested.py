@@ -1,5 +1,6 @@
 """Which topic and partition a request means, and what keeps it from being served. Errors are Kafka's codes."""
 
+from contextlib import suppress
 from uuid import UUID
 
 from tidelog.broker.base.cluster_view import ClusterView
@@ -32,6 +33,15 @@ class RequestedTopic:
             return cls(await topics.find(name))
         except TidelogError as e:
             return cls(None, e.kafka_code)
+
+    @classmethod
+    async def fresh(cls, topics: BrokerTopics, name: str | UUID) -> "RequestedTopic":
+        """Look the topic up as it is in the store now: what another broker has acknowledged counts."""
+        found = await cls.of(topics, name)
+        if found.topic is not None:
+            with suppress(TidelogError):  # the topic keeps why
+                await topics.look(found.topic.name)
+        return found
 
     def problem(self, partition: int, *, by_id: bool) -> int:
         """Why a partition can't be served now; 0 if it can. The topic may have changed since it was looked up."""
