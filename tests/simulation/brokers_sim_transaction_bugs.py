@@ -43,7 +43,7 @@ def stages_a_repeated_batch_again() -> Iterator[None]:
 
 @contextmanager
 def never_times_a_transaction_out() -> Iterator[None]:
-    """Nobody watches for how long transactions are open."""
+    """No broker watches for how long transactions are open."""
 
     async def never(self: Any, key: Any) -> None:
         if key in self._unfinished.incomplete:

@@ -203,7 +203,7 @@ class KafkaClient:
         return await self.at(self._addresses[node])
 
     async def coordinator(self, key: str, key_type: int) -> int:
-        """Who coordinates a group (type 0) or a transactional id (1). Raises `UnreachableError`."""
+        """The coordinator of a group (type 0) or of a transactional id (1). Raises `UnreachableError`."""
         version = self.versions[ApiKey.FIND_COORDINATOR]
         connection = await self.at(self.rng.choice(self.world.bootstrap()))
         asked = {"coordinator_keys": [key]} if version >= 4 else {"key": key}

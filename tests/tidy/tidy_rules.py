@@ -21,6 +21,7 @@ SLEEPING_TESTS = {
     "tests/simulation/brokers_sim_consumers.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_network.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_producers.py": "a simulated loop's time passes at once",
+    "tests/simulation/brokers_sim_transactions.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_wire.py": "a simulated loop's time passes at once",
     "tests/support/fault_proxy.py": "a store that is slow",
     "tests/support/versitygw.py": "a server may start, or fail to, within a time",

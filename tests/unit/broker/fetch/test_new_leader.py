@@ -1,4 +1,4 @@
-"""A new leader that has not heard of what the last one acknowledged: no consumer is told that the log is shorter."""
+"""A new leader that has not heard of what the last one acknowledged: no consumer hears that the log is shorter."""
 
 import threading
 from contextlib import contextmanager
