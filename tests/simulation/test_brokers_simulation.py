@@ -13,7 +13,8 @@ from sim_running import how_to_repeat
 SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "100"))
 # What a hundred seeds can't do without, or they would prove little.
 HAPPENS = (
-    "aborted", "committed", "fenced", "broker draining", "broker gone", "evicted", "fetch error 6", "fetch error 74", "frozen", "group error 16",
+    "aborted", "committed", "fenced",
+    "broker draining", "broker gone", "evicted", "fetch error 6", "fetch error 74", "frozen", "group error 16",
     "group error 25", "handed over", "handed over: NotTakenError", "handed over: UnansweredError", "killed",
     "left by itself", "produce error 6", "produce unanswered",
 )  # fmt: skip
