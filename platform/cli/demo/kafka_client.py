@@ -13,6 +13,7 @@ from tidelog.log.base.clock import Clock
 MOST_UNANSWERED = 3000
 _AT_ONCE = 250
 _PATIENCE_S = 60.0
+_LOOK_S = 0.2
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -83,9 +84,12 @@ def consume_all(address: str, topic: str, group: str) -> list[tuple[int, int, by
     ended: set[int] = set()
     try:
         consumer.subscribe([topic])
+        silent_s = 0.0
         while not ended or len(ended) < len(consumer.assignment()):
-            messages = consumer.consume(1000, timeout=_PATIENCE_S)
-            if not messages:
+            # It waits for as many as it is asked for, also behind the last one.
+            messages = consumer.consume(1000, timeout=_LOOK_S)
+            silent_s = 0.0 if messages else silent_s + _LOOK_S
+            if silent_s >= _PATIENCE_S:
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"topic {topic} was not read to its end"))
             for message in messages:
                 error, partition, offset, value = (
