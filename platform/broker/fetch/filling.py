@@ -31,7 +31,8 @@ def fill(partitions: Iterable[Wanted], max_bytes: int) -> int:
     """Take batches of partitions in this order; how many bytes they have in all.
 
     The first batch of all is taken even if it is larger than the limits (KIP-74). A batch that holds a partition's
-    offset is taken whole.
+    offset is taken whole. None that overlaps the one before follows it: what was produced here and what was read from
+    segments have other bounds, and clients skip only what is below the offset that they asked for.
     """
     total = 0
     for wanted in partitions:
@@ -43,6 +44,8 @@ def fill(partitions: Iterable[Wanted], max_bytes: int) -> int:
                 wanted.missing = offset
                 break
             found = chunk.read(offset, most - wanted.size, at_least_one=not total + wanted.size)
+            if wanted.batches and found.batches and _base_offset(found.batches[0]) < offset:
+                break
             wanted.batches += found.batches
             wanted.size += found.size
             if found.end == offset:  # the next batch does not fit
@@ -51,3 +54,7 @@ def fill(partitions: Iterable[Wanted], max_bytes: int) -> int:
         wanted.behind = offset
         total += wanted.size
     return total
+
+
+def _base_offset(batch: bytes) -> int:
+    return int.from_bytes(batch[:8])

@@ -77,3 +77,14 @@ def test_no_limit_is_passed_but_by_the_first_batch(asked: list[tuple[list[int], 
         assert p.batches == [bytes([o]) * sizes[o] for o in range(len(p.batches))]
         assert p.size <= max(limit, sizes[0] if p is first else 0)
     assert bool(total) == any(sizes for sizes, _ in asked)
+
+
+def test_no_record_is_in_an_answer_twice() -> None:
+    """A batch of offsets 0 to 2 was produced here, and one of 0 to 4 was read from its segment before."""
+    produced, read = (BatchRun(PLACE, 0, end, [end - 1], [bytes(8) + b"x"], 9) for end in (3, 5))
+    first = Wanted(0, 5, 1000, lambda at: produced if at < 3 else read)
+    assert fill([first], 1000) == 9
+    assert (first.batches, first.behind) == (produced.batches, 3)
+    second = Wanted(3, 5, 1000, lambda at: produced if at < 3 else read)
+    assert fill([second], 1000) == 9
+    assert (second.batches, second.behind) == (read.batches, 5)
