@@ -38,7 +38,9 @@ Command = Sequence[str | Path]
 def _java(folder: Path) -> Command:
     install(_JAVA)
     jars = f"{_JAVA.folder}/*"
-    built(["javac", "-cp", jars, "-d", str(folder), str(SOURCES / "java/Copier.java")], folder / "javac.log")
+    built(
+        ["javac", "-cp", jars, "-d", str(folder), str(SOURCES / "java/Copier.java")], folder / "javac.log", cwd=folder
+    )
     return ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}:{jars}", "Copier"]
 
 
