@@ -10,6 +10,7 @@ import pytest
 from support.broker_requests import SETTINGS, request_of
 from support.logs import memory_lake, open_lake, read
 from support.produce_requests import Produced, batch, told
+from support.rewrites import merge
 
 from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.base.channels import NoAnswerError, NotAskedError
@@ -190,6 +191,19 @@ def test_whatever_becomes_of_a_request_its_records_land_once(fares: str, produce
             assert (late.fate, late.ranges) == (Fate.COMMITTED, {0: (0, 2)})
         assert world.values() == ["a", "b", "c"]
         assert told(await world.producing(2).one(batch(b"d"))) == (0, 3)
+
+    with_brokers(act)
+
+
+def test_a_committer_that_wakes_up_after_a_merge_finds_the_part_in_the_logs_entries() -> None:
+    async def act(world: World) -> None:
+        world.channels[1].fares = ["late"]
+        assert told(await world.producing(1).one(batch(b"a", b"b"))) == (0, 0)
+        assert told(await world.producing(2).one(batch(b"c"))) == (0, 2)
+        merge(world.lake, "t")
+        (late,) = await world.channels[1].deliver_late()
+        assert (late.fate, late.ranges) == (Fate.COMMITTED, {0: (0, 2)})
+        assert world.values() == ["a", "b", "c"]
 
     with_brokers(act)
 
