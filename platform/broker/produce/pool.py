@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 # What waits is read while the entry before is written, from so much on: less is read sooner than a thread wakes up.
 AHEAD_BYTES: Final = 1024 * 1024
+# What is due so soon is due: a loop's timers may be early by the resolution of its clock.
+SOON_S: Final = 1e-6
 
 
 class TopicPool:
@@ -79,7 +81,7 @@ class TopicPool:
 
     async def _until_due(self) -> None:
         """Wait until what waits is due."""
-        while (left_s := self._due_in_s()) > 0:
+        while (left_s := self._due_in_s()) > SOON_S:
             self._full.clear()
             try:
                 await asyncio.wait_for(self._full.wait(), left_s)
