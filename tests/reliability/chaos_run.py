@@ -139,6 +139,11 @@ class Chaos:
         every_s = self._wanted.killed_every_s or self._wanted.drained_every_s
         self._await(lambda: self._serving() >= len(self._brokers), "brokers")
         self._await(lambda: len(self._events("assign")) >= 2, "members")
+        # librdkafka goes back to the beginning when its first look for that has no answer in time, though a later one
+        # had, and it reads by then.
+        places = len(KAFKA_TOPICS) * PARTITIONS
+        with Lake(self._place.lake) as lake:
+            self._await(lambda: len(_committed(lake, KAFKA_READERS)) >= places, "readers of all partitions")
         until = time.monotonic() + self._wanted.seconds
         while time.monotonic() < until:
             for name in self._brokers:

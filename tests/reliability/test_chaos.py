@@ -51,8 +51,8 @@ def test_brokers_that_are_killed_lose_and_repeat_nothing(tmp_path: Path) -> None
 
 
 def test_no_application_notices_a_rolling_restart(tmp_path: Path) -> None:
-    wanted = Wanted(SEED, seconds=9.0, rounds=0, records=1_000, drained_every_s=4.0)
-    verdict = with_brokers(tmp_path, "--drain-brokers 4", wanted)
+    wanted = Wanted(SEED, seconds=4.0, rounds=0, records=1_000, drained_every_s=1.0)
+    verdict = with_brokers(tmp_path, "--drain-brokers 1", wanted)
     assert verdict.rounds["drained"] >= 3
 
 
