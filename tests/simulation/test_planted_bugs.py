@@ -40,6 +40,7 @@ FOUND_BY = {
     "lets_a_fenced_static_member_come_back": 13,
     "keeps_what_it_owned_after_an_eviction": 3,
     "takes_an_intent_after_an_abort": 15,
+    "commits_what_has_landed_once_more": 16,
     "never_times_a_transaction_out": 1,
     "stages_a_repeated_batch_again": 6,
 }
