@@ -132,8 +132,7 @@ def test_entries_hold_what_several_brokers_staged_and_a_killed_committer_takes_n
     assert set(led.values()) == {1, 2, 3}
     with Load(three) as load:
         load.acks(2_000)
-        together = written_by(lake, led)
-        assert max(together) == 3, together
+        eventually(lambda: max(written_by(lake, led)) > 1, "an entry of several brokers' segments")
         committer(lake, three).kill()
         load.acks(1_000)
         judged(lake, load)
