@@ -11,7 +11,6 @@ SMALL_MODULE_LINES = 60
 
 # Modules below 60 lines that only one module of their own folder imports, and why each is one all the same.
 SMALL_MODULES: Mapping[str, str] = {
-    "platform/broker/fetch/filling.py": "limits and turns of an answer, a rule of values",
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
