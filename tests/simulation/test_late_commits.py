@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from brokers_sim_journal import BrokersJournal, SentCommit
+from brokers_sim_journal import GROUP, BrokersJournal, SentCommit
 from groups_sim_history import ENTRIES
 from sim_scheduler import Process
 
@@ -44,7 +44,14 @@ def journal(*sent: SentCommit, members: tuple[str, ...] = ("c1",), serving: froz
 def taken(made: BrokersJournal, *offsets: int) -> list[str]:
     """What is wrong when the broker's log takes these commits."""
     for offset in offsets:
-        row = {"kind": "offset", "topic": PLACE[0], "partition": PLACE[1], "offset": offset, "generation": 3}
+        row = {
+            "kind": "offset",
+            "group": GROUP,
+            "topic": PLACE[0],
+            "partition": PLACE[1],
+            "offset": offset,
+            "generation": 3,
+        }
         entry = json.dumps({"commitInfo": {"tidelog": {"rows": [row]}}})
         made.stored("put_if_absent", f"{ENTRIES}1.json", entry.encode())
     return made.violations

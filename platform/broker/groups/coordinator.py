@@ -43,6 +43,7 @@ class GroupCoordinator:
         self._look_s = 0.0
         self._closed = False
         self._ticked_s = self._clock.elapsed_s()
+        self._epoch = 0
         self._tasks = [asyncio.get_running_loop().create_task(run()) for run in (self._keep_time, self._vouching.run)]
 
     # --- which groups --------------------------------------------------------------------------------------
@@ -183,12 +184,15 @@ class GroupCoordinator:
         """Do what time has brought."""
         now_s = self._clock.elapsed_s()
         paused_s, self._ticked_s = now_s - self._ticked_s, now_s
+        epoch_before, self._epoch = self._epoch, self._context.cluster().epoch
         for group_id, desk in list(self._desks.items()):
             if not self.coordinates(group_id):
                 self._give_up(group_id)
                 continue
             if paused_s > PAUSE_S:
                 desk.paused(paused_s)
+            if self._epoch > epoch_before + 1:  # a group may have been another broker's in between
+                desk.renewed(now_s)
             self.expire(group_id)
             if desk.is_idle:
                 self._give_up(group_id)

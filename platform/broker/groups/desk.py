@@ -215,6 +215,12 @@ class GroupDesk:
         self._pending = {name: at + seconds for name, at in self._pending.items()}
         self._round_s += seconds
 
+    def renewed(self, now_s: float) -> None:
+        """Another broker may have heard the members meanwhile: sessions, and a round, begin again from here."""
+        self._round_s = now_s
+        for name in list(self._deadlines):
+            self._begin_session(name, now_s)
+
     # --- joining -------------------------------------------------------------------------------------------
 
     def expect(self, member_id: str, session_s: float, now_s: float) -> None:

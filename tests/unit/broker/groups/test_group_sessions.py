@@ -1,5 +1,7 @@
 """Members that fall silent, by a clock that tests set: a session is over when its time is, for DeleteGroups too."""
 
+from dataclasses import replace
+
 import pytest
 from support.broker_connections import FakeClock
 
@@ -84,4 +86,19 @@ def test_a_member_whose_join_takes_longer_than_a_tick_has_a_session(
         patched.setattr(coordinator.log, "decide_all", slow)
         join(requests, version, instance_id)
     ticking(6.125)
+    assert deleted(requests) == 0
+
+
+def test_members_that_another_coordinator_may_have_heard_have_a_full_session(requests, coordinator, ticking):
+    """The broker was taken for dead and is back: the group was another's in between, which it did not see."""
+    join(requests)
+    ticking(4.0)
+    view = coordinator._context.cluster()
+    later = replace(view, epoch=view.epoch + 2)
+    # The context is frozen, and so are the coordinator's views of it.
+    object.__setattr__(coordinator._context, "cluster", lambda: later)
+    object.__setattr__(coordinator._context, "confirmed", lambda: later)
+    ticking(6.0)
+    assert deleted(requests) == 68, "NON_EMPTY_GROUP"
+    ticking(0.25)
     assert deleted(requests) == 0
