@@ -26,6 +26,7 @@ class _Running:
     life: int
     process: subprocess.Popen[bytes]
     frozen: bool = False
+    drained: bool = False
 
 
 class Processes:
@@ -73,6 +74,7 @@ class Processes:
         for name in names:
             if name in self._running:
                 _send(self._running[name].process, signal.SIGTERM)
+                self._running[name].drained = True
                 self.counts["drained"] += 1
 
     def freeze(self, names: Iterable[str]) -> None:
@@ -113,7 +115,8 @@ class Processes:
                 self.ended.add(name)
                 continue
             self.counts["gave up"] += 1
-            if code != GAVE_UP:
+            begins = one.drained and code == -signal.SIGTERM  # drained before it listened to the signal
+            if code != GAVE_UP and not begins:
                 words = self._words(name, one.life).read_text(errors="replace")[-_QUOTED:]
                 self.problems.append(f"{name}.{one.life} ended with {code}: {words}")
             self.start([name])
