@@ -164,7 +164,7 @@ def test_a_producer_goes_on_within_seconds_when_its_leader_is_killed(lake, three
 
     def send_and_poll():
         nonlocal sent
-        producer.produce("t0", b"%d" % sent, on_delivery=report)
+        producer.produce("t0", b"%d" % sent, partition=0, on_delivery=report)
         sent += 1
         producer.poll(0.01)
         return acked
@@ -180,7 +180,7 @@ def test_a_producer_goes_on_within_seconds_when_its_leader_is_killed(lake, three
     assert sorted(acked) == list(range(sent))
     stored = [value for partition in lake.offsets("t0") for value in read(lake, "t0", partition)]
     assert sorted(map(int, stored)) == list(range(sent))
-    assert all(named(b) == sorted(b.id for b in others) for b in others)
+    eventually(lambda: all(named(b) == sorted(b.id for b in others) for b in others), "its death is known")
 
 
 def test_an_unregistered_broker_is_forgotten(lake, three):
