@@ -46,22 +46,26 @@ class ConnectionLines:
 
     def say(self, what: str, peer: Peer, reason: str, level: int) -> None:
         """A connection was refused or closed (`what`), and why: written now, or counted."""
-        self.look()
-        kind = _Kind(what, peer.host, peer.listener, level)
+        kind, now_s = _Kind(what, peer.host, peer.listener, level), self._clock.elapsed_s()
+        self._write_due(kind, now_s)
         counted = self._counted.get(kind)
         if counted is not None:
             counted.count += 1
             counted.last = reason
             return
-        self._counted[kind] = _Counted(self._clock.elapsed_s())
+        self._counted[kind] = _Counted(now_s)
         logger.log(level, "Connection %s: peer=%s listener=%s: %s", what, peer.host, peer.listener, reason)
 
     def look(self) -> None:
         """Write the counts whose minute is over."""
         now_s = self._clock.elapsed_s()
-        for kind, counted in list(self._counted.items()):
-            if now_s - counted.since_s >= EVERY_S:
-                self._write(kind, counted, now_s)
+        for kind in list(self._counted):
+            self._write_due(kind, now_s)
+
+    def _write_due(self, kind: _Kind, now_s: float) -> None:
+        counted = self._counted.get(kind)
+        if counted is not None and now_s - counted.since_s >= EVERY_S:
+            self._write(kind, counted, now_s)
 
     def finish(self) -> None:
         """Write all counts: the broker stops."""
