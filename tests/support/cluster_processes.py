@@ -92,6 +92,12 @@ def metadata(port: int, *topics: str, client_id: str = "") -> Any:
     return ask(port, ApiKey.METADATA, 12, body, client_id)
 
 
+def named(broker: BrokerProcess) -> list[int]:
+    """The ids of the brokers that serve, as a broker says. Metadata lists some that went a moment ago, too."""
+    answer = ask(broker.port, ApiKey.DESCRIBE_CLUSTER, 0, {"include_cluster_authorized_operations": False})
+    return sorted(node.broker_id for node in answer.brokers)
+
+
 def _serve(told: dict[str, Any]) -> None:
     lake, port = Lake(told.pop("lake")), told.pop("port", 0)
     asyncio.run(_until_ended(lake, BrokerSettings({LISTENER: ("127.0.0.1", port)}, **told)))

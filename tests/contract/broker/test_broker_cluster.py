@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Producer
-from support.cluster_processes import BrokerProcess, ask, metadata
+from support.cluster_processes import BrokerProcess, ask, metadata, named
 from support.logs import read
 from support.waiting import eventually
 
@@ -52,12 +52,6 @@ def three(start):
     brokers = sorted(start(at_once=3), key=lambda broker: broker.id)
     eventually(lambda: all(named(b) == [1, 2, 3] for b in brokers), "three brokers know each other")
     return brokers
-
-
-def named(broker):
-    """The ids of the brokers that serve, as a broker says. Metadata lists some that went a moment ago, too."""
-    answer = ask(broker.port, ApiKey.DESCRIBE_CLUSTER, 0, {"include_cluster_authorized_operations": False})
-    return sorted(node.broker_id for node in answer.brokers)
 
 
 def leaders(broker, client_id=""):

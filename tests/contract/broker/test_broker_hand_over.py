@@ -9,12 +9,11 @@ from uuid import UUID
 
 import pytest
 from confluent_kafka import Producer
-from support.cluster_processes import BrokerProcess, ask, metadata
+from support.cluster_processes import BrokerProcess, metadata, named
 from support.logs import read
 from support.waiting import eventually
 
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
-from tidelog.broker.wire.apis import ApiKey
 from tidelog.check.lake import check_lake
 from tidelog.log.lake import Lake
 
@@ -35,16 +34,11 @@ def three(lake):
         for broker in brokers:
             broker.ready()
         brokers.sort(key=lambda broker: broker.id)
-        eventually(lambda: all(serving(broker) == [1, 2, 3] for broker in brokers), "three brokers know each other")
+        eventually(lambda: all(named(broker) == [1, 2, 3] for broker in brokers), "three brokers know each other")
         yield brokers
     finally:
         for broker in brokers:
             broker.__exit__()
-
-
-def serving(broker):
-    answer = ask(broker.port, ApiKey.DESCRIBE_CLUSTER, 0, {"include_cluster_authorized_operations": False})
-    return sorted(node.broker_id for node in answer.brokers)
 
 
 def leaders(broker):
@@ -146,7 +140,7 @@ def test_a_frozen_committer_comes_back_to_what_others_have_committed(lake, three
             frozen.send(signal.SIGSTOP)
             load.acks(500)  # the others go on without it
             frozen.send(signal.SIGCONT)
-            eventually(lambda: serving(frozen) == [1, 2, 3], "it is back")
+            eventually(lambda: named(frozen) == [1, 2, 3], "it is back")
         load.acks(1_000)
         judged(lake, load)
 
