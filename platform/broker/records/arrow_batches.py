@@ -6,7 +6,7 @@ byte). Every part is a column of bytes here, and Arrow joins the columns row by 
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,9 @@ _NULL: Final = 1
 # Offsets of a batch are at most this far behind its first.
 MOST_DELTA: Final = 2**31 - 1
 # Varints are written as tables while their sizes change no more often than this, and else one by one.
-_MOST_TURNS: Final = 8
+_MOST_TURNS: Final = 32
+# What is joined at once, about, but for a batch that is larger: an array of bytes has 2 GiB at most.
+_JOINED_BYTES: Final = 16 * 1024 * 1024
 _NO_ATTRIBUTES: Final[I64] = np.zeros(1, np.int64)
 _NO_HEADERS: Final = pa.scalar(b"\0", pa.binary())
 
@@ -50,17 +52,22 @@ def arrow_batches(records: pa.RecordBatch, leader_epoch: int, codec: int, most_b
     rows = _Rows(records)
     kind = records.column("timestampType")[0].as_py()
     attributes = LOG_APPEND_TIME_BIT if kind == schema.LOG_APPEND_TIME else 0
-    start = 0
-    while start < records.num_rows:
-        # aiokafka's builder stays a byte below its limit too.
-        end, body = rows.body(start, most_bytes - HEADER.size - 1)
+    # aiokafka's builder stays a byte below its limit too.
+    for start, end, body in rows.bodies(most_bytes - HEADER.size - 1):
         base, last = int(rows.offsets[start]), int(rows.offsets[end - 1])
         ms = rows.ms[start:end]
         header = BatchHeader(
             base, 0, leader_epoch, MAGIC, 0, attributes, last - base, int(ms[0]), int(ms.max()), -1, -1, -1, end - start
         )
         yield EncodedBatch(sealed(header, body, codec), base, last)
-        start = end
+
+
+class _Numbers(NamedTuple):
+    """What the records of one batch have of it, as zigzag codes: their lengths, and how far they are from its first."""
+
+    lengths: I64
+    times: I64
+    deltas: I64
 
 
 class _Rows:
@@ -79,8 +86,30 @@ class _Rows:
         self._sizes = sizes + 1
         self._ends = np.cumsum(self._sizes)
 
-    def body(self, start: int, most_bytes: int) -> tuple[int, memoryview]:
-        """The records from `start` on as bytes, and the row behind the last of them."""
+    def bodies(self, most_bytes: int) -> Iterator[tuple[int, int, memoryview]]:
+        """Bodies of `most_bytes` at most that hold all records: from which row, to before which one, and the bytes.
+
+        Several bodies are joined at once, as each step costs the same for one of them.
+        """
+        start, rows = 0, len(self.offsets)
+        while start < rows:
+            first, before, borders = start, int(self._ends[start] - self._sizes[start]), [start]
+            parts: list[_Numbers] = []
+            while start < rows and (not parts or self._ends[start] - before <= _JOINED_BYTES):
+                part = self._numbers(start, most_bytes)
+                start += len(part.lengths)
+                parts.append(part)
+                borders.append(start)
+            joined = self._joined(
+                first, parts[0] if len(parts) == 1 else _Numbers(*map(np.concatenate, zip(*parts, strict=True)))
+            )
+            ends = _borders(joined)[np.array(borders) - first].tolist()
+            data = memoryview(joined.buffers()[2])
+            for (begin, end), (at, behind) in zip(pairwise(borders), pairwise(ends), strict=True):
+                yield begin, end, data[at:behind]
+
+    def _numbers(self, start: int, most_bytes: int) -> _Numbers:
+        """Those of the records from `start` on that fit into one body."""
         before = int(self._ends[start - 1]) if start else 0
         # A record has three bytes more at least, so that these are never too few rows, and seldom many too many.
         end = max(int(np.searchsorted(self._ends, before + most_bytes, "right")), start + 1)
@@ -91,9 +120,13 @@ class _Rows:
         coded = _zigzag(lengths)
         fits = int(np.searchsorted(np.cumsum(lengths + _varint_sizes(coded)), most_bytes, "right"))
         count = max(fits, 1)
-        rows = slice(start, start + count)
-        joined = pc.binary_join_element_wise(
-            _varints(coded[:count], _NO_ATTRIBUTES, times[:count], deltas[:count], self._key_length[rows]),
+        return _Numbers(coded[:count], times[:count], deltas[:count])
+
+    def _joined(self, start: int, numbers: _Numbers) -> pa.Array:
+        """The bytes of each record from `start` on, of as many as there are numbers."""
+        rows = slice(start, start + len(numbers.lengths))
+        return pc.binary_join_element_wise(
+            _varints(numbers.lengths, _NO_ATTRIBUTES, numbers.times, numbers.deltas, self._key_length[rows]),
             self._key[rows],
             _varints(self._value_length[rows]),
             self._value[rows],
@@ -102,7 +135,6 @@ class _Rows:
             null_handling="replace",
             null_replacement=b"",
         )
-        return start + count, _contents(joined)
 
 
 def _headers(records: pa.RecordBatch) -> pa.Array | None:
@@ -132,11 +164,6 @@ def _borders(array: pa.Array) -> npt.NDArray[np.int32]:
     """Where each value of a binary array begins, and where the last one ends."""
     offsets = np.frombuffer(array.buffers()[1], np.int32) if len(array) else np.zeros(1, np.int32)
     return offsets[array.offset : array.offset + len(array) + 1]
-
-
-def _contents(array: pa.Array) -> memoryview:
-    borders = _borders(array)
-    return memoryview(array.buffers()[2])[int(borders[0]) : int(borders[-1])]
 
 
 def _plain_lengths(array: pa.Array) -> I64:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from kio.records.readers import read_batch
 from support.record_batches import rows_of, some_records, stored
 
+from tidelog.broker.records import arrow_batches
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import NONE, ZSTD, check, header_of
 from tidelog.log.delta import schema
@@ -65,7 +66,10 @@ def test_both_stop_at_the_same_byte():
         assert AT_ONCE.batches(batch, 3, NONE, most_bytes) == ONE_BY_ONE.batches(batch, 3, NONE, most_bytes)
 
 
-def test_many_records_are_the_same_bytes_too():
+@pytest.mark.parametrize("joined_bytes", [1, 120_000, arrow_batches._JOINED_BYTES])
+def test_many_records_are_the_same_bytes_too(monkeypatch, joined_bytes):
+    """However many bodies are joined at once."""
+    monkeypatch.setattr(arrow_batches, "_JOINED_BYTES", joined_bytes)
     rng = np.random.default_rng(5)
     records = [
         (int(rng.integers(2**41)), rng.bytes(n % 9) or None, rng.bytes(n % 300), [("h", b"1"), ("h", None)][: n % 3])
