@@ -27,6 +27,7 @@ from tidelog.broker.transactions.handlers import handlers as transaction_handler
 from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
+from tidelog.log.storage.port import PreparesObjects
 
 # Calls that wait for a store or a processor, at once.
 THREADS = 8
@@ -50,7 +51,10 @@ class Broker:
         # {listener: (host, port)} as clients reach them, once the broker listens.
         self.addresses: dict[str, tuple[str, int]] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
-        blocking = blocking or in_threads(self._threads)
+        if blocking is None:
+            blocking = in_threads(self._threads)
+            if isinstance(lake.storage, PreparesObjects):
+                lake.storage.prepare_beside()
         self._topics = BrokerTopics(lake, blocking)
         channels = BrokerChannels()
         self._cluster = Cluster(lake, settings, blocking, channels)

@@ -62,6 +62,7 @@ class LocalStorage:
         self._drafts = Drafts(ids or SystemIds(), unnamed=unnamed)
         self._durability = Durability(self._root)
         self._helpers = Helpers(_HELPERS, thread_name_prefix="tidelog-sync")
+        self._prepares_beside = False
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy in another process must not share the token that makes names of temporary files unique.
@@ -74,6 +75,10 @@ class LocalStorage:
     def is_shared(self) -> bool:
         """Whether the folder may be another machine's too: a network disk, one of a virtual machine's host."""
         return not is_this_machines(self._root)
+
+    def prepare_beside(self) -> None:
+        """From now on, have helpers open the files of the next objects, and not the callers that have stored one."""
+        self._prepares_beside = True
 
     def local_path(self, folder: str) -> str:
         """The folder's absolute path."""
@@ -210,7 +215,10 @@ class LocalStorage:
                 raise failed_or_done("create", location, error) from error
         if created:
             self._durability.sync_new_name(folder, location)
-            self._drafts.open_ahead()
+            if self._prepares_beside:
+                self._helpers.submit(self._drafts.open_ahead)
+            else:
+                self._drafts.open_ahead()
         else:
             require_file(location)
             self._durability.sync_found_name(folder, location)

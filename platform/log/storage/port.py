@@ -160,6 +160,14 @@ class OnThisMachine(Protocol):
 
 
 @runtime_checkable
+class PreparesObjects(Protocol):
+    """A store that prepares for the next objects when it has stored one: its caller waits for that, too."""
+
+    def prepare_beside(self) -> None:
+        """From now on, have other threads prepare: for processes in which others wait for what is stored."""
+
+
+@runtime_checkable
 class Distant(Protocol):
     """A store behind a network, which answers many calls at once in hardly more time than one.
 

@@ -18,6 +18,7 @@ from support.produce_requests import batch, encoded_produce, read_back
 
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
+from tidelog.log.storage.local_drafts import Drafts
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 WAIT_S = 30
@@ -303,3 +304,16 @@ def test_without_acks_an_error_closes_the_connection(lake, address):
     good, bad = (encoded_produce(9, {"t": {p: batch(b"x")}}, acks=0) for p in (0, 9))
     assert exchange(address, good, bad, answers=0) == []
     assert read_back(lake)[0] == [b"x"]
+
+
+def test_an_ack_waits_for_nothing_that_only_the_next_entry_needs(lake, address, monkeypatch):
+    may_open = threading.Event()
+    monkeypatch.setattr(Drafts, "open_ahead", lambda _: may_open.wait(2 * WAIT_S))
+    reports = Reports()
+    producer = Producer({"bootstrap.servers": address})
+    producer.produce("t", b"v", partition=0, on_delivery=reports)
+    try:
+        assert producer.flush(WAIT_S) == 0
+    finally:
+        may_open.set()
+    assert (reports.landed, reports.errors) == ([(0, 0, b"v")], [])

@@ -3,7 +3,9 @@
 import errno
 import gc
 import os
+import queue
 import shutil
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -110,6 +112,28 @@ def test_a_file_is_open_before_it_is_asked_for(root: Path, opened: list[str]) ->
     assert (opened[0], sorted(opened[1:])) == ("before the entry's name", ["log", "p"])
     assert [storage.get(f"p/{number}") for number in range(3)] == [b"0", b"1", b"2"]
     assert [storage.get(f"log/{number}") for number in range(3)] == [b"entry 0", b"entry 1", b"entry 2"]
+
+
+def test_helpers_open_files_ahead_where_others_wait_for_what_is_stored(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, real = with_spares(root, "f"), os.open
+    may_open, opened_by = threading.Event(), queue.SimpleQueue[threading.Thread]()
+
+    def waiting(path: str, flag: int, *args: int, **named: int) -> int:
+        if not opens_an_unnamed_file(path, flag):
+            return real(path, flag, *args, **named)
+        may_open.wait(30)
+        fd = real(path, flag, *args, **named)
+        opened_by.put(threading.current_thread())
+        return fd
+
+    storage.prepare_beside()
+    monkeypatch.setattr(os, "open", waiting)
+    assert storage.put_if_absent("f/2", b"2")
+    assert opened_by.empty()
+    may_open.set()
+    assert opened_by.get(timeout=30) is not threading.current_thread()
 
 
 def test_an_object_is_replaced_by_one_whose_file_was_open(root: Path) -> None:
