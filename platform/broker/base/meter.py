@@ -89,6 +89,7 @@ class BrokerMeter:
         self.connections_opened = 0
         self.connections_refused = 0
         self.connections_dropped = 0
+        self.hand_overs: Counter[str] = Counter()  # parts handed over to topics' committers, by outcome
 
     def api(self, name: str) -> RequestMeter:
         """The counts of an API."""

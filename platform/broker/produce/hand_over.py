@@ -146,20 +146,25 @@ class HandOvers:
     async def _hand_over(
         self, committer: BrokerNode, topic: CommittedTopic, part: AppendPart, outcome: "Future[Ranges]"
     ) -> None:
+        hand_overs = self._context.meter.hand_overs
         try:
             began_s = self._context.clock.elapsed_s()
             answer = await self._answer(committer, topic, part)
             now_s = self._context.clock.elapsed_s()
         except NotAskedError as e:
+            hand_overs["not_asked"] += 1
             self._avoid(committer, repr(e))
             outcome.set_exception(NotTakenError())
         except (NoAnswerError, ValueError) as e:
+            hand_overs["no_answer"] += 1
             self._avoid(committer, repr(e))
             outcome.set_exception(UnansweredError())
         except BaseException:
+            hand_overs["no_answer"] += 1
             outcome.set_exception(UnansweredError())
             raise
         else:
+            hand_overs[answer.fate.name.lower()] += 1
             if answer.fate is Fate.COMMITTED:
                 topic.budget.told(answer.files_left, now_s)
                 outcome.set_result(answer.ranges)

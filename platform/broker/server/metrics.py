@@ -18,6 +18,8 @@ from tidelog.broker.server.listeners import refusal
 from tidelog.broker.wire.errors import error_name
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+# What becomes of a hand-over: three that the committer says, none from it in time, and no connection to it.
+HAND_OVER_OUTCOMES = ("committed", "refused", "unknown", "no_answer", "not_asked")
 # Of KafkaServer's states.
 _RUNNING, _SHUTTING_DOWN = 3, 7
 
@@ -39,6 +41,7 @@ class BrokerMetrics(Collector):
         yield from self._requests()
         yield from self._topics()
         yield from self._server()
+        yield self._hand_overs()
 
     def _requests(self) -> Iterator[Metric]:
         """RequestMetrics, by API."""
@@ -119,6 +122,14 @@ class BrokerMetrics(Collector):
             ),
         ):
             yield CounterMetricFamily(name, what, value=value)
+
+    def _hand_overs(self) -> Metric:
+        """Parts of entries that this broker had other brokers commit, each outcome from 0 on."""
+        what = "Parts handed over to topics' committers. All but the committed ones this broker commits itself."
+        family = CounterMetricFamily("tidelog_broker_handed_over_parts", what, labels=["outcome"])
+        for outcome in HAND_OVER_OUTCOMES:
+            family.add_metric([outcome], self._meter.hand_overs[outcome])
+        return family
 
 
 def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, durations: Durations) -> None:

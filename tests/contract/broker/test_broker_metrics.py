@@ -56,6 +56,7 @@ def test_requests_connections_topics_groups_and_lag(lake):
     assert found["kafka_network_requestchannel_requestqueuesize", ()] == 0
     assert found["tidelog_broker_connections_opened_total", ()] >= 2
     assert found["kafka_server_kafkaserver_brokerstate", ()] == 3
+    assert found["tidelog_broker_handed_over_parts_total", ("committed",)] == 0
     assert found["kafka_brokers", ()] == 1
     assert found["kafka_broker_info", (ready["listener"], "3")] == 1
     assert found["kafka_topic_partitions", ("orders",)] == 2

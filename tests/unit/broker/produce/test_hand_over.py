@@ -17,6 +17,7 @@ from tidelog.broker.base.channels import NoAnswerError, NotAskedError
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.broker import Broker
 from tidelog.broker.produce.hand_over import AVOIDED_S
+from tidelog.broker.server.metrics import HAND_OVER_OUTCOMES, BrokerMetrics
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode, encode
 from tidelog.broker.wire.frames import framed, header_of
@@ -174,6 +175,26 @@ def test_several_brokers_parts_are_one_entry() -> None:
         assert [told(one) for one in (await first, *await waiting)].count((0, 0)) == 1
         assert sorted(world.values()) == ["0", "1", "2", "3"]
         assert world.version <= version + 2
+
+    with_brokers(act)
+
+
+def test_what_becomes_of_each_hand_over_is_counted() -> None:
+    async def act(world: World) -> None:
+        def counted() -> dict[str, float]:
+            metrics = BrokerMetrics(world.brokers[1].meter, world.brokers[1].connections, lambda: True)._hand_overs()
+            assert metrics.name == "tidelog_broker_handed_over_parts"
+            return {sample.labels["outcome"]: sample.value for sample in metrics.samples}
+
+        assert counted() == dict.fromkeys(HAND_OVER_OUTCOMES, 0)
+        for fares in ("well", "dead", "request lost", "answer lost"):
+            world.channels[1].fares = [fares]
+            assert told(await world.producing(1).one(batch(b"a")))[0] == 0
+            world.clock.pass_s(AVOIDED_S + 0.1)
+        world.views[2] = replace(world.views[2], nodes=nodes(1, 3))
+        assert told(await world.producing(1).one(batch(b"a")))[0] == 0
+        assert counted() == {"committed": 1, "refused": 1, "unknown": 0, "no_answer": 2, "not_asked": 1}
+        assert not world.brokers[2].meter.hand_overs
 
     with_brokers(act)
 
