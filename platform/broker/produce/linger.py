@@ -14,6 +14,8 @@ from tidelog.broker.base.settings import Linger
 # and no longer than this.
 _SHARE: Final = 0.25
 _MOST_S: Final = 0.005
+# An entry's share of the topic's next checkpoint, which is a file, too: by the default of log.checkpoint.interval.
+_OF_A_CHECKPOINT: Final = 1 / 150
 
 
 class FileBudget:
@@ -35,8 +37,8 @@ class FileBudget:
         self._left, self._at_s = left, now_s
 
     def take(self, files: int, now_s: float) -> None:
-        """`files` small ones are written."""
-        self._left = self.left(now_s) - files
+        """An entry writes `files` small ones. Where it writes any, its share of a checkpoint counts, too."""
+        self._left = self.left(now_s) - (files + _OF_A_CHECKPOINT if files else 0)
 
 
 def due_in_s(linger: Linger, files_left: float, waiting_bytes: int, waited_s: float) -> float:

@@ -58,10 +58,25 @@ def test_only_small_files_count(sizes, files):
 def test_the_budget_refills_up_to_its_burst():
     budget = FileBudget(LINGER, 10.0)
     budget.take(2_100, 10.0)
-    assert budget.left(10.0) == -100
-    assert budget.left(10.5) == 0
-    assert budget.left(11.0) == 100
+    found = [budget.left(now_s) for now_s in (10.0, 10.5, 11.0)]
+    assert found == pytest.approx([-100, 0, 100], abs=0.01)
     assert budget.left(1_000.0) == 2_000
+
+
+def test_with_their_checkpoints_small_entries_stay_within_the_rate():
+    budget, now_s, files = FileBudget(LINGER, 0.0), 0.0, 0
+    budget.take(2_000, now_s)
+    for entry in range(15_000):
+        now_s += max(0.0, -budget.left(now_s) / LINGER.file_rate)
+        budget.take(8, now_s)
+        files += 8 + (entry % 150 == 149)
+    assert files / LINGER.file_rate == pytest.approx(now_s, abs=0.05)
+
+
+def test_an_entry_without_small_files_is_free_of_charge():
+    budget = FileBudget(LINGER, 0.0)
+    budget.take(0, 0.0)
+    assert budget.left(0.0) == 2_000
 
 
 @pytest.mark.parametrize(
