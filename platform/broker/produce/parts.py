@@ -74,10 +74,19 @@ class PartWriter:
 
 @dataclass(slots=True)
 class _Run:
-    """New units of one producer for one partition, which follow each other."""
+    """New units of one producer for one partition, which follow each other. `repeats`: units that repeat some of them.
+
+    A repeat is answered as the run is: while the run is not noted, nothing of what it repeats may be there.
+    """
 
     batch: TransactionBatch
     units: list[int] = field(default_factory=list)
+    repeats: list[int] = field(default_factory=list)
+
+    @property
+    def everything(self) -> list[int]:
+        """All units whose answers depend on it."""
+        return [*self.units, *self.repeats]
 
 
 class StagedParts:
@@ -148,7 +157,7 @@ class StagedParts:
                 continue
             self._discard([part])
             if isinstance(answer, _STAGE_AGAIN) and not is_last:
-                again += run.units
+                again += run.everything
             else:
                 self._fail([run], answer)
         return sorted(again)
@@ -181,7 +190,10 @@ class StagedParts:
         for unit, batch, answer in zip(units, batches, self._transactions.judge(batches), strict=True):
             if isinstance(answer, TidelogError):
                 self._errors[unit] = answer
-            elif answer is not None:
+            elif answer is None:
+                if (before := runs.get((batch.producer, batch.partition))) is not None:
+                    before.repeats.append(unit)
+            else:
                 run = runs.setdefault((batch.producer, batch.partition), _Run(replace(batch, count=0)))
                 self._before[unit] = answer + run.batch.count
                 run.batch = replace(run.batch, count=run.batch.count + batch.count)
@@ -225,4 +237,4 @@ class StagedParts:
         discard(self._lake.storage, paths)
 
     def _fail(self, runs: Sequence[_Run], error: TidelogError) -> None:
-        self._errors |= {unit: error for run in runs for unit in run.units}
+        self._errors |= {unit: error for run in runs for unit in run.everything}

@@ -9,6 +9,8 @@ from support.produce_requests import batch, read_back, told, with_broker
 from support.waiting import eventually_async
 
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
+from tidelog.log.base.errors import ContendedLogError, OutcomeUnknownError
+from tidelog.transactions.transaction_log import TransactionLog
 
 # --- idempotent producers ----------------------------------------------------------------------------------
 
@@ -36,6 +38,31 @@ def test_a_repeat_beside_its_first_is_answered_alike():
 
     assert with_broker(lake, act) == [(0, 1)] * 3
     assert read_back(lake) == {0: [b"before", b"a"]}
+
+
+@pytest.mark.parametrize("refused", [ContendedLogError("lost"), OutcomeUnknownError("unknown", request_id="r")])
+def test_a_repeat_beside_its_first_is_refused_alike_where_a_transaction_gets_no_part(monkeypatch, refused):
+    """Else it is acknowledged, and its transaction has no such record, or is not there when it is to be committed."""
+    lake, _, _ = lake_with(1)
+    log = TransactionLog(lake)
+    one = log.begin("x", 60_000).one
+    records = batch(b"a", producer=(one.producer_id, one.kafka_epoch, 0), transactional=True)
+
+    def fails(*_):
+        raise refused
+
+    async def codes(asked):
+        answers = await asyncio.gather(*(asked.one(records, 12, transactional_id="x") for _ in range(2)))
+        return [found.error_code for found in answers]
+
+    async def act(asked):
+        with monkeypatch.context() as patched:
+            patched.setattr(TransactionLog, "stage", fails)
+            failed = await codes(asked)
+        return failed, await codes(asked)
+
+    assert with_broker(lake, act) == ([refused.kafka_code] * 2, [0, 0])
+    assert [segment.records for part in log.open("x").parts for segment in part.segments] == [1]
 
 
 def test_a_repeat_that_another_broker_took_is_told_to_be_there():
