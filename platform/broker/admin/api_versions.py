@@ -19,9 +19,11 @@ _OLDEST = 0
 def api_versions(offered: Iterable[ApiKey]) -> Handler:
     """Answers which of the APIs are `offered`, in which versions.
 
-    A version of this request that is not offered gets error 35 and the same list.
+    A version of this request that is not offered gets error 35 and the same list. Each answer is encoded once: brokers
+    ask each other four times a second whether they live, and clients with each connection.
     """
     listed = sorted(offered)
+    encoded: dict[int, Encoded] = {}
 
     def answer(error: int, version: int = _OLDEST) -> Answer:
         return {
@@ -44,6 +46,10 @@ def api_versions(offered: Iterable[ApiKey]) -> Handler:
     async def handle(call: Call) -> Reply:
         if call.version not in OFFERED[ApiKey.API_VERSIONS]:
             return Encoded([encode(ApiKey.API_VERSIONS, _OLDEST, answer(UnsupportedVersionError.kafka_code))])
-        return answer(0, call.version)
+        if call.version not in encoded:
+            encoded[call.version] = Encoded(
+                [encode(ApiKey.API_VERSIONS, call.version, answer(0, call.version))], {0: 1}
+            )
+        return encoded[call.version]
 
     return handle

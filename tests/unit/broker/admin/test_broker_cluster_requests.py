@@ -12,6 +12,7 @@ from tidelog.broker.admin.partitions import page
 from tidelog.broker.admin.topic_facts import TopicFacts
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
 from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.broker.wire.codec import encode
 from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.lake import Lake
 
@@ -27,6 +28,27 @@ def versions(key):
 def three(lake):
     with Requests(lake, lambda: THREE) as requests:
         yield requests
+
+
+# --- ApiVersions -------------------------------------------------------------------------------------------
+
+
+def test_the_answer_of_each_version_is_encoded_once(three, monkeypatch):
+    encoded = []
+
+    def counted(key, version, answer):
+        encoded.append(version)
+        return encode(key, version, answer)
+
+    monkeypatch.setattr("tidelog.broker.admin.api_versions.encode", counted)
+    client = {"client_software_name": "a", "client_software_version": "1"}
+    asked = [*versions(ApiKey.API_VERSIONS), *versions(ApiKey.API_VERSIONS)]
+    answers = [three.ask(ApiKey.API_VERSIONS, version, client if version > 2 else {}) for version in asked]
+    assert encoded == list(versions(ApiKey.API_VERSIONS))
+    assert answers[: len(encoded)] == answers[len(encoded) :]
+    for answer in answers:
+        listed = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        assert listed[ApiKey.FETCH] == (OFFERED[ApiKey.FETCH].shown, OFFERED[ApiKey.FETCH].last)
 
 
 # --- DescribeCluster ---------------------------------------------------------------------------------------
