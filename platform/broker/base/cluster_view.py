@@ -14,6 +14,9 @@ from uuid import UUID
 
 from tidelog.broker.wire.endpoints import Endpoint
 
+# Rankings that a view remembers: keys are whatever clients ask for, and a view may last for months.
+MOST_RANKED = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
@@ -109,6 +112,8 @@ class ClusterView:
         """Rendezvous hashing: every broker ranks a key alike, and a broker that goes takes along its own keys only."""
         found = self._ranked.get(key)
         if found is None:
+            if len(self._ranked) >= MOST_RANKED:
+                self._ranked.clear()
             salts = {node.id: node.id.to_bytes(8, "big", signed=True) for node in self.nodes}
             found = sorted(self.nodes, key=lambda node: blake2b(key, digest_size=8, salt=salts[node.id]).digest())
             self._ranked[key] = found

@@ -134,3 +134,12 @@ def test_endpoints_are_those_of_the_listener():
     assert [view.reachable(name) for name in "ABC"] == [[a], b, []]
     assert [view.endpoints({2}, name) for name in "ABC"] == [[], b[1:], []]
     assert view.endpoints(set(), "A") == []
+
+
+def test_what_clients_ask_for_takes_a_bounded_memory(monkeypatch):
+    """Groups of one run each, and partitions that no topic has: a view that never changes must not keep them all."""
+    monkeypatch.setattr("tidelog.broker.base.cluster_view.MOST_RANKED", 100)
+    seen = view(1, 2, 3)
+    found = [seen.coordinator("group", f"console-{number}") for number in range(1_000)]
+    assert len(seen._ranked) <= 100
+    assert found == [seen.coordinator("group", f"console-{number}") for number in range(1_000)]
