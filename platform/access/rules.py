@@ -1,0 +1,43 @@
+"""Which ACLs there may be. Pure; refusals in words for whoever adds them."""
+
+from tidelog.access.model import (
+    ANY_NAME,
+    CLUSTER_NAME,
+    OPERATIONS_OF,
+    Acl,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from tidelog.log.base.errors import InvalidConfigError
+
+
+def require_valid(acl: Acl) -> None:
+    """Refuse an ACL that could never say anything, as Kafka refuses it. Raises `InvalidConfigError`."""
+    problem = _problem(acl)
+    if problem:
+        raise InvalidConfigError(problem)
+
+
+def _problem(acl: Acl) -> str:
+    if acl.resource is ResourceType.ANY or acl.operation is Operation.ANY or acl.permission is Permission.ANY:
+        return "An ACL names one type of resource, one operation and one permission; ANY is for filters."
+    if acl.pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return "An ACL's pattern is literal or prefixed; any and match are for filters."
+    if not acl.name:
+        return "An ACL names a resource: give a name, the beginning of one (prefixed), or * for all."
+    if acl.resource is ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
+        return f"The cluster's name is {CLUSTER_NAME}, not {acl.name!r}."
+    if acl.pattern is PatternType.PREFIXED and acl.name == ANY_NAME:
+        return "A prefixed ACL of '*' means names that begin with an asterisk, of which there are none: make it literal."
+    if acl.operation is not Operation.ALL and acl.operation not in OPERATIONS_OF[acl.resource]:
+        there = ", ".join(sorted(operation.name.lower() for operation in OPERATIONS_OF[acl.resource]))
+        what = acl.resource.name.lower().replace("_", " ")
+        return f"There is no {acl.operation.name.lower()} of a {what}; there are {there}, and all."
+    kind, colon, name = acl.principal.partition(":")
+    if not (kind and colon and name):
+        return f"{acl.principal!r} is no principal: write User:NAME, or User:* for everyone."
+    if not acl.host:
+        return "An ACL names a host: an address, or * for all."
+    return ""
