@@ -30,7 +30,9 @@ def _problem(acl: Acl) -> str:
     if acl.resource is ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The cluster's name is {CLUSTER_NAME}, not {acl.name!r}."
     if acl.pattern is PatternType.PREFIXED and acl.name == ANY_NAME:
-        return "A prefixed ACL of '*' means names that begin with an asterisk, of which there are none: make it literal."
+        return (
+            "A prefixed ACL of '*' means names that begin with an asterisk, of which there are none: make it literal."
+        )
     if acl.operation is not Operation.ALL and acl.operation not in OPERATIONS_OF[acl.resource]:
         there = ", ".join(sorted(operation.name.lower() for operation in OPERATIONS_OF[acl.resource]))
         what = acl.resource.name.lower().replace("_", " ")

@@ -154,8 +154,7 @@ def test_as_a_plain_reading_of_the_rules(acls: list[Acl], operation: Operation, 
     about = [
         one
         for one in acls
-        if one.resource is TOPIC
-        and (name.startswith(one.name) if one.pattern is PREFIXED else one.name in (name, "*"))
+        if one.resource is TOPIC and (name.startswith(one.name) if one.pattern is PREFIXED else one.name in (name, "*"))
     ]
     hers = [one for one in about if one.principal in ("User:alice", "User:*") and one.host in ("*", "10.0.0.1")]
     implied = {DESCRIBE: {READ, WRITE}}.get(operation, set())

@@ -36,7 +36,8 @@ def test_a_name_without_a_rule_has_no_principal() -> None:
 
 
 @pytest.mark.parametrize(
-    "rules", ["RULE", "default", "RULE:^CN=(.*)$/$1", "RULE:^CN=(.*)$/$1/X", "RULE:^CN=($/$1/", "RULE:^CN=x$/$1/", ",,x"]
+    "rules",
+    ["RULE", "default", "RULE:^CN=(.*)$/$1", "RULE:^CN=(.*)$/$1/X", "RULE:^CN=($/$1/", "RULE:^CN=x$/$1/", ",,x"],
 )
 def test_what_is_no_rule(rules: str) -> None:
     with pytest.raises(InvalidConfigError, match="is no rule"):
