@@ -1,4 +1,4 @@
-"""Quotas: which limits hold for a connection, and for how long it has to wait. Pure; Kafka's rules (KIP-13, 55, 257, 599).
+"""Quotas: which limits hold for a connection, and how long it has to wait. Pure; Kafka's rules (KIP-13, 55, 257, 599).
 
 A rate is measured over a window of samples, as Kafka measures it, or by a bucket of tokens for what comes in bursts.
 Every broker counts for itself.
@@ -28,7 +28,7 @@ class Quota(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entity:
-    """Whom a quota is for: a user, a client id, both, or an address. A name, `DEFAULT`, or None for what it is not about.
+    """Whom a quota is for: a user, a client id, both, or an address; None for what it is not about, or `DEFAULT`.
 
     `user` is a name without "User:".
     """

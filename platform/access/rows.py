@@ -1,0 +1,199 @@
+"""Access as rows: the columns of `__access`, and the fold of its rows (docs/format.md, "Access")."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, Self
+
+import pyarrow as pa
+
+from tidelog.access.credentials import ScramCredential, ScramMechanism
+from tidelog.access.model import Acl, Operation, PatternType, Permission, ResourceType
+from tidelog.access.quotas import Entity, Quota
+from tidelog.access.state import AccessState, Tenant
+from tidelog.log.rows.schema import Row, RowSchema, list_of
+from tidelog.log.rows.state import RowKind
+
+ACL, SCRAM, QUOTA, TENANT, SECRET = "acl", "scram", "quota", "tenant", "secret"
+
+SCHEMA = RowSchema(
+    {
+        "kind": pa.string(),
+        # acl
+        "resource": pa.string(),
+        "pattern": pa.string(),
+        "name": pa.string(),  # and of a tenant
+        "principal": pa.string(),
+        "host": pa.string(),
+        "operation": pa.string(),
+        "permission": pa.string(),
+        # scram; `user` of a quota, too
+        "user": pa.string(),
+        "mechanism": pa.string(),
+        "salt": pa.binary(),
+        "stored_key": pa.binary(),
+        "server_key": pa.binary(),
+        "iterations": pa.int32(),
+        # quota
+        "client_id": pa.string(),
+        "ip": pa.string(),
+        "limits": list_of(name=pa.string(), value=pa.string()),
+        # tenant
+        "prefix": pa.string(),
+        "users": list_of(name=pa.string()),
+        # secret
+        "secret": pa.binary(),
+        "deleted": pa.bool_(),
+    }
+)
+
+# {kind: the columns that name what a row is about}
+_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    ACL: ("resource", "pattern", "name", "principal", "host", "operation", "permission"),
+    SCRAM: ("user", "mechanism"),
+    QUOTA: ("user", "client_id", "ip"),
+    TENANT: ("name",),
+    SECRET: (),
+}
+
+
+def key(row: Row) -> Hashable:
+    """A row's key: what it is about."""
+    return (row["kind"], *(row.get(column) for column in _KEYS[row["kind"]]))
+
+
+class AccessFold:
+    """The newest row of each thing."""
+
+    def __init__(self, state: AccessState | None = None) -> None:
+        self.state = state or AccessState()
+
+    def take(self, rows: Sequence[Row]) -> None:
+        """Apply rows, in log order."""
+        acls, scram = set(self.state.acls), dict(self.state.scram)
+        quotas, tenants, secret = dict(self.state.quotas), dict(self.state.tenants), self.state.secret
+
+        def of_acl(row: Row, *, there: bool) -> None:
+            (acls.add if there else acls.discard)(_acl(row))
+
+        def of_scram(row: Row, *, there: bool) -> None:
+            of = row["user"], ScramMechanism(row["mechanism"])
+            _put(scram, of, _credential(row) if there else None)
+
+        def of_quota(row: Row, *, there: bool) -> None:
+            limits = {Quota(one["name"]): float(one["value"]) for one in row["limits"]} if there else None
+            _put(quotas, _entity(row), limits)
+
+        def of_tenant(row: Row, *, there: bool) -> None:
+            users = tuple(one["name"] for one in row.get("users", ())) if there else ()
+            _put(tenants, row["name"], Tenant(row["name"], row["prefix"], users) if there else None)
+
+        def of_secret(row: Row, *, there: bool) -> None:
+            nonlocal secret
+            secret = row["secret"] if there else b""
+
+        takes: dict[str, Callable[..., None]] = {
+            ACL: of_acl,
+            SCRAM: of_scram,
+            QUOTA: of_quota,
+            TENANT: of_tenant,
+            SECRET: of_secret,
+        }
+        for row in rows:
+            takes[row["kind"]](row, there=not row.get("deleted"))
+        self.state = AccessState(frozenset(acls), scram, quotas, tenants, secret)
+
+    def fork(self) -> Self:
+        """One that goes its own way from here."""
+        return type(self)(self.state)
+
+    def __len__(self) -> int:
+        return len(self.state)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AccessFold) and self.state == other.state
+
+    __hash__ = None  # type: ignore[assignment] # it changes
+
+
+KIND: RowKind[AccessFold] = RowKind("access", SCHEMA, AccessFold, key)
+
+
+def removed(row: Row) -> Row:
+    """The row that takes away what another one says."""
+    return {"kind": row["kind"], **{name: row[name] for name in _KEYS[row["kind"]] if name in row}, "deleted": True}
+
+
+# --- to rows and back --------------------------------------------------------------------------------------
+
+
+def acl_row(acl: Acl) -> Row:
+    """The row of an ACL. All of it is its key."""
+    return {
+        "kind": ACL,
+        "resource": acl.resource.name,
+        "pattern": acl.pattern.name,
+        "name": acl.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation.name,
+        "permission": acl.permission.name,
+    }
+
+
+def scram_row(user: str, credential: ScramCredential) -> Row:
+    """The row of a user's credential of one mechanism."""
+    return {
+        "kind": SCRAM,
+        "user": user,
+        "mechanism": credential.mechanism.value,
+        "salt": credential.salt,
+        "stored_key": credential.stored_key,
+        "server_key": credential.server_key,
+        "iterations": credential.iterations,
+    }
+
+
+def quota_row(entity: Entity, limits: Mapping[Quota, float]) -> Row:
+    """The row of all limits of an entity; without any, the one that takes them away."""
+    of = {name: getattr(entity, name) for name in _KEYS[QUOTA] if getattr(entity, name) is not None}
+    if not limits:
+        return {"kind": QUOTA, **of, "deleted": True}
+    return {"kind": QUOTA, **of, "limits": [{"name": q.value, "value": repr(v)} for q, v in sorted(limits.items())]}
+
+
+def tenant_row(tenant: Tenant) -> Row:
+    """The row of a tenant."""
+    users = [{"name": name} for name in tenant.users]
+    return {"kind": TENANT, "name": tenant.name, "prefix": tenant.prefix, "users": users}
+
+
+def secret_row(secret: bytes) -> Row:
+    """The row of the server's secret."""
+    return {"kind": SECRET, "secret": secret}
+
+
+def _put(mapping: dict[Any, Any], of: object, value: object) -> None:
+    if value is None:
+        mapping.pop(of, None)
+    else:
+        mapping[of] = value
+
+
+def _acl(row: Row) -> Acl:
+    return Acl(
+        ResourceType[row["resource"]],
+        PatternType[row["pattern"]],
+        row["name"],
+        row["principal"],
+        row["host"],
+        Operation[row["operation"]],
+        Permission[row["permission"]],
+    )
+
+
+def _credential(row: Row) -> ScramCredential:
+    mechanism = ScramMechanism(row["mechanism"])
+    return ScramCredential(mechanism, row["salt"], row["stored_key"], row["server_key"], row["iterations"])
+
+
+def _entity(row: Row) -> Entity:
+    return Entity(row.get("user"), row.get("client_id"), row.get("ip"))
