@@ -1,1 +1,1 @@
-"""Who is who, what each may do and how much: credentials, access control lists and quotas of a cluster's principals."""
+"""tidelog.access: the table `__access`: ACLs, credentials, quotas and tenants, and the rules over them."""

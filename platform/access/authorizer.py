@@ -14,23 +14,23 @@ from tidelog.access.model import (
     EVERYONE,
     IMPLIED_BY,
     Acl,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
+    AclOperation,
+    AclPattern,
+    AclPermission,
+    AclResource,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Who asks: the principal of a connection, and the address it comes from."""
+    """A request's origin: the principal of a connection, and the address it comes from."""
 
     principal: str
     host: str
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AclVerdict:
     """Whether something is allowed. `by`: the ACL that says so; None where none is about it, or for a super user."""
 
     allowed: bool
@@ -46,34 +46,34 @@ class Authorizer:
     def __init__(self, acls: Iterable[Acl], super_users: Iterable[str] = (), *, everyone: bool = False) -> None:
         self._super_users = frozenset(super_users)
         self._everyone = everyone
-        self._literal: dict[tuple[ResourceType, str], list[Acl]] = {}
-        prefixed: dict[ResourceType, dict[str, list[Acl]]] = {}
+        self._literal: dict[tuple[AclResource, str], list[Acl]] = {}
+        prefixed: dict[AclResource, dict[str, list[Acl]]] = {}
         for acl in acls:
-            if acl.pattern is PatternType.LITERAL:
+            if acl.pattern is AclPattern.LITERAL:
                 self._literal.setdefault((acl.resource, acl.name), []).append(acl)
             else:
                 prefixed.setdefault(acl.resource, {}).setdefault(acl.name, []).append(acl)
         self._prefixed = prefixed
         self._prefixes = {resource: sorted(by_name) for resource, by_name in prefixed.items()}
 
-    def verdict(self, subject: Subject, operation: Operation, resource: ResourceType, name: str) -> Verdict:
+    def verdict(self, subject: Subject, operation: AclOperation, resource: AclResource, name: str) -> AclVerdict:
         """Whether the subject may do the operation to the resource."""
         if subject.principal in self._super_users:
-            return Verdict(True)
+            return AclVerdict(True)
         allows: Acl | None = None
         found = False
         for acl in self._about(resource, name):
             found = True
             if not _concerns(acl, subject):
                 continue
-            if acl.permission is Permission.DENY:
-                if acl.operation in (operation, Operation.ALL):
-                    return Verdict(False, acl)
+            if acl.permission is AclPermission.DENY:
+                if acl.operation in (operation, AclOperation.ALL):
+                    return AclVerdict(False, acl)
             elif allows is None and _covers(acl.operation, operation):
                 allows = acl
-        return Verdict(allows is not None or (self._everyone and not found), allows)
+        return AclVerdict(allows is not None or (self._everyone and not found), allows)
 
-    def may_any(self, subject: Subject, operation: Operation, resource: ResourceType) -> bool:
+    def may_any(self, subject: Subject, operation: AclOperation, resource: AclResource) -> bool:
         """Whether the subject may do the operation to any resource of the type, even one that is not there yet.
 
         As `Authorizer.authorizeByResourceType` (KIP-679): an ACL that allows counts unless a denial covers all of it.
@@ -86,27 +86,27 @@ class Authorizer:
         for acl in self._of_type(resource):
             if not _concerns(acl, subject):
                 continue
-            if acl.permission is Permission.ALLOW:
+            if acl.permission is AclPermission.ALLOW:
                 if _covers(acl.operation, operation):
                     allowed.append(acl)
-            elif acl.operation not in (operation, Operation.ALL):
+            elif acl.operation not in (operation, AclOperation.ALL):
                 continue
-            elif acl.pattern is PatternType.PREFIXED:
+            elif acl.pattern is AclPattern.PREFIXED:
                 denied_prefixes.append(acl.name)
             else:
                 denied_names.add(acl.name)
         if ANY_NAME in denied_names:
             return False
         for acl in allowed:
-            if acl.pattern is PatternType.LITERAL and acl.name == ANY_NAME:
+            if acl.pattern is AclPattern.LITERAL and acl.name == ANY_NAME:
                 return True
-            if acl.pattern is PatternType.LITERAL and acl.name in denied_names:
+            if acl.pattern is AclPattern.LITERAL and acl.name in denied_names:
                 continue
             if not acl.name.startswith(tuple(denied_prefixes)):
                 return True
         return self._everyone
 
-    def _about(self, resource: ResourceType, name: str) -> Iterator[Acl]:
+    def _about(self, resource: AclResource, name: str) -> Iterator[Acl]:
         """All that are about one resource."""
         yield from self._literal.get((resource, name), ())
         if name != ANY_NAME:
@@ -123,7 +123,7 @@ class Authorizer:
                 common = _common(prefix, name)
                 at = bisect_right(prefixes, common, hi=at - 1)
 
-    def _of_type(self, resource: ResourceType) -> Iterator[Acl]:
+    def _of_type(self, resource: AclResource) -> Iterator[Acl]:
         for (of_type, _), acls in self._literal.items():
             if of_type is resource:
                 yield from acls
@@ -135,8 +135,8 @@ def _concerns(acl: Acl, subject: Subject) -> bool:
     return acl.principal in (subject.principal, EVERYONE) and acl.host in (subject.host, ANY_HOST)
 
 
-def _covers(allowed: Operation, operation: Operation) -> bool:
-    return allowed in (operation, Operation.ALL) or allowed in IMPLIED_BY.get(operation, ())
+def _covers(allowed: AclOperation, operation: AclOperation) -> bool:
+    return allowed in (operation, AclOperation.ALL) or allowed in IMPLIED_BY.get(operation, ())
 
 
 def _common(prefix: str, name: str) -> str:

@@ -6,7 +6,6 @@ the name, so that neither time nor salt tells whether there is such a user.
 
 import hashlib
 import hmac
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -22,7 +21,7 @@ LEAST_ITERATIONS: Final = 4_096
 MOST_ITERATIONS: Final = 16_384
 # Hashes are all that a broker computes for one login: more would let anyone keep it busy.
 DEFAULT_ITERATIONS: Final = 4_096
-_SALT_BYTES: Final = 16
+SALT_BYTES: Final = 16
 
 
 class ScramMechanism(StrEnum):
@@ -52,16 +51,14 @@ class ScramCredential:
 
 
 def credential(
-    mechanism: ScramMechanism, password: str, iterations: int = DEFAULT_ITERATIONS, salt: bytes | None = None
+    mechanism: ScramMechanism, password: str, salt: bytes, iterations: int = DEFAULT_ITERATIONS
 ) -> ScramCredential:
     """The credential of a password, prepared as SASLprep has it. Raises `InvalidConfigError`."""
     if not password:
         raise InvalidConfigError("A password has at least one character.")
     require_iterations(iterations)
     try:
-        made = scramp.ScramMechanism(mechanism.value).make_auth_info(
-            password, iterations, salt or secrets.token_bytes(_SALT_BYTES)
-        )
+        made = scramp.ScramMechanism(mechanism.value).make_auth_info(password, iterations, salt)
     except scramp.ScramException:  # its text may hold the password
         raise InvalidConfigError("The password has characters that SASL does not permit (RFC 4013).") from None
     return ScramCredential(mechanism, *made)
@@ -93,7 +90,7 @@ def decoy(mechanism: ScramMechanism, user: str, secret: bytes, iterations: int =
 
     size = hashlib.new(mechanism.hash_name).digest_size
     return ScramCredential(
-        mechanism, derived("salt", _SALT_BYTES), derived("stored", size), derived("server", size), iterations
+        mechanism, derived("salt", SALT_BYTES), derived("stored", size), derived("server", size), iterations
     )
 
 

@@ -1,4 +1,4 @@
-"""Access control lists as Kafka has them: who may do what, from where, to which resources.
+"""Access control lists as Kafka has them: which operations a principal may do, from where, to which resources.
 
 Codes are those of Kafka's protocol (`AclOperation`, `ResourceType`, `PatternType`, `AclPermissionType`).
 """
@@ -16,7 +16,7 @@ CLUSTER_NAME: Final = "kafka-cluster"
 ANONYMOUS: Final = "User:ANONYMOUS"
 
 
-class ResourceType(IntEnum):
+class AclResource(IntEnum):
     """What an ACL is about. ANY is for filters only."""
 
     ANY = 1
@@ -28,7 +28,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-class PatternType(IntEnum):
+class AclPattern(IntEnum):
     """How an ACL names resources. ANY and MATCH are for filters only."""
 
     ANY = 1
@@ -37,7 +37,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class Operation(IntEnum):
+class AclOperation(IntEnum):
     """What a principal does to a resource. ANY is for filters only."""
 
     ANY = 1
@@ -57,7 +57,7 @@ class Operation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
-class Permission(IntEnum):
+class AclPermission(IntEnum):
     """Whether an ACL allows or denies. ANY is for filters only."""
 
     ANY = 1
@@ -67,41 +67,47 @@ class Permission(IntEnum):
 
 # {operation: those that allow it, too} (Kafka's security documentation, "Operations"; `AclEntry`). Denials imply none.
 IMPLIED_BY: Final = {
-    Operation.DESCRIBE: frozenset({Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER}),
-    Operation.DESCRIBE_CONFIGS: frozenset({Operation.ALTER_CONFIGS}),
+    AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
+    AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
 }
 
 # {resource type: the operations that an ACL of it may name, ALL besides} (`AclEntry.supportedOperations`).
 OPERATIONS_OF: Final = {
-    ResourceType.TOPIC: frozenset(
+    AclResource.TOPIC: frozenset(
         {
-            Operation.READ,
-            Operation.WRITE,
-            Operation.CREATE,
-            Operation.DESCRIBE,
-            Operation.DELETE,
-            Operation.ALTER,
-            Operation.DESCRIBE_CONFIGS,
-            Operation.ALTER_CONFIGS,
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.CREATE,
+            AclOperation.DESCRIBE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
         }
     ),
-    ResourceType.GROUP: frozenset(
-        {Operation.READ, Operation.DESCRIBE, Operation.DELETE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
-    ),
-    ResourceType.CLUSTER: frozenset(
+    AclResource.GROUP: frozenset(
         {
-            Operation.CREATE,
-            Operation.CLUSTER_ACTION,
-            Operation.DESCRIBE_CONFIGS,
-            Operation.ALTER_CONFIGS,
-            Operation.IDEMPOTENT_WRITE,
-            Operation.ALTER,
-            Operation.DESCRIBE,
+            AclOperation.READ,
+            AclOperation.DESCRIBE,
+            AclOperation.DELETE,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
         }
     ),
-    ResourceType.TRANSACTIONAL_ID: frozenset({Operation.DESCRIBE, Operation.WRITE, Operation.TWO_PHASE_COMMIT}),
-    ResourceType.DELEGATION_TOKEN: frozenset({Operation.DESCRIBE}),
-    ResourceType.USER: frozenset({Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS}),
+    AclResource.CLUSTER: frozenset(
+        {
+            AclOperation.CREATE,
+            AclOperation.CLUSTER_ACTION,
+            AclOperation.DESCRIBE_CONFIGS,
+            AclOperation.ALTER_CONFIGS,
+            AclOperation.IDEMPOTENT_WRITE,
+            AclOperation.ALTER,
+            AclOperation.DESCRIBE,
+        }
+    ),
+    AclResource.TRANSACTIONAL_ID: frozenset({AclOperation.DESCRIBE, AclOperation.WRITE, AclOperation.TWO_PHASE_COMMIT}),
+    AclResource.DELEGATION_TOKEN: frozenset({AclOperation.DESCRIBE}),
+    AclResource.USER: frozenset({AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS}),
 }
 
 
@@ -113,45 +119,45 @@ class Acl:
     (PREFIXED), or `ANY_NAME` (LITERAL).
     """
 
-    resource: ResourceType
-    pattern: PatternType
+    resource: AclResource
+    pattern: AclPattern
     name: str
     principal: str
     host: str
-    operation: Operation
-    permission: Permission
+    operation: AclOperation
+    permission: AclPermission
 
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
     """Which ACLs are meant: None or ANY takes all. `MATCH`: all that concern the resource `name`, as Kafka has it."""
 
-    resource: ResourceType = ResourceType.ANY
-    pattern: PatternType = PatternType.ANY
+    resource: AclResource = AclResource.ANY
+    pattern: AclPattern = AclPattern.ANY
     name: str | None = None
     principal: str | None = None
     host: str | None = None
-    operation: Operation = Operation.ANY
-    permission: Permission = Permission.ANY
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermission = AclPermission.ANY
 
     def matches(self, acl: Acl) -> bool:
         """Whether an ACL is meant."""
         return (
-            self.resource in (ResourceType.ANY, acl.resource)
+            self.resource in (AclResource.ANY, acl.resource)
             and self._names(acl)
             and self.principal in (None, acl.principal)
             and self.host in (None, acl.host)
-            and self.operation in (Operation.ANY, acl.operation)
-            and self.permission in (Permission.ANY, acl.permission)
+            and self.operation in (AclOperation.ANY, acl.operation)
+            and self.permission in (AclPermission.ANY, acl.permission)
         )
 
     def _names(self, acl: Acl) -> bool:
-        if self.pattern not in (PatternType.ANY, PatternType.MATCH, acl.pattern):
+        if self.pattern not in (AclPattern.ANY, AclPattern.MATCH, acl.pattern):
             return False
         if self.name is None:
             return True
-        if self.pattern is not PatternType.MATCH:
+        if self.pattern is not AclPattern.MATCH:
             return self.name == acl.name
-        if acl.pattern is PatternType.PREFIXED:
+        if acl.pattern is AclPattern.PREFIXED:
             return self.name.startswith(acl.name)
         return acl.name in (self.name, ANY_NAME)

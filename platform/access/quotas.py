@@ -59,7 +59,7 @@ def limit_of(limits: Limits, quota: Quota, user: str, client_id: str) -> tuple[E
     """The limit that holds for a client, with whom it counts together; None where none does.
 
     The most specific of eight levels decides: user and client id, user and default client id, user, default user and
-    client id, both defaults, default user, client id, default client id. Who has a limit by a default counts by itself.
+    client id, both defaults, default user, client id, default client id. A user with a limit by a default counts alone.
     """
     for of_user, of_client in (
         (user, client_id),
@@ -90,7 +90,7 @@ def limit_of_address(limits: Limits, ip: str) -> float | None:
 class SampledRate:
     """A rate over the last samples: `quota.window.num` of `quota.window.size.seconds` each.
 
-    What is taken is never refused: whoever took too much waits until the rate is what it may be.
+    What is taken is never refused: a client that took too much waits until the rate is what it may be.
     """
 
     def __init__(self, samples: int = 11, sample_s: float = 1.0) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from tidelog.access.credentials import ScramCredential, ScramMechanism
-from tidelog.access.model import Acl, Operation, PatternType, Permission, ResourceType
+from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.access.quotas import Entity, Quota
 from tidelog.access.state import AccessState, Tenant
 from tidelog.log.rows.schema import Row, RowSchema, list_of
@@ -180,13 +180,13 @@ def _put(mapping: dict[Any, Any], of: object, value: object) -> None:
 
 def _acl(row: Row) -> Acl:
     return Acl(
-        ResourceType[row["resource"]],
-        PatternType[row["pattern"]],
+        AclResource[row["resource"]],
+        AclPattern[row["pattern"]],
         row["name"],
         row["principal"],
         row["host"],
-        Operation[row["operation"]],
-        Permission[row["permission"]],
+        AclOperation[row["operation"]],
+        AclPermission[row["permission"]],
     )
 
 

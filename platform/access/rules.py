@@ -1,14 +1,14 @@
-"""Which ACLs there may be. Pure; refusals in words for whoever adds them."""
+"""Which ACLs there may be. Pure; refusals in words for the administrator."""
 
 from tidelog.access.model import (
     ANY_NAME,
     CLUSTER_NAME,
     OPERATIONS_OF,
     Acl,
-    Operation,
-    PatternType,
-    Permission,
-    ResourceType,
+    AclOperation,
+    AclPattern,
+    AclPermission,
+    AclResource,
 )
 from tidelog.log.base.errors import InvalidConfigError
 
@@ -21,19 +21,19 @@ def require_valid(acl: Acl) -> None:
 
 
 def _problem(acl: Acl) -> str:
-    if acl.resource is ResourceType.ANY or acl.operation is Operation.ANY or acl.permission is Permission.ANY:
+    if acl.resource is AclResource.ANY or acl.operation is AclOperation.ANY or acl.permission is AclPermission.ANY:
         return "An ACL names one type of resource, one operation and one permission; ANY is for filters."
-    if acl.pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
+    if acl.pattern not in (AclPattern.LITERAL, AclPattern.PREFIXED):
         return "An ACL's pattern is literal or prefixed; any and match are for filters."
     if not acl.name:
         return "An ACL names a resource: give a name, the beginning of one (prefixed), or * for all."
-    if acl.resource is ResourceType.CLUSTER and acl.name != CLUSTER_NAME:
+    if acl.resource is AclResource.CLUSTER and acl.name != CLUSTER_NAME:
         return f"The cluster's name is {CLUSTER_NAME}, not {acl.name!r}."
-    if acl.pattern is PatternType.PREFIXED and acl.name == ANY_NAME:
+    if acl.pattern is AclPattern.PREFIXED and acl.name == ANY_NAME:
         return (
             "A prefixed ACL of '*' means names that begin with an asterisk, of which there are none: make it literal."
         )
-    if acl.operation is not Operation.ALL and acl.operation not in OPERATIONS_OF[acl.resource]:
+    if acl.operation is not AclOperation.ALL and acl.operation not in OPERATIONS_OF[acl.resource]:
         there = ", ".join(sorted(operation.name.lower() for operation in OPERATIONS_OF[acl.resource]))
         what = acl.resource.name.lower().replace("_", " ")
         return f"There is no {acl.operation.name.lower()} of a {what}; there are {there}, and all."

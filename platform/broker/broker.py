@@ -8,6 +8,7 @@ from typing import Final
 
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
+from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
@@ -60,8 +61,10 @@ class Broker:
         self._cluster = Cluster(lake, settings, blocking, channels)
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
+        # No listener authenticates: what no ACL is about is everyone's.
+        access = BrokerAccess(settings.access.super_users, everyone=settings.access.everyone is not False)
         self._context = Context(
-            lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels
+            lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels, access
         )
         self.meter = self._context.meter
         self._servers: list[asyncio.Server] = []

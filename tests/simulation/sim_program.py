@@ -181,3 +181,6 @@ class SeededIds:
 
     def fraction(self) -> float:
         return self._rng.random()
+
+    def secret(self, size: int) -> bytes:
+        return self._rng.randbytes(size)

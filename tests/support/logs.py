@@ -97,6 +97,9 @@ class CountingIds:
         _deciding.refuse()
         return 0.5
 
+    def secret(self, size: int) -> bytes:
+        return self.new().encode().ljust(size, b".")[-size:]
+
 
 class Calls:
     """A hook for `FaultyStorage` that counts calls to the store: [("get", path), ...]."""

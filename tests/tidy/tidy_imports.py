@@ -8,7 +8,7 @@ from tidy_source import Source, imports
 # A part imports parts of a lower layer, itself, and, in a layer of friends, its own layer.
 LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
-    frozenset({"transactions", "cluster"}),
+    frozenset({"transactions", "cluster", "access"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
     frozenset({"clients", "admin", "aio", "spark", "check"}),
     frozenset({"commands", "broker"}),

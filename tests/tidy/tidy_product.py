@@ -20,6 +20,8 @@ SMALL_MODULES: Mapping[str, str] = {
 }
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
+    "AclOperation": "confluent-kafka's enumeration, and the protocol's codes",
+    "ScramMechanism": "confluent-kafka's enumeration, and SASL's names",
     "TopicDescription": "confluent-kafka's class of the admin client, and the lake's own",
     "TopicPartition": "confluent-kafka's class, and the source's tuple",
 }

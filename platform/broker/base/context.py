@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.channels import BrokerChannels
@@ -22,6 +23,7 @@ class Context:
     old at most, for worker threads: what must not be decided by a view from before the process was frozen goes by it.
     `cache`: committed batches, which Produce brings and Fetch serves.
     `channels`: requests to other brokers.
+    `access`: what clients may do.
     `meter`: what is counted.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
@@ -34,6 +36,7 @@ class Context:
     confirmed: Callable[[], ClusterView]
     cache: BatchCache
     channels: BrokerChannels
+    access: BrokerAccess
     meter: BrokerMeter = field(default_factory=BrokerMeter)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidelog.broker.base.access import AccessSettings
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -65,3 +67,4 @@ class BrokerSettings:
     linger: Linger | None = None
     default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one
     groups: GroupSettings = field(default_factory=GroupSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)

@@ -3,6 +3,7 @@
 Everything else takes a `Clock` and an `Ids`, so that a simulation can drive both from one seed.
 """
 
+import secrets
 import time
 import uuid
 from typing import Protocol
@@ -29,6 +30,9 @@ class Ids(Protocol):
 
     def fraction(self) -> float:
         """A number in [0, 1), for jitter."""
+
+    def secret(self, size: int) -> bytes:
+        """That many bytes that cannot be guessed."""
 
 
 class SystemClock:
@@ -60,3 +64,7 @@ class SystemIds:
     def fraction(self) -> float:
         """A number in [0, 1) from a random UUID's bits."""
         return (uuid.uuid4().int & 0xFFFFFFFF) / 2**32
+
+    def secret(self, size: int) -> bytes:
+        """Bytes of the system's source for cryptography."""
+        return secrets.token_bytes(size)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.access.credentials import ScramCredential, ScramMechanism
-from tidelog.access.model import Acl, Operation, PatternType, Permission, ResourceType
+from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.access.quotas import Entity, Quota
 from tidelog.access.rows import (
     KIND,
@@ -28,13 +28,13 @@ ROWS = st.one_of(
         acl_row,
         st.builds(
             Acl,
-            st.sampled_from([r for r in ResourceType if r > 1]),
-            st.sampled_from([PatternType.LITERAL, PatternType.PREFIXED]),
+            st.sampled_from([r for r in AclResource if r > 1]),
+            st.sampled_from([AclPattern.LITERAL, AclPattern.PREFIXED]),
             NAMES,
             NAMES,
             NAMES,
-            st.sampled_from([o for o in Operation if o > 1]),
-            st.sampled_from([Permission.ALLOW, Permission.DENY]),
+            st.sampled_from([o for o in AclOperation if o > 1]),
+            st.sampled_from([AclPermission.ALLOW, AclPermission.DENY]),
         ),
     ),
     st.builds(

@@ -5,34 +5,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.access.authorizer import Authorizer, Subject
-from tidelog.access.model import Acl, Operation, PatternType, Permission, ResourceType
+from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 
-TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
-READ, WRITE, DESCRIBE, ALL = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL
+TOPIC, GROUP, CLUSTER = AclResource.TOPIC, AclResource.GROUP, AclResource.CLUSTER
+READ, WRITE, DESCRIBE, ALL = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.ALL
 ALICE = Subject("User:alice", "10.0.0.1")
 
 
 def acl(
     name: str = "orders",
-    operation: Operation = READ,
-    permission: Permission = Permission.ALLOW,
+    operation: AclOperation = READ,
+    permission: AclPermission = AclPermission.ALLOW,
     *,
-    pattern: PatternType = PatternType.LITERAL,
+    pattern: AclPattern = AclPattern.LITERAL,
     principal: str = "User:alice",
     host: str = "*",
-    resource: ResourceType = TOPIC,
+    resource: AclResource = TOPIC,
 ) -> Acl:
     return Acl(resource, pattern, name, principal, host, operation, permission)
 
 
-def deny(name: str = "orders", operation: Operation = READ, **more: object) -> Acl:
-    return acl(name, operation, Permission.DENY, **more)  # type: ignore[arg-type]
+def deny(name: str = "orders", operation: AclOperation = READ, **more: object) -> Acl:
+    return acl(name, operation, AclPermission.DENY, **more)  # type: ignore[arg-type]
 
 
-PREFIXED = PatternType.PREFIXED
+PREFIXED = AclPattern.PREFIXED
 
 # what, ACLs, operation on topic "orders", whether alice may
-RULES: list[tuple[str, list[Acl], Operation, bool]] = [
+RULES: list[tuple[str, list[Acl], AclOperation, bool]] = [
     ("no ACL", [], READ, False),
     ("an ACL of the topic", [acl()], READ, True),
     ("of another topic", [acl("order")], READ, False),
@@ -52,17 +52,17 @@ RULES: list[tuple[str, list[Acl], Operation, bool]] = [
     ("all operations", [acl(operation=ALL)], READ, True),
     ("read implies describe", [acl(operation=READ)], DESCRIBE, True),
     ("write implies describe", [acl(operation=WRITE)], DESCRIBE, True),
-    ("delete implies describe", [acl(operation=Operation.DELETE)], DESCRIBE, True),
-    ("alter implies describe", [acl(operation=Operation.ALTER)], DESCRIBE, True),
-    ("create implies nothing", [acl(operation=Operation.CREATE)], DESCRIBE, False),
+    ("delete implies describe", [acl(operation=AclOperation.DELETE)], DESCRIBE, True),
+    ("alter implies describe", [acl(operation=AclOperation.ALTER)], DESCRIBE, True),
+    ("create implies nothing", [acl(operation=AclOperation.CREATE)], DESCRIBE, False),
     ("describe implies no read", [acl(operation=DESCRIBE)], READ, False),
     (
         "alter configs implies describe configs",
-        [acl(operation=Operation.ALTER_CONFIGS)],
-        Operation.DESCRIBE_CONFIGS,
+        [acl(operation=AclOperation.ALTER_CONFIGS)],
+        AclOperation.DESCRIBE_CONFIGS,
         True,
     ),
-    ("describe configs is no describe", [acl(operation=Operation.DESCRIBE_CONFIGS)], DESCRIBE, False),
+    ("describe configs is no describe", [acl(operation=AclOperation.DESCRIBE_CONFIGS)], DESCRIBE, False),
     ("a denial wins", [acl(), deny()], READ, False),
     ("a denial of all wins", [acl(), deny(operation=ALL)], READ, False),
     ("a denial of everyone wins", [acl(), deny(principal="User:*")], READ, False),
@@ -72,12 +72,12 @@ RULES: list[tuple[str, list[Acl], Operation, bool]] = [
     ("a denial of another operation does not", [acl(), deny(operation=WRITE)], READ, True),
     ("a denial of read implies none of describe", [acl(operation=DESCRIBE), deny(operation=READ)], DESCRIBE, True),
     ("a denial of describe denies no read", [acl(), deny(operation=DESCRIBE)], READ, True),
-    ("a name that is an asterisk is every topic", [acl("*", pattern=PatternType.LITERAL)], WRITE, False),
+    ("a name that is an asterisk is every topic", [acl("*", pattern=AclPattern.LITERAL)], WRITE, False),
 ]
 
 
 @pytest.mark.parametrize(("what", "acls", "operation", "allowed"), RULES, ids=[rule[0] for rule in RULES])
-def test_rules(what: str, acls: list[Acl], operation: Operation, allowed: bool) -> None:
+def test_rules(what: str, acls: list[Acl], operation: AclOperation, allowed: bool) -> None:
     assert Authorizer(acls).verdict(ALICE, operation, TOPIC, "orders").allowed is allowed, what
 
 
@@ -138,19 +138,19 @@ ACLS = st.lists(
     st.builds(
         Acl,
         st.sampled_from([TOPIC, GROUP]),
-        st.sampled_from([PatternType.LITERAL, PREFIXED]),
+        st.sampled_from([AclPattern.LITERAL, PREFIXED]),
         NAMES,
         st.sampled_from(["User:alice", "User:bob", "User:*"]),
         st.sampled_from(["*", "10.0.0.1", "h"]),
         st.sampled_from([READ, WRITE, DESCRIBE, ALL]),
-        st.sampled_from([Permission.ALLOW, Permission.DENY]),
+        st.sampled_from([AclPermission.ALLOW, AclPermission.DENY]),
     ),
     max_size=12,
 )
 
 
 @given(ACLS, st.sampled_from([READ, WRITE, DESCRIBE]), st.text("ab", min_size=1, max_size=5), st.booleans())
-def test_as_a_plain_reading_of_the_rules(acls: list[Acl], operation: Operation, name: str, everyone: bool) -> None:
+def test_as_a_plain_reading_of_the_rules(acls: list[Acl], operation: AclOperation, name: str, everyone: bool) -> None:
     about = [
         one
         for one in acls
@@ -158,7 +158,7 @@ def test_as_a_plain_reading_of_the_rules(acls: list[Acl], operation: Operation, 
     ]
     hers = [one for one in about if one.principal in ("User:alice", "User:*") and one.host in ("*", "10.0.0.1")]
     implied = {DESCRIBE: {READ, WRITE}}.get(operation, set())
-    denied = any(one.permission is Permission.DENY and one.operation in (operation, ALL) for one in hers)
-    allowed = any(one.permission is Permission.ALLOW and one.operation in {operation, ALL, *implied} for one in hers)
+    denied = any(one.permission is AclPermission.DENY and one.operation in (operation, ALL) for one in hers)
+    allowed = any(one.permission is AclPermission.ALLOW and one.operation in {operation, ALL, *implied} for one in hers)
     expected = not denied and (allowed or (everyone and not about))
     assert Authorizer(acls, everyone=everyone).verdict(ALICE, operation, TOPIC, name).allowed is expected

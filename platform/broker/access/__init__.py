@@ -1,0 +1,1 @@
+"""tidelog.broker.access: what clients may do, and how much."""

@@ -1,0 +1,1 @@
+"""tidelog.broker.sasl: the principal of a connection."""

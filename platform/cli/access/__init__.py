@@ -1,0 +1,1 @@
+"""tidelog.cli.access: `tidelog user`, `acl`, `quota` and `tenant`."""
