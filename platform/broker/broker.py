@@ -61,8 +61,7 @@ class Broker:
         self._cluster = Cluster(lake, settings, blocking, channels)
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
-        # No listener authenticates: what no ACL is about is everyone's.
-        access = BrokerAccess(settings.access.super_users, everyone=settings.access.everyone is not False)
+        access = BrokerAccess(settings.access.super_users, everyone=settings.everyone)
         self._context = Context(
             lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels, access
         )
@@ -92,8 +91,8 @@ class Broker:
         Raises `DuplicateBrokerError` where another broker that lives has the id.
         """
         settings = self._context.settings
-        for name, address in settings.listeners.items():
-            server, bound = await listen(partial(self.connections.new, name), address)
+        for name, listener in settings.listeners.items():
+            server, bound = await listen(partial(self.connections.new, name), (listener.host, listener.port))
             self._servers.append(server)
             self.addresses[name] = settings.advertised.get(name, bound)
         await self._cluster.start(self.addresses)

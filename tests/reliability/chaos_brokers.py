@@ -10,6 +10,7 @@ from chaos_life import GivesUpError, Life
 from chaos_plan import BROKERS, KAFKA_READERS, KAFKA_TOPICS, SESSION_MS
 from history import Place as LogPlace
 
+from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.log.base.errors import TidelogError
@@ -34,7 +35,7 @@ def serve(life: Life) -> None:
     with life.lake() as lake:
         number = BROKERS.index(life.worker.name) + 1
         address = ("127.0.0.1", life.place.ports[number - 1])
-        settings = BrokerSettings({"PLAINTEXT": address}, id=number, drain_s=2.0)
+        settings = BrokerSettings({"PLAINTEXT": ListenerSettings(*address)}, id=number, drain_s=2.0)
         if not asyncio.run(_until_stopped(life, Broker, lake, settings)):
             raise GivesUpError("drained")
 

@@ -22,6 +22,7 @@ from transactions_sim_world import AUDIT, COPIERS, inline
 from tidelog.broker import broker as broker_module
 from tidelog.broker.base import topics as broker_topics
 from tidelog.broker.base.blocking import in_threads
+from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings, GroupSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.cluster import cluster as broker_cluster
@@ -238,7 +239,7 @@ class BrokerProgram(LoopProgram):
     async def _serve(self) -> None:
         plan = self.world.plan
         settings = BrokerSettings(
-            {"PLAINTEXT": (self.name, PORT)},
+            {"PLAINTEXT": ListenerSettings(self.name, PORT)},
             id=self.number,
             drain_s=2.0,
             cache_bytes=self.rng.choice([2_000, 1_000_000]),

@@ -12,12 +12,13 @@ from kio.serial import entity_reader, entity_writer
 
 from tidelog.broker.base.calls import Call, Encoded, Peer
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.codec import decode, encode
 
 LISTENER = "PLAINTEXT"
-SETTINGS = BrokerSettings({LISTENER: ("127.0.0.1", 0)}, id=1)
+SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)}, id=1)
 
 
 class Requests:

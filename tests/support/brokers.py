@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.log.lake import Lake
 
 LISTENER = "PLAINTEXT"
-_SETTINGS = BrokerSettings({LISTENER: ("127.0.0.1", 0)})
+_SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)})
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from kio.index import load_response_schema
 from kio.serial import entity_reader
 from support.broker_requests import request_of
 
+from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.wire.apis import ApiKey
@@ -100,7 +101,7 @@ def named(broker: BrokerProcess) -> list[int]:
 
 def _serve(told: dict[str, Any]) -> None:
     lake, port = Lake(told.pop("lake")), told.pop("port", 0)
-    asyncio.run(_until_ended(lake, BrokerSettings({LISTENER: ("127.0.0.1", port)}, **told)))
+    asyncio.run(_until_ended(lake, BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", port)}, **told)))
     lake.close()
 
 

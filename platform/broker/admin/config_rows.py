@@ -104,6 +104,7 @@ def broker_rows(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> li
     def listed(addresses: Mapping[str, tuple[str, int]]) -> str:
         return ",".join(f"{name}://{host}:{port}" for name, (host, port) in sorted(addresses.items()))
 
+    bound = {name: (one.host, one.port) for name, one in settings.listeners.items()}
     text, whole, long, flag = ConfigType.STRING, ConfigType.INT, ConfigType.LONG, ConfigType.BOOLEAN
     factor = settings.default_replication_factor
     return [
@@ -113,7 +114,7 @@ def broker_rows(node: BrokerNode, settings: BrokerSettings, lake_uri: str) -> li
         row("connections.max.idle.ms", round(bounds.idle_s * 1000), round(usual.idle_s * 1000), long, _IDLE),
         row("default.replication.factor", factor, 1, whole, "Of topics that are created without one."),
         row("delete.topic.enable", True, True, flag, "Topics can be deleted; each broker allows it."),
-        row("listeners", listed(settings.listeners), None, text, "What the broker listens on."),
+        row("listeners", listed(bound), None, text, "What the broker listens on."),
         row("log.dirs", lake_uri, None, text, "The lake's address: all brokers of a cluster share it."),
         row("max.connections", bounds.max_connections, usual.max_connections, whole, "Connections in all."),
         row(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidelog.broker.base.access import AccessSettings
+from tidelog.broker.base.listener_settings import ListenerSettings, any_authenticates
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +52,18 @@ class GroupSettings:
 class BrokerSettings:
     """Settings of one broker.
 
-    `listeners`: {name: (host, port)} to bind, port 0 takes a free one; `advertised`: what clients get to see instead.
+    `listeners`: by name; `advertised`: {name: (host, port)} that clients get to see instead of where it is bound.
+    `inter_broker`: the name of the listener that brokers ask each other on; None: the first.
     `id`: the broker's, None for the lowest one that is free. `cache_bytes`: of record batches kept for consumers.
     `linger`: None takes what suits the store.
     `drain_s`: how long a broker that stops sends clients to the others before it closes their connections.
     """
 
-    listeners: Mapping[str, tuple[str, int]]
+    listeners: Mapping[str, ListenerSettings]
     id: int | None = None
     rack: str | None = None
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    inter_broker: str | None = None  # inter.broker.listener.name
     bounds: Bounds = field(default_factory=Bounds)
     drain_s: float = 5.0
     cache_bytes: int = 128 * 1024 * 1024
@@ -68,3 +71,9 @@ class BrokerSettings:
     default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one
     groups: GroupSettings = field(default_factory=GroupSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+
+    @property
+    def everyone(self) -> bool:
+        """Whether what no ACL is about is allowed to all: unless a listener authenticates, or as configured."""
+        told = self.access.everyone
+        return not any_authenticates(self.listeners) if told is None else told

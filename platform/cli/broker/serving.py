@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
+from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.server.listeners import shown
@@ -41,7 +42,9 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
     `tied`: it stops, too, when standard input ends, so that it does not outlive the process that started it.
     Raises `UsageProblemError`, `ListenerError`, and what opening the lake raises.
     """
-    settings = with_environment(BrokerSettings({PLAINTEXT: plan.listener}, id=plan.id, rack=plan.rack), os.environ)
+    settings = with_environment(
+        BrokerSettings({PLAINTEXT: ListenerSettings(*plan.listener)}, id=plan.id, rack=plan.rack), os.environ
+    )
     _allow_many_sockets()
     _share_freed_memory()
     sys.setswitchinterval(_SWITCH_S)
