@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
+from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.access import BrokerAccess
@@ -61,7 +62,8 @@ class Broker:
         self._cluster = Cluster(lake, settings, blocking, channels)
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
-        access = BrokerAccess(settings.access.super_users, everyone=settings.everyone)
+        super_users = settings.access.super_users | {BROKER_PRINCIPAL}
+        access = BrokerAccess(super_users, everyone=settings.everyone)
         self._context = Context(
             lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels, access
         )
