@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.listener_settings import ListenerSettings, any_authenticates
 
@@ -49,6 +50,26 @@ class GroupSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """How clients log in at listeners that have SASL; Kafka's setting in the comment.
+
+    `max_receive_bytes`: the largest request of a client before it is logged in. `max_reauth_s`: how long a session
+    lasts before its client has to log in again, 0 for ever; a token's end comes first. `failed_delay_s`: how long the
+    answer to wrong credentials waits.
+    """
+
+    max_receive_bytes: int = 512 * 1024  # sasl.server.max.receive.size
+    max_reauth_s: float = 0.0  # connections.max.reauth.ms
+    failed_delay_s: float = 0.1  # connection.failed.authentication.delay.ms
+    # A connection that is not logged in for so long is closed. Kafka has no such setting.
+    login_within_s: float = 30.0
+    # Wrong credentials that one address may send within a minute: then its connections are closed unheard, until it
+    # may try again. Kafka has no such setting.
+    failures_per_minute: int = 100
+    tokens: TokenSettings | None = None  # sasl.oauthbearer.*: of OAUTHBEARER, which needs it
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """Settings of one broker.
 
@@ -71,6 +92,7 @@ class BrokerSettings:
     default_replication_factor: int = 1  # default.replication.factor, of topics that are created without one
     groups: GroupSettings = field(default_factory=GroupSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
+    sasl: SaslSettings = field(default_factory=SaslSettings)
 
     @property
     def everyone(self) -> bool:

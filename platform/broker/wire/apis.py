@@ -25,6 +25,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -39,6 +40,7 @@ class ApiKey(IntEnum):
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
@@ -89,6 +91,7 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.SYNC_GROUP: _versions(0, 5),
     ApiKey.DESCRIBE_GROUPS: _versions(0, 6),
     ApiKey.LIST_GROUPS: _versions(0, 5),
+    ApiKey.SASL_HANDSHAKE: _versions(0, 1),
     ApiKey.API_VERSIONS: _versions(0, 4),
     ApiKey.CREATE_TOPICS: _versions(2, 7),
     ApiKey.DELETE_TOPICS: _versions(1, 6),
@@ -103,6 +106,7 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.DESCRIBE_CONFIGS: _versions(1, 4),
     ApiKey.ALTER_CONFIGS: _versions(0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: _versions(1, 4),
+    ApiKey.SASL_AUTHENTICATE: _versions(0, 2),
     ApiKey.CREATE_PARTITIONS: _versions(0, 3),
     ApiKey.DELETE_GROUPS: _versions(0, 2),
     ApiKey.ELECT_LEADERS: _versions(0, 2),

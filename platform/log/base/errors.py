@@ -193,6 +193,13 @@ class GroupSubscribedError(TidelogError, kafka_code=86):
     """Offsets of a topic can't be deleted while members of the group subscribe to it."""
 
 
+# --- access ------------------------------------------------------------------------------------------------
+
+
+class AuthenticationError(TidelogError, kafka_code=58):
+    """Credentials that are not those of a principal. Its message tells no client which part of them is wrong."""
+
+
 # --- lake and log ------------------------------------------------------------------------------------------
 
 
