@@ -32,7 +32,7 @@ SCHEMA = RowSchema(
         "stored_key": pa.binary(),
         "server_key": pa.binary(),
         "iterations": pa.int32(),
-        # quota
+        # quota; `limits` of a tenant's users, too
         "client_id": pa.string(),
         "ip": pa.string(),
         "limits": list_of(name=pa.string(), value=pa.string()),
@@ -79,12 +79,10 @@ class AccessFold:
             _put(scram, of, _credential(row) if there else None)
 
         def of_quota(row: Row, *, there: bool) -> None:
-            limits = {Quota(one["name"]): float(one["value"]) for one in row["limits"]} if there else None
-            _put(quotas, _entity(row), limits)
+            _put(quotas, _entity(row), _limits(row) if there else None)
 
         def of_tenant(row: Row, *, there: bool) -> None:
-            users = tuple(one["name"] for one in row.get("users", ())) if there else ()
-            _put(tenants, row["name"], Tenant(row["name"], row["prefix"], users) if there else None)
+            _put(tenants, row["name"], _tenant(row) if there else None)
 
         def of_secret(row: Row, *, there: bool) -> None:
             nonlocal secret
@@ -157,13 +155,14 @@ def quota_row(entity: Entity, limits: Mapping[Quota, float]) -> Row:
     of = {name: getattr(entity, name) for name in _KEYS[QUOTA] if getattr(entity, name) is not None}
     if not limits:
         return {"kind": QUOTA, **of, "deleted": True}
-    return {"kind": QUOTA, **of, "limits": [{"name": q.value, "value": repr(v)} for q, v in sorted(limits.items())]}
+    return {"kind": QUOTA, **of, "limits": _limit_rows(limits)}
 
 
 def tenant_row(tenant: Tenant) -> Row:
     """The row of a tenant."""
     users = [{"name": name} for name in tenant.users]
-    return {"kind": TENANT, "name": tenant.name, "prefix": tenant.prefix, "users": users}
+    limits = _limit_rows(tenant.limits)
+    return {"kind": TENANT, "name": tenant.name, "prefix": tenant.prefix, "users": users, "limits": limits}
 
 
 def secret_row(secret: bytes) -> Row:
@@ -193,6 +192,19 @@ def _acl(row: Row) -> Acl:
 def _credential(row: Row) -> ScramCredential:
     mechanism = ScramMechanism(row["mechanism"])
     return ScramCredential(mechanism, row["salt"], row["stored_key"], row["server_key"], row["iterations"])
+
+
+def _tenant(row: Row) -> Tenant:
+    users = tuple(one["name"] for one in row.get("users") or ())
+    return Tenant(row["name"], row["prefix"], users, _limits(row))
+
+
+def _limit_rows(limits: Mapping[Quota, float]) -> list[Row]:
+    return [{"name": quota.value, "value": repr(limit)} for quota, limit in sorted(limits.items())]
+
+
+def _limits(row: Row) -> dict[Quota, float]:
+    return {Quota(one["name"]): float(one["value"]) for one in row.get("limits") or ()}
 
 
 def _entity(row: Row) -> Entity:

@@ -1,5 +1,6 @@
-"""Which ACLs there may be. Pure; refusals in words for the administrator."""
+"""Which ACLs and users there may be. Pure; refusals in words for the administrator."""
 
+from tidelog.access.broker_user import BROKER_USER
 from tidelog.access.model import (
     ANY_NAME,
     CLUSTER_NAME,
@@ -10,6 +11,8 @@ from tidelog.access.model import (
     AclPermission,
     AclResource,
 )
+from tidelog.access.quotas import DEFAULT
+from tidelog.access.state import UnacceptableCredentialError
 from tidelog.log.base.errors import InvalidConfigError
 
 
@@ -18,6 +21,19 @@ def require_valid(acl: Acl) -> None:
     problem = _problem(acl)
     if problem:
         raise InvalidConfigError(problem)
+
+
+def require_user(user: str) -> None:
+    """Refuse a name that no user may have. Raises `UnacceptableCredentialError`."""
+    if not user.strip() or not user.isprintable():
+        raise UnacceptableCredentialError(
+            f"{user!r} can't be a user's name: it has at least one character, and none that can't be seen."
+        )
+    if user in (BROKER_USER, DEFAULT, ANY_NAME):
+        raise UnacceptableCredentialError(
+            f"{user!r} can't be a user's name: "
+            + ("brokers ask each other as this user." if user == BROKER_USER else "it stands for others.")
+        )
 
 
 def _problem(acl: Acl) -> str:

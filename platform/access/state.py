@@ -6,18 +6,37 @@ from dataclasses import dataclass, field
 from tidelog.access.credentials import ScramCredential, ScramMechanism
 from tidelog.access.model import Acl
 from tidelog.access.quotas import Entity, Quota
+from tidelog.log.base.errors import TidelogError
+
+
+class UnknownCredentialError(TidelogError, kafka_code=91):
+    """The user has no such credential."""
+
+
+class UnacceptableCredentialError(TidelogError, kafka_code=93):
+    """No user may have such a name or credential."""
+
+
+class UnknownTenantError(TidelogError, kafka_code=91):
+    """No tenant has the name."""
+
+
+class TenantExistsError(TidelogError, kafka_code=92):
+    """A tenant has the name, the user or the prefix already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """A team that shares a cluster with others: its topics, groups and transactional ids begin with `prefix`.
 
-    `users`: names without "User:". What it may do and how much are ACLs and quotas like others.
+    `users`: names without "User:". `limits`: of each of them. The ACLs and quotas that follow are like others, and are
+    made, changed and removed with the tenant.
     """
 
     name: str
     prefix: str
     users: tuple[str, ...] = ()
+    limits: Mapping[Quota, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +51,7 @@ class AccessState:
     scram: Mapping[tuple[str, ScramMechanism], ScramCredential] = field(default_factory=dict)
     quotas: Mapping[Entity, Mapping[Quota, float]] = field(default_factory=dict)
     tenants: Mapping[str, Tenant] = field(default_factory=dict)
-    secret: bytes = b""
+    secret: bytes = field(default=b"", repr=False)
 
     def __len__(self) -> int:
         return len(self.acls) + len(self.scram) + len(self.quotas) + len(self.tenants) + bool(self.secret)

@@ -6,7 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
+from tidelog.access.access_log import AccessLog
 from tidelog.access.broker_user import BROKER_PRINCIPAL
+from tidelog.broker.access.following import AccessFollower
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.access import BrokerAccess
@@ -64,8 +66,20 @@ class Broker:
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
         access = BrokerAccess(super_users, everyone=settings.everyone)
+        access_log = AccessLog(lake)
+        self._access = AccessFollower(access_log, access, lake.clock, blocking)
+        access.look_now = self._access.look_now
         self._context = Context(
-            lake, settings, blocking, self._topics, lambda: cluster.view, cluster.confirmed, cache, channels, access
+            lake,
+            settings,
+            blocking,
+            self._topics,
+            lambda: cluster.view,
+            cluster.confirmed,
+            cache,
+            channels,
+            access,
+            access_log,
         )
         self.meter = self._context.meter
         self._servers: list[asyncio.Server] = []
@@ -97,6 +111,7 @@ class Broker:
             server, bound = await listen(partial(self.connections.new, name), (listener.host, listener.port))
             self._servers.append(server)
             self.addresses[name] = settings.advertised.get(name, bound)
+        await self._access.start()
         await self._cluster.start(self.addresses)
         for server in self._servers:
             await server.start_serving()
@@ -111,5 +126,6 @@ class Broker:
             await close()
         await self.connections.drain(grace_s)
         await self._cluster.close()
+        await self._access.close()
         await self._context.blocking(self._topics.close)
         self._threads.shutdown(wait=True)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
+from tidelog.access import rows as access_rows
 from tidelog.check.files import each_unread
 from tidelog.check.listing import LogFiles
 from tidelog.check.report import Finding, Kind, OnProgress
@@ -27,7 +28,7 @@ F = TypeVar("F", bound=Fold)
 
 # The kinds of rows that tidelog reads. Of another one `check` knows what its table says: its columns.
 _KINDS: dict[str, RowKind[Any]] = {
-    kind.name: kind for kind in (group_rows.KIND, transaction_rows.KIND, cluster_rows.KIND)
+    kind.name: kind for kind in (group_rows.KIND, transaction_rows.KIND, cluster_rows.KIND, access_rows.KIND)
 }
 _FROM_A_COPY = "Restore the file from a copy. While the entry that added it is kept, the rows are in its commitInfo."
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from tidelog.access.access_log import AccessLog
 from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.commands.failures import FAILED, complain
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
@@ -44,7 +45,7 @@ def maintain_lake(
         executor, compactor = on_spark(lake) if on_spark else (None, None)
         groups = GroupLog(lake)
         transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
-        cluster = ClusterLog(lake)
+        cluster, access = ClusterLog(lake), AccessLog(lake)
 
         def once() -> MaintenanceReport:
             report = maintain(
@@ -56,7 +57,7 @@ def maintain_lake(
                 dry_run=asked.dry_run,
                 executor=executor,
                 compactor=compactor,
-                groups=GroupsAndTransactions(groups, transactions, cluster.tables),
+                groups=GroupsAndTransactions(groups, transactions, lambda: [*cluster.tables(), *access.tables()]),
                 needed=transactions.needed_files,
             )
             if tell is None:

@@ -95,7 +95,12 @@ def configuration_tables() -> dict[str, str]:
         for lake_name in [TopicConfig.KEYS[row.name].lake_name]
     ]
     lake = [
-        (_marked(row.name), f"`{row.value}`", LakeConfig.KEYS[row.name].kind.allowed, row.doc)
+        (
+            _marked(row.name),
+            f"`{row.value}`" if row.value else "nothing",
+            LakeConfig.KEYS[row.name].kind.allowed,
+            row.doc,
+        )
         for row in LakeConfig.parse({}).describe()
         if row.name in keys_of(LakeConfig)
     ]

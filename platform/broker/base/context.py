@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from tidelog.access.access_log import AccessLog
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
 from tidelog.broker.base.blocking import Blocking
@@ -23,7 +24,7 @@ class Context:
     old at most, for worker threads: what must not be decided by a view from before the process was frozen goes by it.
     `cache`: committed batches, which Produce brings and Fetch serves.
     `channels`: requests to other brokers.
-    `access`: what clients may do.
+    `access`: what clients may do. `access_log`: where that is changed; `access.look_now()` after a change here.
     `meter`: what is counted.
     `at_close`: what parts do when the broker stops, before it waits for answers.
     """
@@ -37,6 +38,7 @@ class Context:
     cache: BatchCache
     channels: BrokerChannels
     access: BrokerAccess
+    access_log: AccessLog
     meter: BrokerMeter = field(default_factory=BrokerMeter)
     at_close: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
 

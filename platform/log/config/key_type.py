@@ -8,6 +8,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import Dialect, Problem, TextKind, Whole, reason
+from tidelog.log.storage.addresses import why_wrong
 
 T = TypeVar("T")
 
@@ -31,6 +32,28 @@ def int_of(low: int | None = None, high: int | None = None, *, besides: int | No
 def long_of(low: int | None = None, high: int | None = None) -> Whole:
     """Return Kafka's type LONG in a range."""
     return Whole(low, high, 64)
+
+
+class RootAddress:
+    """The address of a root beside the lake, by which every process finds it; empty for the lake itself."""
+
+    allowed = "the whole address of a folder or of a place in an object store, or nothing for the lake itself"
+
+    def parse(self, value: Any) -> str:
+        """Take an address that does not depend on a process's folder."""
+        address = str(value)
+        if not address:
+            return ""
+        why = why_wrong(address)
+        if why is None and not address.startswith("/") and ":" not in address:
+            why = f"{address!r} depends on the folder that a process runs in"
+        if why is not None:
+            raise ValueError(why.rstrip("."))
+        return address.rstrip("/")
+
+    def text(self, value: str) -> str:
+        """Write the address."""
+        return value
 
 
 class Values(Protocol):
@@ -83,5 +106,5 @@ class Key(Generic[T]):
         except ValueError as e:
             raise InvalidConfigError(
                 f"Invalid value {text.strip()} for configuration {self.name}: {reason(e, KAFKA)}. Give"
-                f" {self.kind.allowed}; the default is {self.kind.text(self.default)}."
+                f" {self.kind.allowed}; the default is {self.kind.text(self.default) or 'nothing'}."
             ) from None

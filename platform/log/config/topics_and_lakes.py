@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, names
-from tidelog.log.config.key_type import Key, int_of, long_of
+from tidelog.log.config.key_type import Key, RootAddress, int_of, long_of
 from tidelog.log.config.overrides import Settings, keys_of
 from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
 
@@ -230,6 +230,12 @@ class LakeConfig(Settings):
     REFUSED = REFUSED_FOR_LAKES
     ALIASES: ClassVar[Mapping[str, str]] = {"log.message.timestamp.type": "message.timestamp.type"}
 
+    access_root = Key(
+        "",
+        RootAddress(),
+        "tidelog's own: the root where users, ACLs and quotas are kept, so that the store's policy can lock it; the"
+        " lake's own unless set. A broker takes it over when it starts.",
+    )
     auto_create_topics_enable = Key(True, Flag(), "Whether producing to a topic that is not there creates it.")
     num_partitions = Key(1, int_of(1), "Partitions of a topic that is created without a number of them.")
     offsets_topic_num_partitions = Key(

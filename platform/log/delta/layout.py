@@ -21,6 +21,8 @@ OFFSETS_TABLE = "__consumer_offsets"
 TRANSACTIONS_TABLE = "__transaction_state"
 # Which brokers serve the lake.
 CLUSTER_TABLE = "__cluster"
+# What principals may do, and how much.
+ACCESS_TABLE = "__access"
 LAST_CHECKPOINT = f"{LOG_FOLDER}/_last_checkpoint"
 
 TXN_PREFIX = "tidelog/"

@@ -47,7 +47,16 @@ ROWS = st.one_of(
         st.builds(Entity, st.none() | NAMES, st.none() | NAMES, st.none()),
         st.dictionaries(st.sampled_from(Quota), st.floats(0.001, 1e15)),
     ),
-    st.builds(tenant_row, st.builds(Tenant, NAMES, NAMES, st.lists(NAMES, max_size=2).map(tuple))),
+    st.builds(
+        tenant_row,
+        st.builds(
+            Tenant,
+            NAMES,
+            NAMES,
+            st.lists(NAMES, max_size=2).map(tuple),
+            st.dictionaries(st.sampled_from(Quota), st.floats(0.001, 1e15)),
+        ),
+    ),
     st.builds(secret_row, KEYS),
 )
 CHANGES = st.lists(st.tuples(ROWS, st.booleans()), max_size=12)

@@ -1,0 +1,102 @@
+"""What is decided about ACLs, credentials and quotas. All pure: each rule takes the state that its entry would follow.
+
+A decision that changes nothing gives no rows, and no entry is written.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tidelog.access import quotas
+from tidelog.access.credentials import ScramCredential, ScramMechanism, require_iterations
+from tidelog.access.model import Acl, AclFilter
+from tidelog.access.quotas import Entity, Quota
+from tidelog.access.rows import acl_row, quota_row, removed, scram_row, secret_row
+from tidelog.access.rules import require_user, require_valid
+from tidelog.access.state import AccessState, UnknownCredentialError
+from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.rows.schema import Row
+
+
+def decide_add_acls(state: AccessState, acls: Iterable[Acl]) -> RowOutcome[list[Acl]]:
+    """Add ACLs; the response: those that were not there, sorted. Raises `InvalidConfigError` as `require_valid`."""
+    wanted = set(acls)
+    for acl in wanted:
+        require_valid(acl)
+    new = sorted(wanted - state.acls)
+    return RowOutcome([acl_row(acl) for acl in new], new)
+
+
+def decide_delete_acls(state: AccessState, filters: Sequence[AclFilter]) -> RowOutcome[list[list[Acl]]]:
+    """Delete the ACLs that the filters mean; the response: for each filter, those that it matched, sorted."""
+    matched = [sorted(filter(one.matches, state.acls)) for one in filters]
+    gone = sorted({acl for acls in matched for acl in acls})
+    return RowOutcome([removed(acl_row(acl)) for acl in gone], matched)
+
+
+def decide_secret(state: AccessState, drawn: bytes) -> RowOutcome[bytes]:
+    """The server's secret, which is `drawn` where there is none yet."""
+    if state.secret:
+        return RowOutcome((), state.secret)
+    return RowOutcome([secret_row(drawn)], drawn)
+
+
+def decide_upsert_scram(
+    state: AccessState, user: str, credentials: Sequence[ScramCredential], drawn: bytes
+) -> RowOutcome[None]:
+    """Give a user credentials, in place of those of the same mechanisms; the server's secret comes with the first.
+
+    Raises `UnacceptableCredentialError` for the name, `InvalidConfigError` for the iterations.
+    """
+    require_user(user)
+    rows: list[Row] = list(decide_secret(state, drawn).rows)
+    for one in credentials:
+        require_iterations(one.iterations)
+        if state.scram.get((user, one.mechanism)) != one:
+            rows.append(scram_row(user, one))
+    return RowOutcome(rows, None)
+
+
+def decide_delete_scram(state: AccessState, user: str, mechanisms: Sequence[ScramMechanism]) -> RowOutcome[None]:
+    """Take a user's credentials away. Raises `UnknownCredentialError` unless all are there."""
+    for mechanism in mechanisms:
+        if (user, mechanism) not in state.scram:
+            raise UnknownCredentialError(
+                f"User '{user}' has no credential of {mechanism.value}. 'tidelog user list' names those there are."
+            )
+    return RowOutcome([removed(scram_row(user, state.scram[user, one])) for one in dict.fromkeys(mechanisms)], None)
+
+
+def decide_delete_user(state: AccessState, user: str) -> RowOutcome[list[ScramMechanism]]:
+    """Take all credentials of a user away; the response: of which mechanisms. Raises `UnknownCredentialError`."""
+    mechanisms = sorted(mechanism for name, mechanism in state.scram if name == user)
+    if not mechanisms:
+        raise UnknownCredentialError(
+            f"There is no user '{user}' with a password. 'tidelog user list' names those there are."
+        )
+    return RowOutcome(decide_delete_scram(state, user, mechanisms).rows, mechanisms)
+
+
+def decide_alter_quotas(
+    state: AccessState, changes: Mapping[Entity, Mapping[Quota, float | None]]
+) -> RowOutcome[dict[Entity, dict[Quota, float]]]:
+    """Change limits of entities; None takes one away. The response: all limits of each entity afterwards.
+
+    Raises `InvalidConfigError` as `quotas.require_valid`.
+    """
+    rows: list[Row] = []
+    after: dict[Entity, dict[Quota, float]] = {}
+    for entity, changed in changes.items():
+        quotas.require_valid(entity, {quota: limit for quota, limit in changed.items() if limit is not None})
+        after[entity] = changed_limits(state, entity, changed)
+        rows.extend(limit_rows(state, entity, after[entity]))
+    return RowOutcome(rows, after)
+
+
+def changed_limits(state: AccessState, entity: Entity, changes: Mapping[Quota, float | None]) -> dict[Quota, float]:
+    """The limits of an entity after changes."""
+    merged = {**state.quotas.get(entity, {}), **changes}
+    return {quota: limit for quota, limit in merged.items() if limit is not None}
+
+
+def limit_rows(state: AccessState, entity: Entity, limits: Mapping[Quota, float]) -> list[Row]:
+    """The row that gives an entity these limits; none where it has them."""
+    return [quota_row(entity, limits)] if limits != state.quotas.get(entity, {}) else []
