@@ -65,9 +65,9 @@ class AccessLog:
             if self._home() is self._lake:
                 raise
             raise LakeNotFoundError(
-                f"access.root is {self.storage.uri}, and nothing is kept there yet: what clients may do is not known. Add"
-                " a first user or ACL ('tidelog user add', 'tidelog acl add'), or correct access.root ('tidelog lake"
-                " alter')."
+                f"access.root is {self.storage.uri}, and nothing is kept there yet: what clients may do is not known."
+                " Add a first user or ACL ('tidelog user add', 'tidelog acl add'), or correct access.root ('tidelog"
+                " lake alter')."
             ) from e
 
     def tables(self) -> list[RowLog[AccessFold]]:
