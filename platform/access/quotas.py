@@ -1,6 +1,7 @@
 """Quotas: which limits hold for a connection, and how long it has to wait. Pure; Kafka's rules (KIP-13, 55, 257, 599).
 
-A rate is measured over a window of samples, as Kafka measures it, or by a bucket of tokens for what comes in bursts.
+Every limit is a bucket of tokens, which KIP-599 has for mutations only. For bytes Kafka takes the mean of a window
+of samples, which many connections of one client overrun by half; a bucket holds them to the limit.
 Every broker counts for itself.
 """
 
@@ -87,53 +88,59 @@ def limit_of_address(limits: Limits, ip: str) -> float | None:
     return None
 
 
-class SampledRate:
-    """A rate over the last samples: `quota.window.num` of `quota.window.size.seconds` each.
+class TokenBucket:
+    """A bucket that fills at the limit, and holds what the limit brings in `burst_s` seconds.
 
-    What is taken is never refused: a client that took too much waits until the rate is what it may be.
+    What is taken is never refused: a client that took more than there was has to wait until the bucket has it.
+    So the rate holds however large single amounts are, and however many connections share it.
     """
 
-    def __init__(self, samples: int = 11, sample_s: float = 1.0) -> None:
+    def __init__(self, now_s: float, burst_s: float) -> None:
+        self.burst_s = burst_s
+        self._left: float | None = None  # as of `_filled_s`; None: full
+        self._filled_s = now_s
+
+    def left(self, now_s: float, limit: float) -> float:
+        """How much is there, below 0 where it is overdrawn."""
+        most = limit * self.burst_s
+        return most if self._left is None else min(most, self._left + limit * (now_s - self._filled_s))
+
+    def take(self, amount: float, now_s: float, limit: float) -> float:
+        """Take an amount; for how many seconds its taker has to wait, 0 where it was there."""
+        self._left = self.left(now_s, limit) - amount
+        self._filled_s = now_s
+        return max(0.0, -self._left / limit)
+
+    def wait_s(self, now_s: float, limit: float) -> float:
+        """For how many seconds the bucket is overdrawn."""
+        return max(0.0, -self.left(now_s, limit) / limit)
+
+
+class SampledRate:
+    """What was taken a second, over the last samples: for metrics, as Kafka's sensors measure."""
+
+    def __init__(self, samples: int, sample_s: float) -> None:
         self._most = samples
         self._sample_s = sample_s
         self._samples: deque[tuple[float, float]] = deque()  # when each began, and what was taken in it
 
-    def take(self, amount: float, now_s: float, limit: float) -> float:
-        """Count an amount; for how many seconds its taker has to wait."""
+    def add(self, amount: float, now_s: float) -> None:
+        """Count an amount."""
         if not self._samples or now_s - self._samples[-1][0] >= self._sample_s:
             self._samples.append((now_s, 0.0))
+            self._forget(now_s)
         began_s, taken = self._samples[-1]
         self._samples[-1] = (began_s, taken + amount)
-        self._forget(now_s)
-        total, window_s = sum(taken for _, taken in self._samples), self._window_s(now_s)
-        # As long as it takes until the same amount over a longer window is within the limit.
-        return max(0.0, total / limit - window_s)
+
+    def rate(self, now_s: float) -> float:
+        """Amount a second; of a rate that is new, over all samples but one."""
+        since_s = now_s - self._most * self._sample_s
+        samples = [(began_s, taken) for began_s, taken in tuple(self._samples) if began_s > since_s]
+        if not samples:
+            return 0.0
+        window_s = max(now_s - samples[0][0], (self._most - 1) * self._sample_s)
+        return sum(taken for _, taken in samples) / window_s
 
     def _forget(self, now_s: float) -> None:
         while now_s - self._samples[0][0] >= self._most * self._sample_s:
             self._samples.popleft()
-
-    def _window_s(self, now_s: float) -> float:
-        """The time that the samples cover; of a new rate, all but the one that has just begun, as Kafka counts."""
-        return max(now_s - self._samples[0][0], (self._most - 1) * self._sample_s)
-
-
-class TokenBucket:
-    """A bucket that fills at the limit, up to what the window holds; it may be overdrawn once (KIP-599)."""
-
-    def __init__(self, now_s: float, burst_s: float = 11.0) -> None:
-        self._burst_s = burst_s
-        self._tokens: float | None = None
-        self._filled_s = now_s
-
-    def take(self, amount: float, now_s: float, limit: float) -> float:
-        """Take an amount; for how many seconds its taker has to wait, 0 where it was there."""
-        most = limit * self._burst_s
-        left = most if self._tokens is None else min(most, self._tokens + limit * (now_s - self._filled_s))
-        self._filled_s = now_s
-        self._tokens = left - amount
-        return max(0.0, -self._tokens / limit)
-
-    def is_overdrawn(self, now_s: float, limit: float) -> bool:
-        """Whether a request has to wait before it is taken."""
-        return self._tokens is not None and self._tokens + limit * (now_s - self._filled_s) < 0

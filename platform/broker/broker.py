@@ -9,6 +9,7 @@ from typing import Final
 from tidelog.access.access_log import AccessLog
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.broker.access.following import AccessFollower
+from tidelog.broker.access.throttling import Throttling, counted
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.access import BrokerAccess
@@ -59,6 +60,7 @@ class Broker:
             blocking = in_threads(self._threads)
             if isinstance(lake.storage, PreparesObjects):
                 lake.storage.prepare_beside()
+        blocking = counted(blocking)
         self._topics = BrokerTopics(lake, blocking)
         channels = BrokerChannels()
         self._cluster = Cluster(lake, settings, blocking, channels)
@@ -88,7 +90,8 @@ class Broker:
             parts |= part(self._context)
         offered = [*(key for key in parts if key in OFFERED), ApiKey.API_VERSIONS]
         self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions(offered)}
-        self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter)
+        throttling = Throttling(lambda: access.state.quotas, self.clock, settings.quotas)
+        self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter, throttling)
 
     @property
     def id(self) -> int:

@@ -5,9 +5,11 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tidelog.access.quotas import Limits
+from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.base.calls import Call
 from tidelog.broker.base.meter import BrokerMeter
-from tidelog.broker.base.settings import Bounds
+from tidelog.broker.base.settings import Bounds, QuotaSettings
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.wire.apis import ApiKey
 
@@ -155,6 +157,13 @@ class Handler:
         self._ends[at].set_exception(error)
 
 
-def connections(handlers: Mapping[ApiKey, Callable[[Call], Any]], **bounds: Any) -> Connections:
-    """A broker's connections, for the loop that runs."""
-    return Connections(handlers, FakeClock(), Bounds(**bounds), BrokerMeter())
+def connections(
+    handlers: Mapping[ApiKey, Callable[[Call], Any]],
+    limits: Limits | None = None,
+    clock: FakeClock | None = None,
+    **bounds: Any,
+) -> Connections:
+    """A broker's connections, for the loop that runs. `limits`: its quotas."""
+    clock = clock or FakeClock()
+    throttling = Throttling(lambda: limits or {}, clock, QuotaSettings())
+    return Connections(handlers, clock, Bounds(**bounds), BrokerMeter(), throttling)

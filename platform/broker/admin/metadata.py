@@ -30,6 +30,7 @@ from tidelog.log.base.errors import TidelogError, TopicExistsError
 _DEAR = 64
 # The number of answers that are kept; the oldest ones go.
 _KEPT = 16
+_THROTTLED_SINCE = 3
 
 
 class MetadataHandler:
@@ -69,7 +70,7 @@ class MetadataHandler:
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        return Encoded([self._kept[key]])
+        return Encoded([self._kept[key]], throttle_at=0 if call.version >= _THROTTLED_SINCE else -1)
 
     async def _wanted(self, body: Any, version: int) -> Sequence[TopicFacts]:
         asked = asked_for(body, version)

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer
@@ -15,6 +15,21 @@ class Peer:
     listener: str = "PLAINTEXT"
     host: str = ""
     principal: str = "User:ANONYMOUS"
+
+
+class Allowance:
+    """What quotas leave a request; this one, whose client has none: everything.
+
+    `most_bytes`: of an answer of Fetch; 0: it brings no records now.
+    """
+
+    most_bytes: int = 2**31 - 1
+
+    def change_partitions(self, count: int) -> None:
+        """Partitions are to be created or deleted. Raises `ThrottlingQuotaExceededError` (KIP-599)."""
+
+
+_EVERYTHING: Final = Allowance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +45,7 @@ class Call:
     body: Any
     peer: Peer
     received_s: float
+    allowance: Allowance = _EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +53,12 @@ class Encoded:
     """An answer that is encoded already, in pieces: what a cache keeps is written as it is.
 
     `errors`: {error code: how often}, as metrics count them; 0 is for none.
+    `throttle_at`: where the first piece has the throttle time, -1 for nowhere.
     """
 
     pieces: Sequence[bytes | memoryview]
     errors: Mapping[int, int] = field(default_factory=lambda: {0: 1})
+    throttle_at: int = -1
 
 
 # None: the client asked for no answer.

@@ -70,6 +70,20 @@ class SaslSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """How clients are held to their quotas; Kafka's setting in the comment.
+
+    A client that was silent may take what its limit brings in one window at once; of changes of partitions, what it
+    brings in all of them. Metrics show rates over all windows.
+    """
+
+    windows: int = 11  # quota.window.num
+    window_s: float = 1.0  # quota.window.size.seconds
+    controller_windows: int = 11  # controller.quota.window.num
+    controller_window_s: float = 1.0  # controller.quota.window.size.seconds
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerSettings:
     """Settings of one broker.
 
@@ -93,6 +107,7 @@ class BrokerSettings:
     groups: GroupSettings = field(default_factory=GroupSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     sasl: SaslSettings = field(default_factory=SaslSettings)
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
 
     @property
     def everyone(self) -> bool:

@@ -75,7 +75,7 @@ class Fetching:
         fetch = self._sessions.begin(request, clock.elapsed_s())
         if fetch.error_code:
             refused = encode_fetch(request.version, FetchAnswer(error_code=fetch.error_code))
-            return Encoded(refused, {fetch.error_code: 1})
+            return Encoded(refused, {fetch.error_code: 1}, throttle_at=0)
         partitions = await self._partitions(request, fetch.asked)
         if fetch.session is None and partitions:
             # The first one is served first, and without a session it is not known which one that was last time.
@@ -93,7 +93,7 @@ class Fetching:
             leaders = {one.current_leader[0] for one in answers.values() if one.current_leader is not None}
             answer.nodes = self._context.cluster().endpoints(leaders, call.peer.listener)
         errors = Counter(one.error_code for _, told in answer.topics for one in told)
-        return Encoded(encode_fetch(request.version, answer), errors)
+        return Encoded(encode_fetch(request.version, answer), errors, throttle_at=0)
 
     async def _close(self) -> None:
         """The broker stops: what waits is answered with what there is."""
@@ -158,14 +158,15 @@ class Fetching:
                 topic.forget(changed.set)
             if timer is not None:
                 timer.cancel()
-        self._read_ahead(partitions)
+        if not request.is_throttled:
+            self._read_ahead(partitions)
 
     # --- what there is -------------------------------------------------------------------------------------
 
     def _fill(self, request: FetchRequest, partitions: Sequence[_Partition]) -> tuple[int, bool]:
         """Answer with what is in memory; how many bytes that is, and whether there is something to be said at once."""
         view = self._context.cluster()
-        at_once = False
+        at_once = request.is_throttled
         wanted = []
         for p in partitions:
             p.wanted = self._look(request, view, p)
@@ -173,7 +174,7 @@ class Fetching:
                 wanted.append(p.wanted)
             elif p.answer.error_code or p.answer.preferred_read_replica >= 0:
                 at_once = True
-        size = fill(wanted, min(max(request.max_bytes, 0), _MOST_BYTES))
+        size = 0 if request.is_throttled else fill(wanted, min(max(request.max_bytes, 0), _MOST_BYTES))
         for p in partitions:
             if p.wanted is not None:
                 p.answer.records, p.answer.size = p.wanted.batches, p.wanted.size

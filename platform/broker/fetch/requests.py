@@ -26,7 +26,10 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FetchRequest:
-    """A request; `rack`: where the client is, "" where it does not say."""
+    """A request; `rack`: where the client is, "" where it does not say.
+
+    `is_throttled`: its client is over its quota, and gets an answer at once, without records (KIP-219).
+    """
 
     version: int
     asked: Mapping[Key, Asked]
@@ -38,6 +41,7 @@ class FetchRequest:
     max_bytes: int = 2**31 - 1
     read_committed: bool = False
     rack: str = ""
+    is_throttled: bool = False
 
     @property
     def by_ids(self) -> bool:
@@ -56,15 +60,18 @@ def request_of(call: Call) -> FetchRequest:
             epoch = p.current_leader_epoch if has_epochs else -1
             asked[name, p.partition] = Asked(p.fetch_offset, p.partition_max_bytes, epoch)
     wait_s = body.max_wait.total_seconds()
+    allowed = call.allowance.most_bytes
+    max_bytes, min_bytes = min(body.max_bytes, allowed), min(body.min_bytes, allowed)
     read_committed = body.isolation_level == 1
     if version < 7:
         return FetchRequest(
             version,
             asked,
             max_wait_s=wait_s,
-            min_bytes=body.min_bytes,
-            max_bytes=body.max_bytes,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
             read_committed=read_committed,
+            is_throttled=not allowed,
         )
     forgotten = [
         (_topic(topic, by_ids=by_ids), partition)
@@ -79,10 +86,11 @@ def request_of(call: Call) -> FetchRequest:
         body.session_id,
         body.session_epoch,
         wait_s,
-        body.min_bytes,
-        body.max_bytes,
+        min_bytes,
+        max_bytes,
         read_committed,
         rack,
+        is_throttled=not allowed,
     )
 
 

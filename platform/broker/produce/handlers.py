@@ -1,7 +1,7 @@
 """Produce: plain batches become entries, those of transactions become parts."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -22,11 +22,12 @@ from tidelog.broker.produce.topic_pools import TopicPools, open_topic
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
 from tidelog.broker.wire.apis import OFFERED, ApiKey
+from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.errors import (
     UNSUPPORTED_VERSION,
     UnacknowledgedError,
 )
-from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer
+from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer, throttle_at
 from tidelog.broker.wire.refused_produce import partitions_of
 from tidelog.log.base.errors import (
     InvalidProducerEpochError,
@@ -100,11 +101,11 @@ class ProduceHandler:
             return None
         if request.error is None:
             taken = sum(len(outcomes) for _, outcomes in request.topics)
-            return Encoded([produce_answer(call.version, request.topics)], {0: taken})
+            return _encoded(call.version, request.topics, {0: taken})
         errors = Counter(one.error_code for _, outcomes in request.topics for one in outcomes)
         leaders = {one.leader[0] for _, outcomes in request.topics for one in outcomes if one.leader is not None}
         endpoints = self._context.cluster().endpoints(leaders, call.peer.listener)
-        return Encoded([produce_answer(call.version, request.topics, endpoints)], errors)
+        return _encoded(call.version, request.topics, errors, endpoints)
 
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
@@ -124,6 +125,16 @@ class ProduceHandler:
         begins = call.version >= _BEGINS_SINCE
         name = body.transactional_id
         return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks, name, begins)
+
+
+def _encoded(
+    version: int,
+    topics: Sequence[tuple[TopicRef, Sequence[ProducedPartition]]],
+    errors: Mapping[int, int],
+    endpoints: Sequence[Endpoint] = (),
+) -> Encoded:
+    answer = produce_answer(version, topics, endpoints)
+    return Encoded([answer], errors, throttle_at(version, answer, endpoints))
 
 
 def refused(version: int, payload: memoryview) -> Reply:

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol, cast
 
+from tidelog.broker.access.throttling import ThrottledRequest, Throttling
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
@@ -49,6 +50,7 @@ class Server(Protocol):
     bounds: Bounds
     meter: BrokerMeter
     lines: ConnectionLines
+    throttling: Throttling
     requests: Budget
     answers: Budget
 
@@ -62,7 +64,7 @@ class Server(Protocol):
 class _Received:
     """A request from its arrival until its answer is written. Times in seconds of the elapsed clock."""
 
-    __slots__ = ("began_s", "came_s", "ended_s", "frame", "header", "size", "task")
+    __slots__ = ("began_s", "came_s", "ended_s", "frame", "header", "size", "task", "throttled")
 
     def __init__(self, header: Header, frame: memoryview, came_s: float) -> None:
         self.header = header
@@ -70,6 +72,7 @@ class _Received:
         self.size = len(frame)
         self.came_s = self.began_s = self.ended_s = came_s
         self.task: asyncio.Task[Pieces] | None = None
+        self.throttled: ThrottledRequest | None = None  # where quotas are set
 
 
 class ClientConnection(asyncio.BufferedProtocol):
@@ -84,6 +87,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_listener",
         "_loop",
         "_may_write",
+        "_muted",
+        "_muted_until_s",
         "_paused",
         "_server",
         "_taken_s",
@@ -107,6 +112,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._paused = False
         self._draining = False
         self._closed_s: float | None = None
+        # The end of the time for which its client is over a quota, and until when that is.
+        self._muted: asyncio.TimerHandle | None = None
+        self._muted_until_s = 0.0
         # While the client takes its answers too slowly: bytes in the budget of answers, bytes left, since when.
         self._may_write = True
         self._unsent = self._left = 0
@@ -123,12 +131,16 @@ class ClientConnection(asyncio.BufferedProtocol):
         if refused:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)
             self._transport.abort()
+        elif wait_s := self._server.throttling.connection(self.peer.host):
+            self._keep_out(self._transport, wait_s)
         elif self._server.requests.is_full:
             self.wait_for_room()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         """End what waits for this client."""
         self._transport = None
+        if self._muted is not None:
+            self._muted.cancel()
         self._server.requests.forget(self._advance)
         self._server.answers.forget(self._advance)
         self._server.answers.give_back(self._unsent)
@@ -198,7 +210,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._closed_s is not None:
             if now_s - self._closed_s >= bounds.stalled_s:
                 self.abort("its last answer was not taken")
-        elif not self._waiting and now_s - self.heard_s >= bounds.idle_s:
+        elif not self._waiting and self._muted is None and now_s - self.heard_s >= bounds.idle_s:
             self.close(f"idle for {bounds.idle_s:g} s, which is connections.max.idle.ms")
 
     def _patience_s(self) -> float:
@@ -235,6 +247,30 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._server.meter.connections_dropped += 1
         self.close(str(error), level=logging.WARNING)
 
+    # --- quotas --------------------------------------------------------------------------------------------
+
+    def _keep_out(self, transport: asyncio.Transport, wait_s: float) -> None:
+        """Read nothing of a client whose address opens connections too quickly, and close it in a while."""
+        self._server.meter.connections_refused += 1
+        self._draining = True
+        self._set_reading(transport)
+        reason = "its address is over its connection_creation_rate"
+        self._muted = self._loop.call_later(wait_s, lambda: self.close(reason, level=logging.WARNING))
+
+    def _mute(self, until_s: float) -> None:
+        """Read nothing until then, and begin no request but those of Produce that came."""
+        left_s = until_s - self._server.clock.elapsed_s()
+        if until_s <= self._muted_until_s or left_s <= 0:
+            return
+        self._muted_until_s = until_s
+        if self._muted is not None:
+            self._muted.cancel()
+        self._muted = self._loop.call_later(left_s, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._advance()
+
     # --- requests ------------------------------------------------------------------------------------------
 
     def _account(self) -> None:
@@ -260,10 +296,14 @@ class ClientConnection(asyncio.BufferedProtocol):
             answered = True
             if not self._write(transport, first, first.task):
                 return
+            if first.throttled is not None:
+                self._mute(first.throttled.until_s)
         if answered:
             self._account()
         for at, waiting in enumerate(self._waiting):
             key = waiting.header.key
+            if self._muted is not None and key is not ApiKey.PRODUCE and not self._draining:
+                break
             if waiting.task is None and (at == 0 or key is ApiKey.PRODUCE):
                 if key is ApiKey.FETCH and self._server.answers.is_full:
                     self._server.answers.wait(self._advance)
@@ -282,13 +322,20 @@ class ClientConnection(asyncio.BufferedProtocol):
         if no_room:
             self._server.requests.wait(self._advance)
         pause = no_room or self._draining or not self._may_write or len(self._waiting) >= MOST_WAITING
+        pause = pause or self._muted is not None
         if pause != self._paused:
             self._paused = pause
             (transport.pause_reading if pause else transport.resume_reading)()
 
     def _begin(self, waiting: _Received) -> None:
         waiting.began_s = self._server.clock.elapsed_s()
-        waiting.task = self._loop.create_task(self._answer(waiting.header, waiting.frame, waiting.came_s))
+        header = waiting.header
+        waiting.throttled = throttled = self._server.throttling.request(
+            header.key, header.version, self.peer, header.client_id, waiting.size
+        )
+        if throttled is not None:
+            self._mute(throttled.until_s)
+        waiting.task = self._loop.create_task(self._answer(header, waiting.frame, waiting.came_s, throttled))
         waiting.frame = memoryview(b"")
 
         def ended(task: "asyncio.Task[Pieces]") -> None:
@@ -306,7 +353,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         if error is not None and not isinstance(error, ClosedConnectionError):
             self._log_failure(waiting.header, error)
 
-    async def _answer(self, header: Header, frame: memoryview, came_s: float) -> Pieces:
+    async def _answer(
+        self, header: Header, frame: memoryview, came_s: float, throttled: ThrottledRequest | None
+    ) -> Pieces:
         if not header.is_offered and header.key not in _ANSWER_ANY_VERSION:
             raise MalformedRequestError(f"{header.key.name} of version {header.version} is not offered")
         handler = self._server.handlers.get(header.key)
@@ -315,7 +364,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         payload = frame[header.end :]
         body = decode(header.key, header.version, payload) if header.is_offered else payload
         del frame, payload  # their memory is free as soon as the handler needs it no more
-        reply = await handler(Call(header.key, header.version, header.client_id, body, self.peer, came_s))
+        if throttled is None:
+            reply = await handler(Call(header.key, header.version, header.client_id, body, self.peer, came_s))
+        else:
+            call = Call(header.key, header.version, header.client_id, body, self.peer, came_s, throttled)
+            reply = await throttled.run(handler, call)
         errors = self._server.meter.api(header.key.name).errors
         if reply is None:
             return None

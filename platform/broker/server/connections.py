@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from contextlib import suppress
 
+from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.base.calls import Handlers
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
@@ -22,11 +23,14 @@ LOOK_S = 5.0
 class Connections:
     """The connections of a broker's listeners. For the loop's thread."""
 
-    def __init__(self, handlers: Handlers, clock: Clock, bounds: Bounds, meter: BrokerMeter) -> None:
+    def __init__(
+        self, handlers: Handlers, clock: Clock, bounds: Bounds, meter: BrokerMeter, throttling: Throttling
+    ) -> None:
         self.handlers = handlers
         self.clock = clock
         self.bounds = bounds
         self.meter = meter
+        self.throttling = throttling
         self.lines = ConnectionLines(clock)
         # Requests that came and are not answered; answers that their clients have not taken.
         self.requests = Budget(bounds.queued_max_bytes, self._requests_are_full)

@@ -72,6 +72,12 @@ def is_flexible(key: ApiKey, version: int) -> bool:
 
 
 @cache
+def has_throttle_time(key: ApiKey) -> bool:
+    """Whether answers of the API have a throttle time, in the newest version at least."""
+    return "throttle_time" in {f.name for f in fields(load_response_schema(key, OFFERED[key].last))}
+
+
+@cache
 def _reader(key: ApiKey, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
     return entity_reader(load_request_schema(key, version))
 

@@ -46,6 +46,10 @@ class InvalidRequestError(TidelogError, kafka_code=42):
     """A request that contradicts itself, or asks for what its version does not have."""
 
 
+class ThrottlingQuotaExceededError(TidelogError, kafka_code=89):
+    """A client has changed more partitions than its controller_mutation_rate allows (KIP-599)."""
+
+
 class UnknownTopicIdError(UnknownTopicError, kafka_code=100):
     """No topic has the id, or none has it any more."""
 

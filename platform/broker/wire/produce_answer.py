@@ -80,6 +80,16 @@ def produce_answer(
     return bytes(out)
 
 
+def throttle_at(version: int, answer: bytes, endpoints: Sequence[Endpoint] = ()) -> int:
+    """Where the answer has its throttle time, -1 where the version has none. `endpoints`: those it was made with."""
+    if version < _THROTTLED_SINCE:
+        return -1
+    behind = 0
+    if version >= _FLEXIBLE_SINCE:
+        behind = len(tagged_endpoints(endpoints if version >= _LEADERS_SINCE else ()))
+    return len(answer) - behind - _INT32.size
+
+
 def _put_numbers(out: bytearray, version: int, one: ProducedPartition) -> None:
     if version >= _LOG_START_SINCE:
         out += _PARTITION[2].pack(one.index, one.error_code, one.base_offset, one.append_ms, one.log_start_offset)

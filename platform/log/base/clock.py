@@ -22,6 +22,11 @@ class Clock(Protocol):
         """Wait."""
 
 
+def processor_s() -> float:
+    """Seconds of processor time that the calling thread has used."""
+    return time.thread_time()
+
+
 class Ids(Protocol):
     """What tidelog asks of chance."""
 
