@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -16,9 +16,14 @@ _SETTINGS = BrokerSettings({LISTENER: ListenerSettings("127.0.0.1", 0)})
 
 
 @contextmanager
-def running_broker(lake: Lake, **settings) -> Iterator[str]:
-    """A broker over the lake until the end of the block; its address, as clients take it for bootstrap.servers."""
-    loop = asyncio.new_event_loop()
+def running_broker(
+    lake: Lake, make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop, **settings
+) -> Iterator[str]:
+    """A broker over the lake until the end of the block; its address, as clients take it for bootstrap.servers.
+
+    Of several listeners, the first one's.
+    """
+    loop = make_loop()
     thread = threading.Thread(target=loop.run_forever, name="broker", daemon=True)
     thread.start()
 
@@ -29,7 +34,7 @@ def running_broker(lake: Lake, **settings) -> Iterator[str]:
 
     broker = asyncio.run_coroutine_threadsafe(begin(), loop).result(30)
     try:
-        host, port = broker.addresses[LISTENER]
+        host, port = next(iter(broker.addresses.values()))
         yield f"{host}:{port}"
     finally:
         asyncio.run_coroutine_threadsafe(broker.close(), loop).result(30)

@@ -49,7 +49,6 @@ class TlsSettings:
     truststore: str | None = None  # ssl.truststore.location
     client_auth: ClientAuth = ClientAuth.NONE  # ssl.client.auth
     protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")  # ssl.enabled.protocols
-    ciphers: tuple[str, ...] = ()  # ssl.cipher.suites, of TLS 1.2; () for OpenSSL's choice
     principal_rules: str = "DEFAULT"  # ssl.principal.mapping.rules
     checks_host: bool = True  # ssl.endpoint.identification.algorithm: of other brokers, by their certificates
 

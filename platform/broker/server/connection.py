@@ -7,6 +7,7 @@ exception: all that a client has sent go into the next entry together, and are a
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 from tidelog.broker.access.throttling import ThrottledRequest, Throttling
@@ -84,7 +85,6 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_frames",
         "_held",
         "_left",
-        "_listener",
         "_loop",
         "_may_write",
         "_muted",
@@ -101,7 +101,6 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def __init__(self, server: Server, listener: str) -> None:
         self._server = server
-        self._listener = listener
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self.peer = Peer(listener)
@@ -126,7 +125,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Begin, unless there are too many already."""
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
-        self.peer = Peer(self._listener, str(name[0]) if isinstance(name, tuple) else "")
+        self.peer = replace(self.peer, host=str(name[0]) if isinstance(name, tuple) else "")
         refused = self._server.opened(self)
         if refused:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)

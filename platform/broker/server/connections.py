@@ -12,6 +12,7 @@ from tidelog.broker.base.settings import Bounds
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
+from tidelog.broker.server.tls_handshake import TlsHandshake
 from tidelog.log.base.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class Connections:
         # Requests that came and are not answered; answers that their clients have not taken.
         self.requests = Budget(bounds.queued_max_bytes, self._requests_are_full)
         self.answers = Budget(bounds.unsent_max_bytes)
-        self._open: dict[ClientConnection, None] = {}
+        self._open: dict[ClientConnection | TlsHandshake, None] = {}
         self._by_host: Counter[str] = Counter()
         self._fewer = asyncio.Event()
         self._empty = asyncio.Event()
@@ -55,8 +56,10 @@ class Connections:
         """The protocol of a connection that comes by a listener."""
         return ClientConnection(self, listener)
 
-    def opened(self, connection: ClientConnection) -> str:
+    def opened(self, connection: ClientConnection | TlsHandshake) -> str:
         """A connection has come; why it is refused, "" when it is not."""
+        if connection in self._open:  # it was let in with its handshake
+            return ""
         host = connection.peer.host
         self._open[connection] = None
         self._by_host[host] += 1
@@ -72,7 +75,12 @@ class Connections:
         self.meter.connections_refused += bool(refused)
         return refused
 
-    def closed(self, connection: ClientConnection) -> None:
+    def secured(self, handshake: TlsHandshake, connection: ClientConnection) -> None:
+        """The handshake's place is the connection's from now on."""
+        del self._open[handshake]
+        self._open[connection] = None
+
+    def closed(self, connection: ClientConnection | TlsHandshake) -> None:
         """A connection is gone."""
         if connection in self._open:
             del self._open[connection]

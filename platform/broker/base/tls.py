@@ -1,0 +1,176 @@
+"""TLS of listeners, by the standard library's `ssl`: contexts of PEM files, which are read again when they change."""
+
+import logging
+import os
+import ssl
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from cryptography.x509 import Certificate, load_pem_x509_certificates
+
+from tidelog.access.distinguished_names import rfc_2253
+from tidelog.broker.base.listener_settings import ClientAuth, TlsSettings
+from tidelog.log.base.errors import InvalidConfigError
+
+logger = logging.getLogger(__name__)
+
+VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY: Final = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+# How Java's and PKCS#12's stores begin.
+_JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+_DER: Final = b"\x30"
+
+
+class TlsError(InvalidConfigError):
+    """Files that TLS can't be spoken with. Its message names the file, and what to do."""
+
+
+class ListenerTls:
+    """The contexts of one listener: of its clients' connections, and of this broker's to other brokers' listener.
+
+    They are replaced, never changed: a connection keeps what it began with. Raises `TlsError`. `look` is for any
+    thread, one at a time; `server` and `client` for all.
+    """
+
+    def __init__(self, listener: str, settings: TlsSettings, now: datetime) -> None:
+        self._listener = listener
+        self.settings = settings
+        self._seen = _versions(settings)
+        self.server, self.client, certificate = _contexts(settings)
+        self._ends = certificate.not_valid_after_utc
+        if self._ends <= now:
+            logger.warning("Listener %s: %s. Clients refuse it.", listener, _expired(settings, certificate))
+
+    def look(self, now: datetime) -> bool:
+        """Read the files again if they have changed; whether what they hold is in force.
+
+        Files that are broken, or whose certificate has expired while the one in use has not, change nothing; the
+        broker's log says so once.
+        """
+        versions = _versions(self.settings)
+        if versions == self._seen:
+            return False
+        self._seen = versions
+        try:
+            server, client, certificate = _contexts(self.settings)
+            if certificate.not_valid_after_utc <= now < self._ends:
+                raise TlsError(_expired(self.settings, certificate))
+        except TlsError as e:
+            logger.error("Listener %s: its new files are not used, those of before are. %s", self._listener, e)
+            return False
+        self.server, self.client, self._ends = server, client, certificate.not_valid_after_utc
+        logger.info(
+            "Listener %s: new connections get the certificate of %s, which is valid until %s.",
+            self._listener,
+            rfc_2253(certificate.subject),
+            self._ends.isoformat(),
+        )
+        return True
+
+
+def _versions(settings: TlsSettings) -> list[tuple[int, int, int] | None]:
+    """What tells whether the files have changed."""
+    return [_version(path) for path in (settings.keystore, settings.truststore) if path is not None]
+
+
+def _version(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _contexts(settings: TlsSettings) -> tuple[ssl.SSLContext, ssl.SSLContext, Certificate]:
+    """The contexts of a server and of a client, and the server's certificate. Raises `TlsError`."""
+    server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    certificate = _certificate(settings)
+    versions = [VERSIONS[name] for name in settings.protocols]
+    for context in (server, client):
+        context.minimum_version, context.maximum_version = min(versions), max(versions)
+        _load_keystore(context, settings)
+        _load_truststore(context, settings)
+        # As Java has it: what the truststore holds is trusted, be it an authority between others.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    client.check_hostname = settings.checks_host
+    server.verify_mode = _VERIFY[settings.client_auth]
+    if settings.client_auth is not ClientAuth.NONE:
+        # A certificate is checked with every connection: none goes on with what an earlier one has shown.
+        server.options |= ssl.OP_NO_TICKET
+        server.num_tickets = 0
+    return server, client, certificate
+
+
+def _certificate(settings: TlsSettings) -> Certificate:
+    """The listener's own certificate, which is the first one of its file."""
+    try:
+        return load_pem_x509_certificates(_pem(settings.keystore, "ssl.keystore.location"))[0]
+    except ValueError as e:
+        raise TlsError(
+            f"ssl.keystore.location: {settings.keystore} has no certificate that can be read: {e}. Put the certificate"
+            " and its private key into it, as PEM."
+        ) from e
+
+
+def _load_keystore(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    path = settings.keystore
+    try:
+        # Without a password OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(path, password=lambda: settings.key_password or "")
+    except ssl.SSLError as e:
+        if e.reason == "KEY_VALUES_MISMATCH":
+            why = "its private key is not the certificate's. Put the two that belong together into it."
+        elif b"ENCRYPTED" in _pem(path, "ssl.keystore.location"):
+            why = "its private key can't be decrypted. Give its password as ssl.key.password."
+        else:
+            why = f"it has no private key that can be read ({e.reason}). Put the certificate and its key into it."
+        raise TlsError(f"ssl.keystore.location: {path}: {why}") from e
+    except OSError as e:
+        raise TlsError(f"ssl.keystore.location: {path} can't be read: {e.strerror}.") from e
+
+
+def _load_truststore(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    path = settings.truststore
+    if path is None:
+        context.load_default_certs(
+            ssl.Purpose.CLIENT_AUTH if context.protocol is ssl.PROTOCOL_TLS_SERVER else ssl.Purpose.SERVER_AUTH
+        )
+        return
+    pem = _pem(path, "ssl.truststore.location")
+    try:
+        context.load_verify_locations(cadata=pem.decode("ascii", "replace"))
+    except ssl.SSLError as e:
+        raise TlsError(
+            f"ssl.truststore.location: {path} has no certificate that can be read ({e.reason}). Put the authorities'"
+            " certificates into it, as PEM."
+        ) from e
+
+
+def _pem(path: str, key: str) -> bytes:
+    """A file's bytes. Raises `TlsError` where it can't be read, or is no PEM."""
+    try:
+        found = Path(path).read_bytes()
+    except OSError as e:
+        raise TlsError(f"{key}: {path} can't be read: {e.strerror}.") from e
+    if found.startswith((*_JKS, _DER)):
+        raise TlsError(f"{key}: {path} is no PEM file. {to_pem(path)}")
+    return found
+
+
+def to_pem(path: str) -> str:
+    """How to make a PEM file of a store of Java's."""
+    return (
+        f"Brokers read PEM: 'keytool -importkeystore -srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12'"
+        " makes PKCS12 of JKS, and 'openssl pkcs12 -in store.p12 -out store.pem' makes PEM of that (with -nodes,"
+        " without a password)."
+    )
+
+
+def _expired(settings: TlsSettings, certificate: Certificate) -> str:
+    ended = certificate.not_valid_after_utc.isoformat()
+    return f"the certificate of {settings.keystore} has expired at {ended}"
