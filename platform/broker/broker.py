@@ -8,8 +8,10 @@ from functools import partial
 from typing import Final
 
 from tidelog.access.access_log import AccessLog
+from tidelog.access.audit import Audit
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.broker.access.following import AccessFollower
+from tidelog.broker.access.guard import guarded
 from tidelog.broker.access.throttling import Throttling, counted
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
@@ -77,7 +79,7 @@ class Broker:
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
-        access = BrokerAccess(super_users, everyone=settings.everyone)
+        access = BrokerAccess(super_users, Audit(lake.clock), everyone=settings.everyone)
         access_log = AccessLog(lake)
         self._access = AccessFollower(access_log, access, lake.clock, blocking)
         access.look_now = self._access.look_now
@@ -105,7 +107,7 @@ class Broker:
         for part in PARTS:
             parts |= part(self._context)
         offered = [*(key for key in parts if key in OFFERED), ApiKey.API_VERSIONS]
-        self.handlers: Handlers = parts | {ApiKey.API_VERSIONS: api_versions(offered)}
+        self.handlers: Handlers = guarded(self._context, parts | {ApiKey.API_VERSIONS: api_versions(offered)})
         throttling = Throttling(lambda: access.state.quotas, self.clock, settings.quotas)
         self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter, throttling)
 

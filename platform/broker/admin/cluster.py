@@ -2,12 +2,11 @@
 
 from typing import Any, Final
 
-from tidelog.admin.enums import ResourceType
 from tidelog.broker.admin.refusals import result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import operations
+from tidelog.broker.base.operations import NOT_ASKED, cluster_operations
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
 from tidelog.cluster.cluster_log import ClusterLog
@@ -43,7 +42,9 @@ class ClusterHandlers:
         """DescribeCluster."""
         view, body = self._context.cluster(), call.body
         endpoints = getattr(body, "endpoint_type", _BROKERS)
-        asked = body.include_cluster_authorized_operations
+        allowed = NOT_ASKED
+        if body.include_cluster_authorized_operations:
+            allowed = cluster_operations(self._context.access, call.peer)
         try:
             require_brokers_asked(endpoints)
         except TidelogError as e:
@@ -57,7 +58,7 @@ class ClusterHandlers:
                 {"broker_id": one.id, "host": one.host, "port": one.port, "rack": one.rack, "is_fenced": False}
                 for one in view.reachable(call.peer.listener)
             ],
-            "cluster_authorized_operations": operations(ResourceType.BROKER, asked),
+            "cluster_authorized_operations": allowed,
         }
 
     async def describe_quorum(self, call: Call) -> Reply:

@@ -5,25 +5,34 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import Any
 from uuid import UUID
 
-from tidelog.admin.enums import ResourceType
+from tidelog.access.model import AclResource
 from tidelog.broker.admin.creation import create_on_the_way
 from tidelog.broker.admin.topic_facts import (
     Placement,
     TopicFacts,
+    describable,
     find,
+    find_describable,
+    may_create,
     placement,
     survey,
 )
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.base.cluster_view import ClusterView, rack_of
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import NOT_ASKED, operations
+from tidelog.broker.base.operations import NOT_ASKED, cluster_operations, operations
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import Answer, encode
-from tidelog.broker.wire.errors import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION, InvalidRequestError
+from tidelog.broker.wire.errors import (
+    LEADER_NOT_AVAILABLE,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    InvalidRequestError,
+)
 from tidelog.log.base.errors import TidelogError, TopicExistsError
 
 # An answer about more partitions than this is encoded beside the loop, and kept.
@@ -44,12 +53,14 @@ class MetadataHandler:
         """Answer one request."""
         context, body = self._context, call.body
         try:
-            topics = await self._wanted(body, call.version)
+            topics = await self._wanted(call)
         except InvalidRequestError as e:
             topics = [TopicFacts(one.name, _id(one), error=e.kafka_code) for one in body.topics]
         view, listener, rack = context.cluster(), call.peer.listener, rack_of(call.client_id)
         told_topics = getattr(body, "include_topic_authorized_operations", False)
         told_cluster = getattr(body, "include_cluster_authorized_operations", False)
+        allowed = [self._operations(call, topic) if told_topics else NOT_ASKED for topic in topics]
+        of_cluster = cluster_operations(context.access, call.peer) if told_cluster else NOT_ASKED
         make = partial(
             metadata_answer,
             call.version,
@@ -58,13 +69,13 @@ class MetadataHandler:
             topics,
             context.settings.default_replication_factor,
             rack=rack,
-            topic_operations=operations(ResourceType.TOPIC, told_topics),
-            cluster_operations=operations(ResourceType.BROKER, told_cluster),
+            topic_operations=allowed,
+            cluster_operations=of_cluster,
         )
         if sum(topic.partitions for topic in topics) <= _DEAR:
             return make()
         cluster = (view.cluster_id, view.epoch, tuple(view.listed(listener)))
-        key = (call.version, *cluster, rack, tuple(topics), told_topics, told_cluster)
+        key = (call.version, *cluster, rack, tuple(topics), tuple(allowed), of_cluster)
         if key not in self._kept:
             self._kept[key] = await context.blocking(lambda: encode(ApiKey.METADATA, call.version, make()))
             while len(self._kept) > _KEPT:
@@ -72,18 +83,26 @@ class MetadataHandler:
         self._kept.move_to_end(key)
         return Encoded([self._kept[key]], throttle_at=0 if call.version >= _THROTTLED_SINCE else -1)
 
-    async def _wanted(self, body: Any, version: int) -> Sequence[TopicFacts]:
-        asked = asked_for(body, version)
-        if asked is None:
-            return await self._context.blocking(survey, self._context.lake)
-        # What a client of the oldest versions asks for, it wants to have.
-        may_create = version < 4 or body.allow_auto_topic_creation
-        return await asyncio.gather(*(self._find(one, may_create=may_create) for one in asked))
+    def _operations(self, call: Call, topic: TopicFacts) -> int:
+        if topic.error or topic.name is None:
+            return NOT_ASKED
+        return operations(self._context.access, call.peer, AclResource.TOPIC, topic.name)
 
-    async def _find(self, wanted: str | UUID, *, may_create: bool) -> TopicFacts:
-        found = await find(self._context, wanted)
-        if isinstance(wanted, UUID) or found.error != UNKNOWN_TOPIC_OR_PARTITION or not may_create:
+    async def _wanted(self, call: Call) -> Sequence[TopicFacts]:
+        asked = asked_for(call.body, call.version)
+        if asked is None:
+            every = await self._context.blocking(survey, self._context.lake)
+            return describable(self._context.access, call.peer, every)
+        # What a client of the oldest versions asks for, it wants to have.
+        creates = call.version < 4 or call.body.allow_auto_topic_creation
+        return await asyncio.gather(*(self._find(call, one, creates=creates) for one in asked))
+
+    async def _find(self, call: Call, wanted: str | UUID, *, creates: bool) -> TopicFacts:
+        found = await find_describable(self._context, call, wanted)
+        if isinstance(wanted, UUID) or found.error != UNKNOWN_TOPIC_OR_PARTITION or not creates:
             return found
+        if not may_create(self._context.access, call, wanted):
+            return TopicFacts(wanted, error=TOPIC_AUTHORIZATION_FAILED)
         try:
             if not await self._create(wanted):
                 return found
@@ -126,12 +145,15 @@ def metadata_answer(
     default_factor: int,
     *,
     rack: str | None = None,
-    topic_operations: int = NOT_ASKED,
+    topic_operations: Sequence[int] = (),
     cluster_operations: int = NOT_ASKED,
 ) -> Answer:
-    """The answer of a version about these topics, for clients of a listener."""
+    """The answer of a version about these topics, for clients of a listener.
 
-    def told(topic: TopicFacts) -> Answer:
+    `topic_operations`: what the client may do to each of them, where it asks for that.
+    """
+
+    def told(topic: TopicFacts, allowed: int) -> Answer:
         fields: dict[str, Any] = {
             "error_code": topic.error,
             # only newer versions can say that a topic has no name that is known
@@ -145,7 +167,7 @@ def metadata_answer(
                 placement(view, topic, number, default_factor, listener, rack) for number in range(topic.partitions)
             )
             fields["partitions"] = [_for_version(version, place).fields() for place in places]
-            fields["topic_authorized_operations"] = topic_operations
+            fields["topic_authorized_operations"] = allowed
         return fields
 
     return {
@@ -154,7 +176,7 @@ def metadata_answer(
         ],
         "cluster_id": view.cluster_id,
         "controller_id": view.controller.id,
-        "topics": [told(topic) for topic in topics],
+        "topics": [told(*pair) for pair in zip(topics, topic_operations or repeat(NOT_ASKED), strict=False)],
         "cluster_authorized_operations": cluster_operations,
     }
 

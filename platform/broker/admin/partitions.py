@@ -6,17 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from shutil import disk_usage
 from typing import Any, Final
-from uuid import UUID
 
-from tidelog.admin.enums import ElectionType, ResourceType
+from tidelog.access.model import AclResource
+from tidelog.admin.enums import ElectionType
 from tidelog.broker.admin.refusals import (
     InvalidReplicaAssignmentError,
     result,
 )
-from tidelog.broker.admin.topic_facts import TopicFacts, facts_of, find, placement, survey
+from tidelog.broker.admin.topic_facts import (
+    TopicFacts,
+    describable,
+    facts_of,
+    find,
+    find_describable,
+    placement,
+    survey,
+)
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import operations
+from tidelog.broker.base.operations import NOT_ASKED, operations
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.errors import InvalidRequestError
 from tidelog.log.base.errors import TidelogError, UnknownPartitionError, UnknownTopicError
@@ -85,15 +93,17 @@ class PartitionHandlers:
         cursor = None if body.cursor is None else (body.cursor.topic_name, body.cursor.partition_index)
         if body.topics:
             names = dict.fromkeys(topic.name for topic in body.topics)
-            topics: Sequence[TopicFacts] = await asyncio.gather(*(find(context, name) for name in names))
+            topics: Sequence[TopicFacts] = await asyncio.gather(
+                *(find_describable(context, call, name) for name in names)
+            )
         else:
             every = await context.blocking(survey, context.lake)
-            topics = [topic for topic in every if not topic.error]
+            topics = [topic for topic in describable(context.access, call.peer, every) if not topic.error]
         view, listener = context.cluster(), call.peer.listener
         try:
             found = page(topics, cursor, body.response_partition_limit)
         except InvalidRequestError as e:
-            return {"topics": [_described(TopicFacts(t.name, error=e.kafka_code), ()) for t in body.topics]}
+            return {"topics": [self._described(call, TopicFacts(t.name, error=e.kafka_code), ()) for t in body.topics]}
 
         def partitions(topic: TopicFacts, first: int, end: int) -> Sequence[Answer]:
             if topic.error:
@@ -105,10 +115,25 @@ class PartitionHandlers:
             return [placement(view, topic, number, factor, listener).fields() | more for number in range(first, end)]
 
         return {
-            "topics": [_described(topic, partitions(topic, first, end)) for topic, first, end in found.parts],
+            "topics": [
+                self._described(call, topic, partitions(topic, first, end)) for topic, first, end in found.parts
+            ],
             "next_cursor": None
             if found.next is None
             else {"topic_name": found.next[0], "partition_index": found.next[1]},
+        }
+
+    def _described(self, call: Call, topic: TopicFacts, partitions: Sequence[Answer]) -> Answer:
+        allowed = NOT_ASKED
+        if not topic.error and topic.name is not None:
+            allowed = operations(self._context.access, call.peer, AclResource.TOPIC, topic.name)
+        return {
+            "error_code": topic.error,
+            "name": topic.name,
+            "topic_id": topic.id,
+            "is_internal": topic.is_internal,
+            "partitions": partitions,
+            "topic_authorized_operations": allowed,
         }
 
     # --- DescribeLogDirs -----------------------------------------------------------------------------------
@@ -241,15 +266,3 @@ def _elected(facts: TopicFacts, partition: int) -> Answer:
         raise ElectionNotNeededError("Leader election not needed for topic partition.")
     except TidelogError as e:
         return {"partition_id": partition, **result(e)}
-
-
-def _described(topic: TopicFacts, partitions: Sequence[Answer]) -> Answer:
-    topic_id: UUID | None = topic.id
-    return {
-        "error_code": topic.error,
-        "name": topic.name,
-        "topic_id": topic_id,
-        "is_internal": topic.is_internal,
-        "partitions": partitions,
-        "topic_authorized_operations": operations(ResourceType.TOPIC, not topic.error),
-    }

@@ -1,13 +1,16 @@
 """Topics as requests describe them: their ids, partitions, and the brokers that serve them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.broker.base.access import BrokerAccess
+from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.base.cluster_view import ClusterView
 from tidelog.broker.base.context import Context
-from tidelog.broker.wire.errors import LISTENER_NOT_FOUND
+from tidelog.broker.wire.errors import LISTENER_NOT_FOUND, TOPIC_AUTHORIZATION_FAILED
 from tidelog.log.base.errors import InvalidTopicError, NotATopicError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
@@ -98,3 +101,37 @@ async def find(context: Context, wanted: str | UUID) -> TopicFacts:
         if isinstance(wanted, UUID):
             return TopicFacts(None, wanted, error=e.kafka_code)
         return TopicFacts(wanted, error=e.kafka_code)
+
+
+# --- what a client may see of them -------------------------------------------------------------------------
+
+
+def describable(access: BrokerAccess, peer: Peer, topics: Iterable[TopicFacts]) -> list[TopicFacts]:
+    """Those of all topics that a client may see."""
+    if access.is_open:
+        return list(topics)
+    return [one for one in topics if access.may(peer, AclOperation.DESCRIBE, AclResource.TOPIC, one.name or "")]
+
+
+async def find_describable(context: Context, call: Call, wanted: str | UUID) -> TopicFacts:
+    """The topic of a name or an id, for a client that may see it. For others it is not looked whether it is there.
+
+    Ids tell nothing, as Kafka sees it: of one that is there it is said that the client may not see the topic.
+    """
+    if isinstance(wanted, str) and not context.access.allows(call, AclOperation.DESCRIBE, AclResource.TOPIC, wanted):
+        return TopicFacts(wanted, error=TOPIC_AUTHORIZATION_FAILED)
+    found = await find(context, wanted)
+    if (
+        isinstance(wanted, UUID)
+        and found.name is not None
+        and not context.access.allows(call, AclOperation.DESCRIBE, AclResource.TOPIC, found.name)
+    ):
+        return TopicFacts(None, wanted, error=TOPIC_AUTHORIZATION_FAILED)
+    return found
+
+
+def may_create(access: BrokerAccess, call: Call, name: str) -> bool:
+    """Whether the client may create the topic: any in the cluster, or this one."""
+    return access.may(call.peer, AclOperation.CREATE, AclResource.CLUSTER, CLUSTER_NAME) or access.allows(
+        call, AclOperation.CREATE, AclResource.TOPIC, name
+    )

@@ -2,17 +2,24 @@
 
 from typing import Final
 
-from tidelog.admin.access import operations_told
-from tidelog.admin.enums import ResourceType
+from tidelog.access.model import CLUSTER_NAME, OPERATIONS_OF, AclOperation, AclResource
+from tidelog.broker.base.access import BrokerAccess
+from tidelog.broker.base.calls import Peer
 
 # The value of a field of operations that the client did not ask for.
 NOT_ASKED: Final = -(2**31)
 
 
-def operations(kind: ResourceType, asked: bool) -> int:
-    """The operations that a client may do, as Kafka's bit field, where they were asked for.
+def operations(access: BrokerAccess, peer: Peer, resource: AclResource, name: str) -> int:
+    """The operations that a client may do to a resource, as Kafka's bit field.
 
-    They are all of them. Source: Kafka's `AclEntry.supportedOperations`, `Utils.to32BitField`.
+    Source: Kafka's `AuthHelper.authorizedOperations`, `AclEntry.supportedOperations`, `Utils.to32BitField`.
     """
-    told = operations_told(kind, asked)
-    return NOT_ASKED if told is None else sum(1 << operation.value for operation in told)
+    return sum(1 << one for one in OPERATIONS_OF[resource] if access.may(peer, one, resource, name))
+
+
+def cluster_operations(access: BrokerAccess, peer: Peer) -> int:
+    """The operations that a client may do to the cluster: 0 where it may not describe the cluster."""
+    if not access.may(peer, AclOperation.DESCRIBE, AclResource.CLUSTER, CLUSTER_NAME):
+        return 0
+    return operations(access, peer, AclResource.CLUSTER, CLUSTER_NAME)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.batch_cache import BatchCache, BatchRun, Place
 from tidelog.broker.base.calls import Call, Encoded
 from tidelog.broker.base.cluster_view import ClusterView
@@ -81,7 +82,7 @@ class Fetching:
             # The first one is served first, and without a session it is not known which one that was last time.
             turn = int(self._ids.fraction() * len(partitions))
             partitions = partitions[turn:] + partitions[:turn]
-        await self._serve(request, partitions, call.received_s + request.max_wait_s)
+        await self._serve(call, request, partitions, call.received_s + request.max_wait_s)
         self._count(partitions)
         answers = {p.key: p.answer for p in partitions}
         error, session_id, keys = self._sessions.answered(fetch, answers, clock.elapsed_s())
@@ -127,7 +128,9 @@ class Fetching:
             found.append(_Partition(key, one, topic, self._context.cache, packed=packed))
         return found
 
-    async def _serve(self, request: FetchRequest, partitions: Sequence[_Partition], deadline_s: float) -> None:
+    async def _serve(
+        self, call: Call, request: FetchRequest, partitions: Sequence[_Partition], deadline_s: float
+    ) -> None:
         """Answer each partition, as soon as there is enough to answer with, or time is up."""
         clock, loop = self._context.clock, asyncio.get_running_loop()
         changed, late = asyncio.Event(), asyncio.Event()
@@ -139,6 +142,7 @@ class Fetching:
         try:
             while True:
                 changed.clear()
+                self._ask(call, partitions)
                 size, at_once = self._fill(request, partitions)
                 missing = [p for p in partitions if p.wanted is not None and p.wanted.missing >= 0]
                 if missing and not size:  # there are records, so that the answer has some, however long that takes
@@ -160,6 +164,18 @@ class Fetching:
                 timer.cancel()
         if not request.is_throttled:
             self._read_ahead(partitions)
+
+    def _ask(self, call: Call, partitions: Sequence[_Partition]) -> None:
+        """Ask whether the client may read: each topic once, and again where ACLs have changed while it waits."""
+        access = self._context.access
+        if access.is_open:
+            return
+        for p in partitions:
+            topic = p.topic
+            name = topic.topic.name if topic.topic is not None else p.key[0]
+            if isinstance(name, str) and topic.asked_of is not access.authorizer:
+                topic.asked_of = access.authorizer
+                topic.is_denied = not access.allows(call, AclOperation.READ, AclResource.TOPIC, name)
 
     # --- what there is -------------------------------------------------------------------------------------
 

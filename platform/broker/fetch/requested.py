@@ -8,6 +8,7 @@ from tidelog.broker.base.topics import BrokerTopic, BrokerTopics
 from tidelog.broker.wire.errors import (
     FENCED_LEADER_EPOCH,
     INCONSISTENT_TOPIC_ID,
+    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -18,11 +19,14 @@ from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopi
 class RequestedTopic:
     """A topic as a request names it, by name or by id. `error`: why it can't be had, 0 if it can."""
 
-    __slots__ = ("_life", "error", "id", "topic")
+    __slots__ = ("_life", "asked_of", "error", "id", "is_denied", "topic")
 
     def __init__(self, topic: BrokerTopic | None, error: int = 0) -> None:
         self.topic = topic
         self.error = error
+        # Whether its client may not have it, and whom that was asked of.
+        self.is_denied = False
+        self.asked_of: object = None
         self._life = "" if topic is None else topic.topic.id
         self.id = UUID(self._life) if self._life else UUID(int=0)
 
@@ -46,6 +50,8 @@ class RequestedTopic:
     def problem(self, partition: int, *, by_id: bool) -> int:
         """Why a partition can't be served now; 0 if it can. The topic may have changed since it was looked up."""
         topic = self.topic
+        if self.is_denied:
+            return TOPIC_AUTHORIZATION_FAILED
         if topic is None:
             return self.error
         try:

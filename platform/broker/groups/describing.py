@@ -6,10 +6,10 @@ Source: `GroupMetadataManager.describeGroups`, `ClassicGroup.describe` (kafka 4.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tidelog.admin.enums import ResourceType
+from tidelog.access.model import AclResource
 from tidelog.broker.base.calls import Call, Handlers, Reply
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.operations import operations
+from tidelog.broker.base.operations import NOT_ASKED, operations
 from tidelog.broker.groups.coordinator import GroupCoordinator
 from tidelog.broker.groups.errors import code_of
 from tidelog.broker.wire.apis import ApiKey
@@ -26,6 +26,7 @@ class DescribingHandlers:
 
     def __init__(self, context: Context, coordinator: GroupCoordinator) -> None:
         self._blocking = context.blocking
+        self._access = context.access
         self._coordinator = coordinator
 
     def handlers(self) -> Handlers:
@@ -39,9 +40,11 @@ class DescribingHandlers:
     async def describe(self, call: Call) -> Reply:
         """DescribeGroups."""
         body = call.body
-        allowed = operations(ResourceType.GROUP, getattr(body, "include_authorized_operations", False))
         groups = []
         for group_id in body.groups:
+            allowed = NOT_ASKED
+            if getattr(body, "include_authorized_operations", False):
+                allowed = operations(self._access, call.peer, AclResource.GROUP, group_id)
             try:
                 self._coordinator.require(group_id)
                 view = await self._blocking(self._coordinator.log.view, group_id)

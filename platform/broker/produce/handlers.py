@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 from uuid import UUID
 
+from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
@@ -17,7 +18,7 @@ from tidelog.broker.produce.hand_over import HandOvers, TopicCommit
 from tidelog.broker.produce.linger import FileBudget
 from tidelog.broker.produce.parts import PartWriter
 from tidelog.broker.produce.reading import UnitReader
-from tidelog.broker.produce.request import ProducedBatch, ProduceRequest, TopicRef, refuse
+from tidelog.broker.produce.request import ProducedBatch, ProducePermissions, ProduceRequest, TopicRef, refuse
 from tidelog.broker.produce.topic_pools import TopicPools, open_topic
 from tidelog.broker.records.aiokafka_records import AiokafkaRecords
 from tidelog.broker.records.batches import require_one, split
@@ -25,6 +26,7 @@ from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.errors import (
     UNSUPPORTED_VERSION,
+    TransactionalIdAuthorizationError,
     UnacknowledgedError,
 )
 from tidelog.broker.wire.produce_answer import ProducedPartition, produce_answer, throttle_at
@@ -75,7 +77,7 @@ class ProduceHandler:
         """Answer one request; none where it asks for none. Raises `UnacknowledgedError` when such a one fails."""
         if call.version not in OFFERED[ApiKey.PRODUCE]:
             return refused(call.version, call.body)
-        acks, request = call.body.acks, ProduceRequest(rack_of(call.client_id))
+        acks, request = call.body.acks, ProduceRequest(rack_of(call.client_id), self._permissions(call))
         for one in call.body.topic_data:
             ref: TopicRef = one.name if call.version < _TOPIC_IDS_SINCE else one.topic_id or UUID(int=0)
             outcomes = [ProducedPartition(partition.index) for partition in one.partition_data]
@@ -107,6 +109,19 @@ class ProduceHandler:
         endpoints = self._context.cluster().endpoints(leaders, call.peer.listener)
         return _encoded(call.version, request.topics, errors, endpoints)
 
+    def _permissions(self, call: Call) -> ProducePermissions | None:
+        """What the client may do to topics; each is asked about once. None: everything."""
+        access = self._context.access
+        if access.is_open:
+            return None
+
+        def creates(name: str) -> bool:
+            return access.may(call.peer, AclOperation.CREATE, AclResource.CLUSTER, CLUSTER_NAME) or access.may(
+                call.peer, AclOperation.CREATE, AclResource.TOPIC, name
+            )
+
+        return ProducePermissions(cache(partial(access.allows, call, AclOperation.WRITE, AclResource.TOPIC)), creates)
+
     def _unit(
         self, call: Call, request: ProduceRequest, ref: TopicRef, outcome: ProducedPartition, records: Any
     ) -> ProducedBatch:
@@ -122,6 +137,10 @@ class ProduceHandler:
             return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks)
         if not body.transactional_id:
             raise NoTransactionalIdError("Records of a transaction come in a request that names no transactional id.")
+        if not self._context.access.allows(
+            call, AclOperation.WRITE, AclResource.TRANSACTIONAL_ID, body.transactional_id
+        ):
+            raise TransactionalIdAuthorizationError("Its principal may not use this transactional id.")
         begins = call.version >= _BEGINS_SINCE
         name = body.transactional_id
         return ProducedBatch(request, ref, outcome, header, batch, deadline_s, body.acks, name, begins)

@@ -1,11 +1,17 @@
 """A Produce request from its arrival until every partition of it has its outcome."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
 from tidelog.broker.records.batches import BatchHeader
-from tidelog.broker.wire.errors import UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION
+from tidelog.broker.wire.errors import (
+    UNKNOWN_SERVER_ERROR,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    TopicAuthorizationError,
+)
 from tidelog.broker.wire.produce_answer import ProducedPartition
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
 
@@ -24,11 +30,23 @@ class NotLeaderError(TidelogError, kafka_code=6, retriable=True):
         self.leader = leader
 
 
-class ProduceRequest:
-    """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs. `rack`: its client's."""
+@dataclass(frozen=True, slots=True)
+class ProducePermissions:
+    """What the client of a request may do to topics, by name."""
 
-    def __init__(self, rack: str | None) -> None:
+    write: Callable[[str], bool]
+    create: Callable[[str], bool]
+
+
+class ProduceRequest:
+    """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs. `rack`: its client's.
+
+    `permissions`: what its client may do; None: everything.
+    """
+
+    def __init__(self, rack: str | None, permissions: "ProducePermissions | None" = None) -> None:
         self.rack = rack
+        self.permissions = permissions
         self.topics: list[tuple[TopicRef, list[ProducedPartition]]] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = 1  # what is still being handed in
@@ -77,6 +95,19 @@ class ProducedBatch:
         """Its producer's epoch, the first sequence, and the number of records."""
         header = self.header
         return header.producer_epoch, header.base_sequence, header.count
+
+    def is_refused(self, name: str) -> bool:
+        """Refuse it where its client may not write to the topic of this name; whether that was so."""
+        permissions = self.request.permissions
+        if permissions is None or permissions.write(name):
+            return False
+        self.refused(TopicAuthorizationError("The principal of this connection may not write to this topic."))
+        return True
+
+    def may_create(self, name: str) -> bool:
+        """Whether its client may create the topic of this name."""
+        permissions = self.request.permissions
+        return permissions is None or permissions.create(name)
 
     def landed(self, offset: int, append_ms: int | None, log_start_offset: int) -> None:
         """Its records are in the log."""

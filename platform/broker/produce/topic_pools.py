@@ -50,6 +50,8 @@ class TopicPools:
     def add(self, unit: ProducedBatch, now_s: float) -> None:
         """Hand a unit to its topic's pool, behind all that came before it."""
         ref = unit.topic
+        if isinstance(ref, str) and unit.is_refused(ref):
+            return
         waiting = self._finding.get(ref)
         if waiting is not None:
             waiting.append((unit, now_s))
@@ -77,6 +79,8 @@ class TopicPools:
             self._take_in(pool, unit, now_s)
 
     def _take_in(self, pool: TopicPool, unit: ProducedBatch, now_s: float) -> None:
+        if not isinstance(unit.topic, str) and unit.is_refused(pool.followed.name):
+            return
         view = self._context.cluster()
         if view.epoch != self._epoch:
             self._epoch, self._epoch_s = view.epoch, now_s
@@ -98,7 +102,8 @@ class TopicPools:
             self._stale.discard(found.name)
             await self._context.blocking(found.log.refresh)
             found = await topics.of(ref)
-        if found is None and isinstance(ref, str):
+        # A client that may not create topics hears that there is none, as from Kafka, which creates none here.
+        if found is None and isinstance(ref, str) and any(unit.may_create(ref) for unit, _ in self._finding[ref]):
             await self._context.blocking(self._context.lake.ensure_topic, ref)
         return found or await topics.find(ref)
 

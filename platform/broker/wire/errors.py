@@ -54,7 +54,24 @@ class UnknownTopicIdError(UnknownTopicError, kafka_code=100):
     """No topic has the id, or none has it any more."""
 
 
+class TopicAuthorizationError(TidelogError, kafka_code=29):
+    """The principal may not do this to the topic."""
+
+
+class GroupAuthorizationError(TidelogError, kafka_code=30):
+    """The principal may not do this to the group."""
+
+
+class ClusterAuthorizationError(TidelogError, kafka_code=31):
+    """The principal may not do this to the cluster."""
+
+
+class TransactionalIdAuthorizationError(TidelogError, kafka_code=53):
+    """The principal may not do this under the transactional id."""
+
+
 # Of errors that are answered without being raised.
 UNSUPPORTED_VERSION: Final = UnsupportedVersionError.kafka_code
 INVALID_REQUEST: Final = InvalidRequestError.kafka_code
 UNKNOWN_TOPIC_ID: Final = UnknownTopicIdError.kafka_code
+TOPIC_AUTHORIZATION_FAILED: Final = TopicAuthorizationError.kafka_code

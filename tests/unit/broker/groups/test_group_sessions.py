@@ -22,7 +22,7 @@ def lake(tmp_path):
 @pytest.fixture
 def coordinator(requests):
     object.__setattr__(requests.broker._context.settings.groups, "initial_rebalance_delay_ms", 0)
-    return requests.broker.handlers[ApiKey.DELETE_GROUPS].__self__._coordinator
+    return requests.broker.handlers[ApiKey.DELETE_GROUPS].__wrapped__.__self__._coordinator
 
 
 @pytest.fixture

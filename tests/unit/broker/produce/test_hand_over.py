@@ -166,7 +166,7 @@ def test_several_brokers_parts_are_one_entry() -> None:
 
         world.storage.hook = comes
         # The first entry is written by a thread; meanwhile the others come.
-        entries = world.brokers[2].handlers[ApiKey.HAND_OVER].topic("t", world.lake.topic("t").id).entries  # type: ignore[attr-defined]
+        entries = world.brokers[2].handlers[ApiKey.HAND_OVER].__wrapped__.topic("t", world.lake.topic("t").id).entries  # type: ignore[attr-defined]
         entries._is_busy = True
         first = asyncio.create_task(world.producing(1).one(batch(b"0")))
         begun.set()
@@ -255,7 +255,7 @@ def test_a_committer_that_drains_refuses_and_one_that_serves_no_more_asks_none()
         assert len(world.channels[1].asked) == 1 + asked
         # What it still has to write when it drains, it commits itself.
         world.views[1] = replace(world.views[1], nodes=nodes(2, 3))
-        hand_overs: Any = world.brokers[1].handlers[ApiKey.HAND_OVER]
+        hand_overs: Any = world.brokers[1].handlers[ApiKey.HAND_OVER].__wrapped__
         assert hand_overs.committer(UUID(world.lake.topic("t").id)) is None
         assert world.values() == ["a", "b"]
 
@@ -346,7 +346,7 @@ def test_clients_do_not_hear_of_it() -> None:
 def test_the_budget_of_files_is_the_committers() -> None:
     async def act(world: World) -> None:
         topic_id = world.lake.topic("t").id
-        hand_overs: dict[int, Any] = {n: world.brokers[n].handlers[ApiKey.HAND_OVER] for n in world.ids}
+        hand_overs: dict[int, Any] = {n: world.brokers[n].handlers[ApiKey.HAND_OVER].__wrapped__ for n in world.ids}
         budgets = {n: hand_overs[n].topic("t", topic_id).budget for n in world.ids}
         full = budgets[1].left(world.clock.elapsed_s())
         for _ in range(3):
@@ -374,7 +374,7 @@ def test_a_store_that_says_nothing_to_the_committer_leaves_it_to_the_stager(monk
                 return [OutcomeUnknownError("no answer", request_id="")] * len(parts)
             return found
 
-        hand_overs: Any = world.brokers[2].handlers[ApiKey.HAND_OVER]
+        hand_overs: Any = world.brokers[2].handlers[ApiKey.HAND_OVER].__wrapped__
         world_topic = hand_overs.topic("t", world.lake.topic("t").id).entries._joint_append()._topic
         monkeypatch.setattr(JointAppend, "commit", silent)
         assert told(await world.producing(1).one(batch(b"a"))) == (0, 0)

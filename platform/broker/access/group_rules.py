@@ -1,0 +1,188 @@
+"""What principals may do to groups and their offsets."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from tidelog.access.model import AclOperation, AclResource
+from tidelog.broker.access.asking import EachResource, GuardedRequest, OneResource, split
+from tidelog.broker.access.topic_rules import name_of
+from tidelog.broker.base.calls import Call, Reply
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import GroupAuthorizationError, TopicAuthorizationError
+from tidelog.log.base.errors import TidelogError
+
+_GROUP: Final = AclResource.GROUP
+_TOPIC: Final = AclResource.TOPIC
+_TRANSACTION: Final = AclResource.TRANSACTIONAL_ID
+# The first versions of OffsetFetch with an error of the group, and with several groups.
+_ERROR_SINCE: Final = 2
+_GROUPS_SINCE: Final = 8
+
+
+def _group_id(body: Any) -> str:
+    return str(body.group_id)
+
+
+def _code(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
+    return {"error_code": error.kafka_code}
+
+
+def _join_refused(call: Call, error: TidelogError) -> Answer:
+    return {
+        "error_code": error.kafka_code,
+        "generation_id": -1,
+        "protocol_type": None,
+        "protocol_name": None if call.version >= 7 else "",
+        "leader": "",
+        "member_id": "",
+    }
+
+
+def _sync_refused(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
+    return {"error_code": error.kafka_code, "assignment": b""}
+
+
+def _description_refused(group_id: str, error: TidelogError) -> Answer:
+    return {
+        "error_code": error.kafka_code,
+        "error_message": str(error),
+        "group_id": group_id,
+        "group_state": "",
+        "protocol_type": "",
+        "protocol_data": "",
+    }
+
+
+def _deletion_refused(group_id: str, error: TidelogError) -> Answer:
+    return {"group_id": group_id, "error_code": error.kafka_code}
+
+
+JOIN_GROUP: Final = OneResource(AclOperation.READ, _GROUP, _join_refused, _group_id)
+SYNC_GROUP: Final = OneResource(AclOperation.READ, _GROUP, _sync_refused, _group_id)
+HEARTBEAT: Final = OneResource(AclOperation.READ, _GROUP, _code, _group_id)
+LEAVE_GROUP: Final = OneResource(AclOperation.READ, _GROUP, _code, _group_id)
+DESCRIBE_GROUPS: Final = EachResource(AclOperation.DESCRIBE, _GROUP, "groups", "groups", str, _description_refused)
+DELETE_GROUPS: Final = EachResource(AclOperation.DELETE, _GROUP, "groups_names", "results", str, _deletion_refused)
+
+
+async def list_groups(request: GuardedRequest) -> Reply:
+    """ListGroups: all for a client that may describe the cluster, else those that it may describe."""
+    reply = await request.answer()
+    if request.may(AclOperation.DESCRIBE, AclResource.CLUSTER):
+        return reply
+    shown = [
+        group for group in reply.get("groups", ()) if request.may(AclOperation.DESCRIBE, _GROUP, group["group_id"])
+    ]
+    return {**reply, "groups": shown}
+
+
+# --- offsets -----------------------------------------------------------------------------------------------
+
+
+async def commit_offsets(request: GuardedRequest) -> Reply:
+    """OffsetCommit, and TxnOffsetCommit, which needs its transactional id, too."""
+    body = request.call.body
+    denied = None
+    if request.call.key is ApiKey.TXN_OFFSET_COMMIT and not request.allows(
+        AclOperation.WRITE, _TRANSACTION, body.transactional_id
+    ):
+        denied = request.denial(AclOperation.WRITE, _TRANSACTION, body.transactional_id)
+    elif not request.allows(AclOperation.READ, _GROUP, body.group_id):
+        denied = request.denial(AclOperation.READ, _GROUP, body.group_id)
+    if denied is not None:
+        return {"topics": [_commit_refused(topic, denied.kafka_code) for topic in body.topics]}
+    kept, refused = await _readable(request, body.topics, AclOperation.READ)
+    if not refused:
+        return await request.go_on()
+    found = (await request.answer(topics=tuple(kept)))["topics"] if kept else ()
+    code = TopicAuthorizationError.kafka_code
+    return {"topics": [*found, *(_commit_refused(topic, code) for topic in refused)]}
+
+
+def _commit_refused(topic: Any, code: int) -> Answer:
+    partitions = [{"partition_index": p.partition_index, "error_code": code} for p in topic.partitions]
+    by_id = getattr(topic, "topic_id", None)
+    named: dict[str, Any] = {"name": getattr(topic, "name", None) or ""}
+    return {**named, **({} if by_id is None else {"topic_id": by_id}), "partitions": partitions}
+
+
+async def fetch_offsets(request: GuardedRequest) -> Reply:
+    """OffsetFetch: of groups that the client may see, and topics that it may see; of all topics, those."""
+    call, body = request.call, request.call.body
+    if call.version >= _GROUPS_SINCE:
+        return {"groups": [await _fetched(request, group) for group in body.groups]}
+    if request.allows(AclOperation.DESCRIBE, _GROUP, body.group_id):
+        found = await _offsets_of(request, body.topics, lambda topics: {"topics": topics}, lambda reply: reply)
+        return {name: value for name, value in found.items() if name != "group_id"}
+    code = GroupAuthorizationError.kafka_code
+    if call.version >= _ERROR_SINCE:
+        return {"topics": (), "error_code": code}
+    return {"topics": [_fetch_refused(topic, code) for topic in body.topics or ()]}
+
+
+async def _fetched(request: GuardedRequest, group: Any) -> Answer:
+    if not request.allows(AclOperation.DESCRIBE, _GROUP, group.group_id):
+        return {"group_id": group.group_id, "topics": (), "error_code": GroupAuthorizationError.kafka_code}
+    return await _offsets_of(
+        request,
+        group.topics,
+        lambda topics: {"groups": (replace(group, topics=topics),)},
+        lambda reply: reply["groups"][0],
+    )
+
+
+async def _offsets_of(request: GuardedRequest, topics: Sequence[Any] | None, narrowed: Any, group_in: Any) -> Answer:
+    """The answer about one group."""
+    if topics is None:
+        reply: Answer = group_in(await request.answer(**narrowed(None)))
+        shown = [one for one in reply["topics"] if request.may(AclOperation.DESCRIBE, _TOPIC, one["name"])]
+        return {**reply, "topics": shown}
+    kept, refused = await _readable(request, topics, AclOperation.DESCRIBE)
+    reply = group_in(await request.answer(**narrowed(tuple(kept))))
+    code = TopicAuthorizationError.kafka_code
+    return {**reply, "topics": [*reply["topics"], *(_fetch_refused(topic, code) for topic in refused)]}
+
+
+def _fetch_refused(topic: Any, code: int) -> Answer:
+    partitions = [
+        {
+            "partition_index": partition,
+            "committed_offset": -1,
+            "committed_leader_epoch": -1,
+            "metadata": "",
+            "error_code": code,
+        }
+        for partition in topic.partition_indexes
+    ]
+    by_id = getattr(topic, "topic_id", None)
+    named: dict[str, Any] = {"name": getattr(topic, "name", None) or ""}
+    return {**named, **({} if by_id is None else {"topic_id": by_id}), "partitions": partitions}
+
+
+async def _readable(
+    request: GuardedRequest, topics: Sequence[Any], operation: AclOperation
+) -> tuple[list[Any], list[Any]]:
+    """(topics that the client may have, those that it may not). One that is not there is for the handler to say."""
+    kept: list[Any] = []
+    refused: list[Any] = []
+    for topic in topics:
+        name = await name_of(request, getattr(topic, "name", None), getattr(topic, "topic_id", None))
+        (kept if name is None or request.allows(operation, _TOPIC, name) else refused).append(topic)
+    return kept, refused
+
+
+async def delete_offsets(request: GuardedRequest) -> Reply:
+    """OffsetDelete."""
+    body = request.call.body
+    if not request.allows(AclOperation.DELETE, _GROUP, body.group_id):
+        return {"error_code": GroupAuthorizationError.kafka_code, "topics": ()}
+    kept, refused = split(body.topics, lambda topic: request.allows(AclOperation.READ, _TOPIC, topic.name))
+    if not refused:
+        return await request.go_on()
+    found: Answer = await request.answer(topics=tuple(kept)) if kept else {"error_code": 0, "topics": ()}
+    if found["error_code"]:
+        return found
+    code = TopicAuthorizationError.kafka_code
+    return {**found, "topics": [*found["topics"], *(_commit_refused(topic, code) for topic in refused)]}

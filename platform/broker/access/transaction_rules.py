@@ -1,0 +1,158 @@
+"""Which principals may use a transactional id, and be producers at all."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tidelog.access.model import AclOperation, AclResource
+from tidelog.broker.access.asking import EachResource, GuardedRequest, OneResource, split
+from tidelog.broker.base.calls import Call, Reply
+from tidelog.broker.wire.codec import Answer
+from tidelog.broker.wire.errors import (
+    ClusterAuthorizationError,
+    GroupAuthorizationError,
+    TopicAuthorizationError,
+    TransactionalIdAuthorizationError,
+)
+from tidelog.log.base.errors import TidelogError
+
+_TRANSACTION: Final = AclResource.TRANSACTIONAL_ID
+# What was not tried because something else of the same request was refused (Kafka's OPERATION_NOT_ATTEMPTED).
+_NOT_ATTEMPTED: Final = 55
+# From this version on AddPartitionsToTxn is for brokers (KIP-890).
+_BETWEEN_BROKERS: Final = 4
+
+
+def _producer_refused(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
+    return {"error_code": error.kafka_code, "producer_id": -1, "producer_epoch": -1}
+
+
+END_TXN: Final = OneResource(
+    AclOperation.WRITE, _TRANSACTION, _producer_refused, lambda body: str(body.transactional_id)
+)
+
+
+async def init_producer(request: GuardedRequest) -> Reply:
+    """InitProducerId: by the transactional id; without one by a right to write, to any topic (KIP-679)."""
+    name = request.call.body.transactional_id
+    if name is not None:
+        if request.allows(AclOperation.WRITE, _TRANSACTION, name):
+            return await request.go_on()
+        return _producer_refused(request.call, request.denial(AclOperation.WRITE, _TRANSACTION, name))
+    access, peer = request.context.access, request.call.peer
+    if access.may_any(peer, AclOperation.WRITE, AclResource.TOPIC) or request.allows(
+        AclOperation.IDEMPOTENT_WRITE, AclResource.CLUSTER
+    ):
+        return await request.go_on()
+    return _producer_refused(request.call, request.denial(AclOperation.IDEMPOTENT_WRITE, AclResource.CLUSTER))
+
+
+async def add_partitions(request: GuardedRequest) -> Reply:
+    """AddPartitionsToTxn: all or nothing of a transaction."""
+    body = request.call.body
+    if request.call.version < _BETWEEN_BROKERS:
+        topics = body.v3_and_below_topics
+        if not request.allows(AclOperation.WRITE, _TRANSACTION, body.v3_and_below_transactional_id):
+            code = TransactionalIdAuthorizationError.kafka_code
+            return {"results_by_topic_v3_and_below": [_not_added(topic, code) for topic in topics]}
+        refused = _not_writable(request, topics)
+        if refused is not None:
+            return {"results_by_topic_v3_and_below": refused}
+        return await request.go_on()
+    if not request.allows(AclOperation.CLUSTER_ACTION, AclResource.CLUSTER):
+        return {"error_code": ClusterAuthorizationError.kafka_code, "results_by_transaction": ()}
+    results: list[Answer] = []
+    for one in body.transactions:
+        refused = _not_writable(request, one.topics)
+        if refused is None:
+            results += (await request.answer(transactions=(one,)))["results_by_transaction"]
+        else:
+            results.append({"transactional_id": one.transactional_id, "topic_results": refused})
+    return {"results_by_transaction": results}
+
+
+def _not_writable(request: GuardedRequest, topics: Sequence[Any]) -> list[Answer] | None:
+    """The answer where the client may not write to all topics."""
+    kept, refused = split(topics, lambda topic: request.allows(AclOperation.WRITE, AclResource.TOPIC, topic.name))
+    if not refused:
+        return None
+    code = TopicAuthorizationError.kafka_code
+    return [*(_not_added(one, _NOT_ATTEMPTED) for one in kept), *(_not_added(one, code) for one in refused)]
+
+
+def _not_added(topic: Any, code: int) -> Answer:
+    partitions = [{"partition_index": partition, "partition_error_code": code} for partition in topic.partitions]
+    return {"name": topic.name, "results_by_partition": partitions}
+
+
+async def add_offsets(request: GuardedRequest) -> Reply:
+    """AddOffsetsToTxn."""
+    body = request.call.body
+    if not request.allows(AclOperation.WRITE, _TRANSACTION, body.transactional_id):
+        return {"error_code": TransactionalIdAuthorizationError.kafka_code}
+    if not request.allows(AclOperation.READ, AclResource.GROUP, body.group_id):
+        return {"error_code": GroupAuthorizationError.kafka_code}
+    return await request.go_on()
+
+
+# --- what operators ask ------------------------------------------------------------------------------------
+
+
+def _description_refused(name: str, error: TidelogError) -> Answer:
+    return {
+        "error_code": error.kafka_code,
+        "transactional_id": name,
+        "transaction_state": "",
+        "transaction_timeout": 0,
+        "transaction_start_time": -1,
+        "producer_id": -1,
+        "producer_epoch": -1,
+        "topics": (),
+    }
+
+
+_DESCRIBE: Final = EachResource(
+    AclOperation.DESCRIBE, _TRANSACTION, "transactional_ids", "transaction_states", str, _description_refused
+)
+
+
+async def describe(request: GuardedRequest) -> Reply:
+    """DescribeTransactions: with those of its topics that the client may see."""
+    reply = await _DESCRIBE(request)
+    assert isinstance(reply, dict)
+
+    def shown(state: Answer) -> Answer:
+        topics = [one for one in state["topics"] if request.may(AclOperation.DESCRIBE, AclResource.TOPIC, one["topic"])]
+        return {**state, "topics": topics}
+
+    return {**reply, "transaction_states": [shown(state) for state in reply["transaction_states"]]}
+
+
+async def list_transactions(request: GuardedRequest) -> Reply:
+    """ListTransactions: those that the client may see."""
+    reply = await request.answer()
+    shown = [
+        state
+        for state in reply["transaction_states"]
+        if request.may(AclOperation.DESCRIBE, _TRANSACTION, state["transactional_id"])
+    ]
+    return {**reply, "transaction_states": shown}
+
+
+async def write_markers(request: GuardedRequest) -> Reply:
+    """WriteTxnMarkers: an operator aborts a transaction (KIP-664)."""
+    if request.may(AclOperation.ALTER, AclResource.CLUSTER) or request.allows(
+        AclOperation.CLUSTER_ACTION, AclResource.CLUSTER
+    ):
+        return await request.go_on()
+    code = ClusterAuthorizationError.kafka_code
+
+    def refused(topic: Any) -> Answer:
+        partitions = [{"partition_index": partition, "error_code": code} for partition in topic.partition_indexes]
+        return {"name": topic.name, "partitions": partitions}
+
+    markers = request.call.body.markers
+    return {
+        "markers": [
+            {"producer_id": one.producer_id, "topics": [refused(topic) for topic in one.topics]} for one in markers
+        ]
+    }
