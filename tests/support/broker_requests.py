@@ -47,12 +47,19 @@ class Requests:
         """The answer of a version as kio's entity. `body`: the request in the versions' names."""
         return self.loop.run_until_complete(self.answer(key, version, body, **sender))
 
-    def reply(self, key, version, body):
+    def reply(self, key, version, body, principal="User:ANONYMOUS"):
         """The answer as its handler gives it, which can be encoded; kio reads no time of -1."""
         request = memoryview(request_of(key, version, body))
-        call = Call(key, version, None, decode(key, version, request), Peer(LISTENER), self.broker.clock.elapsed_s())
+        call = Call(
+            key,
+            version,
+            None,
+            decode(key, version, request),
+            Peer(LISTENER, "", principal),
+            self.broker.clock.elapsed_s(),
+        )
         reply = self.loop.run_until_complete(self.broker.handlers[key](call))
-        assert encode(key, version, reply)
+        assert isinstance(reply, Encoded) or encode(key, version, reply)
         return reply
 
     def ask_encoded(self, key, version, request):

@@ -29,6 +29,8 @@ async def in_handler(request: GuardedRequest) -> Reply:
 RULES: Final[Mapping[ApiKey, Rule]] = {
     # what every client needs to begin
     ApiKey.API_VERSIONS: for_all,
+    ApiKey.SASL_HANDSHAKE: for_all,
+    ApiKey.SASL_AUTHENTICATE: for_all,
     # topics and records
     ApiKey.PRODUCE: in_handler,  # WRITE of topics, WRITE of the transactional id
     ApiKey.FETCH: in_handler,  # READ of topics

@@ -26,6 +26,7 @@ from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.broker.wire.endpoints import Endpoint
 from tidelog.broker.wire.errors import (
     UNSUPPORTED_VERSION,
+    TopicAuthorizationError,
     TransactionalIdAuthorizationError,
     UnacknowledgedError,
 )
@@ -131,6 +132,8 @@ class ProduceHandler:
             raise InvalidRequiredAcksError(f"acks is 0, 1 or -1 (all), not {body.acks}.")
         if outcome.index < 0:
             raise UnknownPartitionError(f"Partitions are numbered from 0 on, so there is none {outcome.index}.")
+        if isinstance(ref, str) and request.permissions is not None and not request.permissions.write(ref):
+            raise TopicAuthorizationError(f"{call.peer.principal} may not write to the topic '{ref}'.")
         header, batch = require_one(split(records), call.version)
         deadline_s = call.received_s + body.timeout / timedelta(seconds=1)
         if not header.is_transactional:

@@ -50,8 +50,6 @@ class TopicPools:
     def add(self, unit: ProducedBatch, now_s: float) -> None:
         """Hand a unit to its topic's pool, behind all that came before it."""
         ref = unit.topic
-        if isinstance(ref, str) and unit.is_refused(ref):
-            return
         waiting = self._finding.get(ref)
         if waiting is not None:
             waiting.append((unit, now_s))

@@ -8,6 +8,7 @@ import pytest
 from support.waiting import eventually_async
 
 from tidelog.access.access_log import AccessLog
+from tidelog.access.audit import Audit
 from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.access.state import AccessState
 from tidelog.broker.access import following
@@ -37,7 +38,7 @@ class Followed:
 
     def __init__(self, path) -> None:
         self.log = AccessLog(Lake(path))
-        self.access = BrokerAccess(frozenset(), everyone=True)
+        self.access = BrokerAccess(frozenset(), Audit(SystemClock()), everyone=True)
         self.follower = AccessFollower(self.log, self.access, SystemClock(), asyncio.to_thread)
 
     async def __aenter__(self) -> "Followed":
