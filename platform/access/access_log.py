@@ -138,8 +138,12 @@ class AccessLog:
     def _decide(self, rule: Callable[[AccessState], RowOutcome[R]]) -> R:
         return self._log().commit(lambda fold: rule(fold.state))
 
+    def random(self, size: int) -> bytes:
+        """That many bytes that cannot be guessed, as for a salt."""
+        return self._lake.ids.secret(size)
+
     def _secret(self) -> bytes:
-        return self._lake.ids.secret(SECRET_BYTES)
+        return self.random(SECRET_BYTES)
 
     # --- where it is ---------------------------------------------------------------------------------------
 

@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from tidelog.cli.access.acls import acls
+from tidelog.cli.access.quotas import quotas
+from tidelog.cli.access.tenants import tenants
+from tidelog.cli.access.users import users
 from tidelog.cli.broker.commands import brokers
 from tidelog.cli.check.command import check
 from tidelog.cli.consume.command import consume
@@ -37,6 +41,10 @@ app.add_typer(transactions, name="transaction")
 app.add_typer(producers, name="producer")
 app.add_typer(perf, name="perf")
 app.add_typer(brokers, name="broker")
+app.add_typer(users, name="user")
+app.add_typer(acls, name="acl")
+app.add_typer(quotas, name="quota")
+app.add_typer(tenants, name="tenant")
 for _name, _command, _example in (
     ("produce", produce, "seq 1000 | tidelog produce orders -H source=seq"),
     ("consume", consume, r"tidelog consume orders -o -10 -f '%p:%o %k=%s\n'"),

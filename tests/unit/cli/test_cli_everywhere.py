@@ -1,16 +1,23 @@
 """What holds for every command: options before and after its name, errors, help."""
 
 import json
+from tempfile import NamedTemporaryFile
 
 import pytest
 from support.cli_calls import answer, cli, done, lake_address, open_lake, refused
 from typer.main import get_command
 
+from tidelog.access.access_log import AccessLog
+from tidelog.access.credentials import ScramMechanism, credential
+from tidelog.access.state import Tenant
 from tidelog.cli.main import app
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.transactions.transaction_log import TransactionLog
 
+PASSWORD = NamedTemporaryFile("w")  # noqa: SIM115 - open as long as the tests
+PASSWORD.write("a password\n")
+PASSWORD.flush()
 # Each command with arguments that make it read from, or write to, a lake.
 COMMANDS = [
     ["topic", "create", "new"],
@@ -37,11 +44,27 @@ COMMANDS = [
     ["producer", "list"],
     ["broker", "list"],
     ["broker", "describe"],
+    ["user", "add", "ann", "--password-file", PASSWORD.name],
+    ["user", "list"],
+    ["user", "remove", "alice"],
+    ["acl", "list"],
+    ["acl", "add", "--principal", "ann", "--topic", "orders"],
+    ["acl", "remove", "--principal", "alice"],
+    ["acl", "export", "--iam", "--root", "s3://bucket/lake"],
+    ["quota", "list"],
+    ["quota", "set", "--user", "ann", "producer_byte_rate=1"],
+    ["quota", "remove", "--user", "alice"],
+    ["tenant", "create", "crm", "--prefix", "crm."],
+    ["tenant", "list"],
+    ["tenant", "alter", "sales", "--quota", "producer_byte_rate=1"],
+    ["tenant", "remove", "sales"],
     ["perf", "produce", "--topic", "orders", "--num-records", "1", "--record-size", "1"],
     ["perf", "consume", "--topic", "orders", "--messages", "1", "--timeout", "0"],
 ]
 # The commands that have commands.
-FAMILIES = ("topic", "lake", "group", "transaction", "producer", "perf", "broker")
+FAMILIES = (
+    "topic", "lake", "group", "transaction", "producer", "perf", "broker", "user", "acl", "quota", "tenant",
+)  # fmt: skip
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
 
@@ -60,6 +83,9 @@ def filled(address):
         opened.create_topic("orders")
         LoggedPositions(GroupLog(opened)).publish("billing", {"orders": {0: 0}})
         TransactionLog(opened).init("copier", 60_000)
+        access = AccessLog(opened)
+        access.upsert_scram("alice", credential(ScramMechanism.SHA_512, "secret", b"salt" * 4))
+        access.create_tenant(Tenant("sales", "sales.", ("sales",)))
     return address
 
 

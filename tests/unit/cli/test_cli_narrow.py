@@ -6,6 +6,10 @@ import pytest
 from support.cli_calls import cli, lake_address, open_lake
 from support.logs import values
 
+from tidelog.access.access_log import AccessLog
+from tidelog.access.credentials import ScramMechanism, credential
+from tidelog.access.quotas import Quota
+from tidelog.access.state import Tenant
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
 from tidelog.transactions.transaction_log import TransactionLog
@@ -22,6 +26,10 @@ COMMANDS = [
     "transaction list",
     "transaction describe copier",
     "producer list",
+    "user list",
+    "acl list",
+    "quota list",
+    "tenant list",
 ]
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -34,6 +42,10 @@ def lake() -> str:
         opened.topic("orders-of-the-north").append(values(*"abc", partition=[0, 1, 2]))
         LoggedPositions(GroupLog(opened)).publish("billing", {"orders-of-the-north": {0: 1}})
         TransactionLog(opened).init("copier", 60_000)
+        access = AccessLog(opened)
+        access.upsert_scram("alice", credential(ScramMechanism.SHA_512, "secret", b"salt" * 4))
+        limits = {Quota.PRODUCER_BYTE_RATE: 1048576.0, Quota.CONTROLLER_MUTATION_RATE: 2.5}
+        access.create_tenant(Tenant("the-north", "orders-of-the-north.", ("alice", "bo-of-the-north"), limits))
     return address
 
 

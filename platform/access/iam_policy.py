@@ -1,0 +1,264 @@
+"""ACLs as policies of AWS IAM: the nearest that a store can come to them, and what it can't express. Pure.
+
+For principals that read and write the lake themselves, without a broker. A policy allows no operation of a topic that
+no ACL allows, but where one object or one table serves for several: each such place, and each ACL that has no
+counterpart, is a gap with its reason. What each operation needs of the store is said in docs/object-stores.md.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidelog.access.model import (
+    ANY_HOST,
+    ANY_NAME,
+    EVERYONE,
+    Acl,
+    AclOperation,
+    AclPattern,
+    AclPermission,
+    AclResource,
+)
+from tidelog.access.quotas import DEFAULT
+from tidelog.access.state import AccessState
+from tidelog.log.base.errors import InvalidUriError
+from tidelog.log.delta import layout
+from tidelog.log.storage.addresses import parse_address
+
+VERSION: Final = "2012-10-17"
+# Of a managed policy, without blanks (AWS: "IAM and STS quotas").
+MOST_CHARACTERS: Final = 6_144
+
+_READ: Final = frozenset({"s3:GetObject"})
+_WRITE: Final = frozenset({"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"})
+_SHARED: Final = frozenset({"s3:GetObject", "s3:PutObject"})
+_DELETE: Final = frozenset({"s3:DeleteObject"})
+_ALL: Final = _WRITE | _DELETE
+_OFFSETS: Final = f"{layout.OFFSETS_TABLE}*"
+_LEASES: Final = f"{layout.OFFSETS_TABLE}/_tidelog/leases/*"
+_TRANSACTIONS: Final = f"{layout.TRANSACTIONS_TABLE}/*"
+_CLUSTER: Final = f"{layout.CLUSTER_TABLE}/*"
+_ACCESS: Final = f"{layout.ACCESS_TABLE}/*"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PolicyGap:
+    """What a principal's policy does not express, or allows besides."""
+
+    principal: str
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class IamPolicies:
+    """{principal: policy document}, and the gaps."""
+
+    policies: Mapping[str, Mapping[str, Any]]
+    gaps: Sequence[PolicyGap]
+
+
+def iam_policies(state: AccessState, address: str, principals: Iterable[str] | None = None) -> IamPolicies:
+    """The policies of these principals, or of all that ACLs name, for the lake at an address in S3.
+
+    Raises `InvalidUriError` for an address that is none, or not in S3.
+    """
+    found = parse_address(address)
+    if found.scheme not in ("s3", "s3a"):
+        raise InvalidUriError(
+            f"A policy of IAM is about objects in S3, and {address!r} is elsewhere. Give the lake's address there:"
+            " --root s3://bucket/lake."
+        )
+    root = found.place.partition("://")[2].strip("/")
+    wanted = sorted({acl.principal for acl in state.acls}) if principals is None else list(principals)
+    makers = {principal: _Policy(principal, root) for principal in wanted}
+    for principal, maker in makers.items():
+        for acl in sorted(acl for acl in state.acls if acl.principal in (principal, EVERYONE)):
+            maker.take(acl)
+        if _has_quotas(state, principal):
+            maker.gap("quotas", "the store has none")
+    policies = {principal: maker.document() for principal, maker in makers.items()}
+    return IamPolicies(policies, sorted({gap for maker in makers.values() for gap in maker.gaps}))
+
+
+def _has_quotas(state: AccessState, principal: str) -> bool:
+    users = {principal.partition(":")[2], DEFAULT}
+    return any(entity.user in users for entity in state.quotas)
+
+
+class _Policy:
+    """One principal's policy in the making: what is allowed and denied below the lake's root, by address."""
+
+    def __init__(self, principal: str, root: str) -> None:
+        self._principal = principal
+        self._bucket = root.partition("/")[0]
+        self._root = root
+        self._rules: dict[tuple[str, str, str], set[str]] = defaultdict(set)  # (effect, host, object): actions
+        self._meets_tables = False
+        self.gaps: list[PolicyGap] = []
+
+    def gap(self, what: str, why: str) -> None:
+        """Name what the policy does not express."""
+        self.gaps.append(PolicyGap(self._principal, what, why))
+
+    def take(self, acl: Acl) -> None:
+        """Add what an ACL says."""
+        takes = {
+            AclResource.TOPIC: self._topic,
+            AclResource.GROUP: self._group,
+            AclResource.TRANSACTIONAL_ID: self._transactional_id,
+            AclResource.CLUSTER: self._cluster,
+        }
+        take = takes.get(acl.resource)
+        if take is None:
+            self._left_out(acl, "it is about brokers only")
+            return
+        if acl.host != ANY_HOST:
+            self.gap(_shown(acl), "the address counts as the store sees it, behind proxies and gateways another one")
+        take(acl)
+
+    def document(self) -> Mapping[str, Any]:
+        """The policy. It allows nothing where no ACL allows what a store knows of."""
+        self._keep_tables()
+        by_actions: dict[tuple[str, str, tuple[str, ...]], list[str]] = defaultdict(list)
+        for (effect, host, name), actions in sorted(self._rules.items()):
+            if not actions:
+                continue
+            by_actions[effect, host, tuple(sorted(actions))].append(self._arn(name))
+        statements: list[Mapping[str, Any]] = []
+        if any(effect == "Allow" for effect, _, _ in by_actions):
+            bucket, lake_file = f"arn:aws:s3:::{self._bucket}", self._arn(layout.LAKE_FILE)
+            statements = [
+                {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [bucket]},
+                {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [lake_file]},
+            ]
+        for (effect, host, names), resources in by_actions.items():
+            statement: dict[str, Any] = {"Effect": effect, "Action": list(names), "Resource": resources}
+            if host != ANY_HOST:
+                statement["Condition"] = {"IpAddress": {"aws:SourceIp": host}}
+            statements.append(statement)
+        made = {"Version": VERSION, "Statement": statements}
+        if len(json.dumps(made, separators=(",", ":"))) > MOST_CHARACTERS:
+            self.gap("the policy's length", f"a managed policy has at most {MOST_CHARACTERS} characters: divide it")
+        return made
+
+    # --- by resource ---------------------------------------------------------------------------------------
+
+    def _topic(self, acl: Acl) -> None:
+        objects = f"{_pattern(acl)}/*"
+        log = [f"{_pattern(acl)}/{layout.LOG_FOLDER}/*", f"{_pattern(acl)}/_tidelog/*"]
+        operation = acl.operation
+        if acl.permission is AclPermission.DENY:
+            if operation in (AclOperation.READ, AclOperation.WRITE, AclOperation.ALL):
+                denied = {AclOperation.READ: _READ, AclOperation.WRITE: _WRITE - _READ}.get(operation, _ALL)
+                self._add("Deny", acl, denied, objects)
+                if operation is AclOperation.READ:
+                    self.gap(_shown(acl), "writers and describers read the log, so that they are denied, too")
+            else:
+                self._left_out(acl, "the store can't tell it from other reads, or other writes, of the topic's log")
+        elif operation in (AclOperation.WRITE, AclOperation.ALL):
+            self._add("Allow", acl, _WRITE, objects)
+            if operation is AclOperation.WRITE:
+                self.gap(_shown(acl), "a writer reads the topic and writes its log, so it can create, alter, delete it")
+        elif operation is AclOperation.READ:
+            self._add("Allow", acl, _READ, objects)
+        elif operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS):
+            self._add("Allow", acl, _READ, *log)
+        else:
+            self._left_out(acl, "it is an entry of the topic's log, which only a writer of the topic may write")
+        if acl.permission is AclPermission.ALLOW and _may_name_tables(acl):
+            self._meets_tables = True
+
+    def _group(self, acl: Acl) -> None:
+        shares = "all groups of the lake share a table"
+        if acl.permission is AclPermission.DENY:
+            self._deny_all_or_none(acl, (AclOperation.READ,), shares, _OFFSETS)
+        elif acl.operation in (AclOperation.READ, AclOperation.ALL):
+            self._add("Allow", acl, _SHARED, _OFFSETS)
+            self._add("Allow", acl, _DELETE, _LEASES)
+            self._says_more(acl, f"{shares}, so that it can take part in each")
+        elif acl.operation is AclOperation.DESCRIBE:
+            self._add("Allow", acl, _READ, _OFFSETS)
+            self._says_more(acl, f"{shares}, so that it sees each")
+        else:
+            self._left_out(acl, f"{shares}, which only members of groups may write")
+
+    def _transactional_id(self, acl: Acl) -> None:
+        shares = "all transactional ids of the lake share a table"
+        if acl.permission is AclPermission.DENY:
+            self._deny_all_or_none(acl, (AclOperation.WRITE,), shares, _TRANSACTIONS)
+        elif acl.operation in (AclOperation.WRITE, AclOperation.ALL):
+            self._add("Allow", acl, _SHARED, _TRANSACTIONS)
+            self._says_more(acl, f"{shares}, so that it can use each")
+        elif acl.operation is AclOperation.DESCRIBE:
+            self._add("Allow", acl, _READ, _TRANSACTIONS)
+            self._says_more(acl, f"{shares}, so that it sees each")
+        else:
+            self._left_out(acl, f"{shares}, which only those that use it may write")
+
+    def _cluster(self, acl: Acl) -> None:
+        if acl.operation in (AclOperation.DESCRIBE, AclOperation.ALL):
+            denies = acl.permission is AclPermission.DENY
+            self._add("Deny" if denies else "Allow", acl, _ALL if denies else _READ, _CLUSTER)
+        # An idempotent writer needs no more of the store than any writer.
+        if acl.permission is AclPermission.ALLOW and acl.operation not in (
+            AclOperation.DESCRIBE,
+            AclOperation.IDEMPOTENT_WRITE,
+        ):
+            self._left_out(acl, "brokers, and roles that maintain the lake, do that (docs/object-stores.md)")
+
+    # --- parts ---------------------------------------------------------------------------------------------
+
+    def _deny_all_or_none(self, acl: Acl, covers: Sequence[AclOperation], shares: str, objects: str) -> None:
+        """Deny a table that all names share: by an ACL about all of them only."""
+        if acl.operation in (*covers, AclOperation.ALL) and (acl.pattern, acl.name) == (AclPattern.LITERAL, ANY_NAME):
+            self._add("Deny", acl, _ALL, objects)
+        else:
+            self._left_out(acl, f"{shares}: one of them, or one operation, can't be denied alone")
+
+    def _keep_tables(self) -> None:
+        """Keep tables of tidelog's own out of what topics' patterns allow."""
+        if not self._meets_tables:
+            return
+        for table in (_ACCESS, _CLUSTER, _TRANSACTIONS, _OFFSETS):
+            allowed = {
+                action
+                for (effect, _, name), actions in self._rules.items()
+                if effect == "Allow" and name == table
+                for action in actions
+            }
+            leases = {*_DELETE} if ("Allow", ANY_HOST, _LEASES) in self._rules and table == _OFFSETS else set()
+            self._rules["Deny", ANY_HOST, table] |= _ALL - allowed - leases
+
+    def _add(self, effect: str, acl: Acl, actions: Iterable[str], *objects: str) -> None:
+        for name in objects:
+            self._rules[effect, acl.host, name].update(actions)
+
+    def _says_more(self, acl: Acl, why: str) -> None:
+        if (acl.pattern, acl.name) != (AclPattern.LITERAL, ANY_NAME):
+            self.gap(_shown(acl), why)
+
+    def _left_out(self, acl: Acl, why: str) -> None:
+        self.gap(f"{_shown(acl)} is left out", why)
+
+    def _arn(self, name: str) -> str:
+        return f"arn:aws:s3:::{self._root}/{name}"
+
+
+def _pattern(acl: Acl) -> str:
+    """The folders of the topics that an ACL names, as IAM writes them."""
+    return f"{acl.name}*" if acl.pattern is AclPattern.PREFIXED else acl.name
+
+
+def _may_name_tables(acl: Acl) -> bool:
+    """Whether an ACL's pattern takes in names that begin with `__`."""
+    return _pattern(acl).endswith("*") and (acl.name == ANY_NAME or "__".startswith(acl.name[:2]))
+
+
+def _shown(acl: Acl) -> str:
+    what = acl.resource.name.lower().replace("_", " ")
+    name = f"{acl.name}*" if acl.pattern is AclPattern.PREFIXED else acl.name
+    where = "" if acl.host == ANY_HOST else f" from {acl.host}"
+    return f"{acl.permission.name} {acl.operation.name} on {what} '{name}'{where}"

@@ -1,0 +1,163 @@
+"""`tidelog user …`: add, list, remove the users that have a password."""
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from tidelog.cli.access.opening import access_log
+from tidelog.commands.declare import command, family
+from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.options import Session
+from tidelog.commands.terminal import console, note, print_json, say, table
+
+if TYPE_CHECKING:
+    from tidelog.access.credentials import ScramMechanism
+
+users = family("Add, list and remove the users that brokers know by a password (SASL SCRAM and PLAIN).")
+
+UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name, without 'User:'.", show_default=False)]
+
+_STDIN: Final = "-"
+# Longer than any password: a file that is none is not read whole.
+_MOST_CHARACTERS: Final = 4_096
+
+
+@command(users, "add", example="tidelog user add alice --password-file alice.txt")
+def add(
+    call: Session,
+    name: UserName,
+    password_file: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The file that holds the password, and nothing else; - reads it from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="SCRAM-SHA-512, unless given, or SCRAM-SHA-256. Clients may use PLAIN besides. Repeatable.",
+        ),
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(metavar="N", help="Hashes of a check: 4096 to 16384.")] = None,
+    password: Annotated[str | None, typer.Option(hidden=True)] = None,
+    more: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """Add a user with a password, or give a user another one. It is in force on all brokers within a second.
+
+    No password is stored: what is kept of it lets a broker check it, and nothing else.
+    """
+    if password is not None or more:
+        raise UsageProblemError(
+            "A password is not given on the command line: other users of the machine see that, and shells keep it. Put"
+            " it into a file for --password-file, or pass it on standard input with '--password-file -'. Take another"
+            " one now."
+        )
+    if password_file is None:
+        raise UsageProblemError("Without a password a user can't be added. Give --password-file FILE, or - for stdin.")
+    secret = _read(password_file)
+    from tidelog.access.credentials import DEFAULT_ITERATIONS, SALT_BYTES, credential
+
+    mechanisms = list(dict.fromkeys(map(_mechanism, mechanism or ["SCRAM-SHA-512"])))
+    with access_log(call) as log:
+        made = [
+            credential(one, secret, log.random(SALT_BYTES), DEFAULT_ITERATIONS if iterations is None else iterations)
+            for one in mechanisms
+        ]
+        log.upsert_scram(name, *made)
+    if call.as_json:
+        print_json({"user": name, "mechanisms": [one.value for one in mechanisms]})
+    else:
+        say(f"User {name} authenticates by {' or '.join(mechanisms)}, or PLAIN.")
+
+
+def _read(source: str) -> str:
+    """The password that a file holds, without the line break at its end."""
+    try:
+        if source == _STDIN:
+            text = sys.stdin.read(_MOST_CHARACTERS + 1)
+        else:
+            with Path(source).open(encoding="utf-8") as file:
+                text = file.read(_MOST_CHARACTERS + 1)
+    except UnicodeDecodeError:
+        raise UsageProblemError("The password is no text in UTF-8. Write it as one line of text.") from None
+    found = text.removesuffix("\n").removesuffix("\r")
+    if len(text) > _MOST_CHARACTERS or "\n" in found:
+        raise UsageProblemError(
+            f"The password is one line of at most {_MOST_CHARACTERS} characters, and nothing else is in its file."
+        )
+    return found
+
+
+def _mechanism(name: str) -> "ScramMechanism":
+    from tidelog.access.credentials import ScramMechanism
+
+    if name.upper() not in list(ScramMechanism):
+        raise UsageProblemError(f"{name!r} is no mechanism of passwords. There are {' and '.join(ScramMechanism)}.")
+    return ScramMechanism(name.upper())
+
+
+@command(users, "list", example="tidelog user list")
+def list_users(
+    call: Session,
+) -> None:
+    """List the users with a password. A pipe gets the names only, one a line."""
+    with access_log(call) as log:
+        state = log.look()
+    tenants = {user: tenant.name for tenant in state.tenants.values() for user in tenant.users}
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for (name, mechanism), one in sorted(state.scram.items()):
+        found[name].append((mechanism.value, one.iterations))
+    out = console()
+    if call.as_json:
+        print_json(
+            [
+                {
+                    "user": name,
+                    "mechanisms": [{"mechanism": mechanism, "iterations": n} for mechanism, n in known],
+                    "tenant": tenants.get(name),
+                }
+                for name, known in found.items()
+            ]
+        )
+    elif not out.is_terminal:
+        for name in found:
+            say(name)
+    elif found:
+        rows = [
+            (name, ", ".join(mechanism for mechanism, _ in known), tenants.get(name, ""))
+            for name, known in found.items()
+        ]
+        out.print(table(["USER", "MECHANISMS", "TENANT"], rows))
+    else:
+        say("No users. 'tidelog user add' adds one.")
+
+
+@command(users, "remove", example="tidelog user remove alice")
+def remove(
+    call: Session,
+    name: UserName,
+    mechanism: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this mechanism.", show_default=False)
+    ] = None,
+) -> None:
+    """Remove a user's password: the user authenticates no more. ACLs and quotas stay."""
+    only = None if mechanism is None else _mechanism(mechanism)
+    with access_log(call) as log:
+        if only is None:
+            gone = log.delete_user(name)
+        else:
+            gone = [only]
+            log.delete_scram(name, only)
+        left = [acl for acl in log.look().acls if acl.principal == f"User:{name}"]
+    if call.as_json:
+        print_json({"user": name, "removed": [one.value for one in gone]})
+        return
+    say(f"Removed {' and '.join(gone)} of user {name}.")
+    if left:
+        note(f"{len(left)} ACLs of User:{name} stay: 'tidelog acl remove --principal User:{name}' removes them.")
