@@ -8,11 +8,14 @@ import struct
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
 
 PATIENCE_S = 120
 
@@ -105,6 +108,14 @@ def closed(client: socket.socket) -> bool:
         return client.recv(1) == b""
     except ConnectionResetError:
         return True
+
+
+def metrics(address: str) -> dict[tuple[str, tuple[str, ...]], float]:
+    """{(name, values of its labels in the order of their names): value}."""
+    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+        text = answer.read().decode()
+    families = list(text_string_to_metric_families(text))
+    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
 
 
 def _exactly(client: socket.socket, count: int) -> bytes:

@@ -66,14 +66,19 @@ class Requests:
         """As `ask`, for a request's bytes."""
         return self.loop.run_until_complete(self.answer(key, version, request))
 
-    async def answer(self, key, version, body=None, *, client_id=None, listener=LISTENER, principal="User:ANONYMOUS"):
-        """As `ask`, for what runs in the broker's loop."""
+    async def answer(
+        self, key, version, body=None, *, client_id=None, listener=LISTENER, principal="User:ANONYMOUS", throttled=None
+    ):
+        """As `ask`, for what runs in the broker's loop. `throttled`: the request, where quotas are set."""
         request = body if isinstance(body, bytes) else request_of(key, version, body or {})
         now_s = self.broker.clock.elapsed_s()
         call = Call(
             key, version, client_id, decode(key, version, memoryview(request)), Peer(listener, "", principal), now_s
         )
-        reply = await self.broker.handlers[key](call)
+        if throttled is None:
+            reply = await self.broker.handlers[key](call)
+        else:
+            reply = await throttled.run(self.broker.handlers[key], replace(call, allowance=throttled))
         encoded = b"".join(reply.pieces) if isinstance(reply, Encoded) else encode(key, version, reply)
         answer, end = entity_reader(load_response_schema(key, version))(encoded, 0)
         assert end == len(encoded)

@@ -9,7 +9,6 @@ Produced bytes count when they come; a consumer over its limit gets an answer wi
 import math
 import struct
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextvars import ContextVar
 from types import coroutine
@@ -33,6 +32,8 @@ MOST_ENTITIES: Final = 10_000
 _MOST_FOUND: Final = 10_000
 # From these versions on, changes of partitions above the quota are refused (KIP-599).
 _STRICT_SINCE: Final = {ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5, ApiKey.CREATE_PARTITIONS: 3}
+# Metadata may create topics on the way: they are counted, and never refused.
+_CHANGE_PARTITIONS: Final = frozenset({*_STRICT_SINCE, ApiKey.METADATA})
 _INT32: Final = struct.Struct(">i")
 _MOST_MS: Final = 2**31 - 1
 
@@ -89,7 +90,7 @@ class Throttling:
         self.processor_s = processor_s
         self._settings = settings
         self._window_s = settings.windows * settings.window_s
-        self._meters: OrderedDict[tuple[Quota, Entity], QuotaMeter] = OrderedDict()
+        self._meters: dict[tuple[Quota, Entity], QuotaMeter] = {}  # the one that was silent for the longest first
         # Of these limits: which quotas there are, and those of clients that asked.
         self._seen: Limits = {}
         self._kinds: frozenset[Quota] = frozenset()
@@ -136,7 +137,7 @@ class Throttling:
 
     def meters(self) -> Mapping[tuple[Quota, Entity], QuotaMeter]:
         """Those of entities that were active of late."""
-        return dict(self._meters)
+        return self._meters.copy()
 
     def bound_s(self, quota: Quota, wait_s: float) -> float:
         """The throttle time that makes up for what was taken: for processor time, all windows at most."""
@@ -150,15 +151,14 @@ class Throttling:
 
     def _meter(self, quota: Quota, entity: Entity, limit: float, now_s: float) -> QuotaMeter:
         at = quota, entity
-        found = self._meters.get(at)
+        found = self._meters.pop(at, None)
         if found is None:
             self._forget(now_s)
             settings, burst_s = self._settings, self._settings.window_s
             if quota is Quota.CONTROLLER_MUTATION_RATE:
                 burst_s = settings.controller_windows * settings.controller_window_s
-            found = self._meters[at] = QuotaMeter(limit, now_s, settings, burst_s)
-        else:
-            self._meters.move_to_end(at)
+            found = QuotaMeter(limit, now_s, settings, burst_s)
+        self._meters[at] = found
         found.limit, found.seen_s = limit, now_s
         return found
 
@@ -186,6 +186,8 @@ class ThrottledRequest(Allowance):
         now_s = throttling.clock.elapsed_s()
         if key is ApiKey.PRODUCE:
             self._take(Quota.PRODUCER_BYTE_RATE, size, now_s)
+        elif key in _CHANGE_PARTITIONS:
+            self.limits_partitions = throttling.meter_of(Quota.CONTROLLER_MUTATION_RATE, client, now_s) is not None
         elif key is ApiKey.FETCH:
             meter = throttling.meter_of(Quota.CONSUMER_BYTE_RATE, client, now_s)
             if meter is not None:

@@ -109,7 +109,9 @@ class MetadataHandler:
         except TidelogError as e:
             return TopicFacts(wanted, error=e.kafka_code)
         await self._context.topics.look(wanted)
-        return await find(self._context, wanted)
+        created = await find(self._context, wanted)
+        call.allowance.change_partitions(created.partitions)
+        return created
 
     async def _create(self, name: str) -> bool:
         context = self._context

@@ -41,12 +41,15 @@ class TopicHandlers:
 
     async def create(self, call: Call) -> Reply:
         """CreateTopics."""
-        answers = await _each_once(call.body, self._create)
+        answers = await _each_once(call, self._create)
         return {"topics": [{"topic_id": None, "configs": None, **answer} for answer in answers]}
 
-    async def _create(self, asked: Any, body: Any) -> Answer:
-        context = self._context
+    async def _create(self, asked: Any, call: Call) -> Answer:
+        context, body = self._context, call.body
         plan = planned(wish_of(asked), context.cluster(), context.settings.default_replication_factor)
+        if call.allowance.limits_partitions:
+            default = 0 if plan.partitions else (await context.blocking(context.lake.config)).num_partitions
+            call.allowance.change_partitions(plan.partitions or default)
         made = context.blocking(create, context.lake, plan, validate_only=body.validate_only)
         await within(body.timeout, made)
         told = await context.blocking(_as_created, context.lake, plan.partitions, plan.config)
@@ -68,10 +71,10 @@ class TopicHandlers:
         else:
             wanted = [(one.name, one.topic_id) for one in body.topics]
         twice = repeated(wanted)
-        answers = [self._delete(*one, again=one in twice, timeout=body.timeout) for one in dict.fromkeys(wanted)]
+        answers = [self._delete(*one, call, again=one in twice) for one in dict.fromkeys(wanted)]
         return {"responses": await asyncio.gather(*answers)}
 
-    async def _delete(self, name: str | None, topic_id: UUID | None, *, again: bool, timeout: timedelta) -> Answer:
+    async def _delete(self, name: str | None, topic_id: UUID | None, call: Call, *, again: bool) -> Answer:
         context = self._context
         try:
             if again:
@@ -82,9 +85,12 @@ class TopicHandlers:
             if topic_id is not None:
                 name = (await context.topics.find(topic_id)).name
             assert name is not None
+            found = await context.topics.get(name) if call.allowance.limits_partitions else None
+            if found is not None:
+                call.allowance.change_partitions(found.state.partitions)
             deleted = context.blocking(context.lake.delete_topic, name, None if topic_id is None else str(topic_id))
             try:
-                await within(timeout, deleted)
+                await within(call.body.timeout, deleted)
             except (UnknownTopicError, TopicChangedError) as e:
                 raise e if topic_id is None else UnknownTopicIdError(str(e)) from e
             finally:
@@ -97,10 +103,13 @@ class TopicHandlers:
 
     async def create_partitions(self, call: Call) -> Reply:
         """CreatePartitions."""
-        return {"results": await _each_once(call.body, self._grow)}
+        return {"results": await _each_once(call, self._grow)}
 
-    async def _grow(self, asked: Any, body: Any) -> Answer:
-        context = self._context
+    async def _grow(self, asked: Any, call: Call) -> Answer:
+        context, body = self._context, call.body
+        found = await context.topics.get(asked.name) if call.allowance.limits_partitions else None
+        if found is not None and asked.count > found.state.partitions:
+            call.allowance.change_partitions(asked.count - found.state.partitions)
         assignments = None if asked.assignments is None else [one.broker_ids for one in asked.assignments]
         grown = context.blocking(
             grow,
@@ -144,19 +153,20 @@ class TopicHandlers:
         return {"name": name, "partitions": [told(partition) for partition in before]}
 
 
-async def _each_once(body: Any, change: Callable[[Any, Any], Awaitable[Answer]]) -> list[Answer]:
+async def _each_once(call: Call, change: Callable[[Any, Call], Awaitable[Answer]]) -> list[Answer]:
     """What became of each topic that a request names, all at once; one that it names twice is refused."""
-    twice = repeated(one.name for one in body.topics)
+    topics = call.body.topics
+    twice = repeated(one.name for one in topics)
 
     async def changed(one: Any) -> Answer:
         try:
             if one.name in twice:
                 raise InvalidRequestError("Duplicate topic name. Name each topic once in a request.")
-            return {"name": one.name, **result(), **await change(one, body)}
+            return {"name": one.name, **result(), **await change(one, call)}
         except TidelogError as e:
             return {"name": one.name, **result(e)}
 
-    return await asyncio.gather(*map(changed, {one.name: one for one in body.topics}.values()))
+    return await asyncio.gather(*map(changed, {one.name: one for one in topics}.values()))
 
 
 def wish_of(asked: Any) -> TopicWish:

@@ -21,9 +21,11 @@ class Allowance:
     """What quotas leave a request; this one, whose client has none: everything.
 
     `most_bytes`: of an answer of Fetch; 0: it brings no records now.
+    `limits_partitions`: whether changes of partitions have to be counted.
     """
 
     most_bytes: int = 2**31 - 1
+    limits_partitions: bool = False
 
     def change_partitions(self, count: int) -> None:
         """Partitions are to be created or deleted. Raises `ThrottlingQuotaExceededError` (KIP-599)."""

@@ -3,7 +3,7 @@
 Source: the example for Kafka 2.0 of prometheus/jmx_exporter, over the beans of Kafka's monitoring guide.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import HTTPServer
 from threading import Thread
 
@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from tidelog.access.quotas import Quota
 from tidelog.broker.base.meter import BrokerMeter, Durations
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.lake_metrics import LakeMetrics
@@ -20,6 +21,17 @@ from tidelog.broker.wire.errors import error_name
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 # What becomes of a hand-over: three that the committer says, none from it in time, and no connection to it.
 HAND_OVER_OUTCOMES = ("committed", "refused", "unknown", "no_answer", "not_asked")
+# By quota: Kafka's resource, what is measured of it.
+_QUOTAS = {
+    Quota.PRODUCER_BYTE_RATE: ("Produce", "byte_rate", "Bytes a second."),
+    Quota.CONSUMER_BYTE_RATE: ("Fetch", "byte_rate", "Bytes a second."),
+    Quota.REQUEST_PERCENTAGE: ("Request", "request_time", "Processor time, percent of one processor."),
+    Quota.CONTROLLER_MUTATION_RATE: (
+        "ControllerMutation",
+        "mutation_rate",
+        "Partitions a second, created and deleted.",
+    ),
+}
 # Of KafkaServer's states.
 _RUNNING, _SHUTTING_DOWN = 3, 7
 
@@ -42,6 +54,7 @@ class BrokerMetrics(Collector):
         yield from self._topics()
         yield from self._server()
         yield self._hand_overs()
+        yield from self._quotas()
 
     def _requests(self) -> Iterator[Metric]:
         """RequestMetrics, by API."""
@@ -130,6 +143,30 @@ class BrokerMetrics(Collector):
         for outcome in HAND_OVER_OUTCOMES:
             family.add_metric([outcome], self._meter.hand_overs[outcome])
         return family
+
+    def _quotas(self) -> Iterator[Metric]:
+        """Rates and throttle times of entities that have quotas and were active of late."""
+        throttling = self._connections.throttling
+        now_s = throttling.clock.elapsed_s()
+        families: dict[str, GaugeMetricFamily] = {}
+
+        def add(name: str, what: str, labels: Mapping[str, str], value: float) -> None:
+            if name not in families:
+                families[name] = GaugeMetricFamily(f"kafka_server_quota_{name}", what, labels=list(labels))
+            families[name].add_metric(list(labels.values()), value)
+
+        for (quota, entity), meter in throttling.meters().items():
+            if quota is Quota.CONNECTION_CREATION_RATE:
+                of_ip = {"ip": entity.ip or ""}
+                add("connection_creation_rate", "Connections a second.", of_ip, meter.rate.rate(now_s))
+                continue
+            resource, name, what = _QUOTAS[quota]
+            labels = {"resource": resource, "user": entity.user or "", "clientId": entity.client_id or ""}
+            add(name, what, labels, meter.rate.rate(now_s))
+            add("throttle_time", "Throttle time of requests that have one, ms.", labels, meter.throttle_ms(now_s))
+            if quota is Quota.CONTROLLER_MUTATION_RATE:
+                add("tokens", "Changes that may be made now.", labels, meter.bucket.left(now_s, meter.limit))
+        yield from families.values()
 
 
 def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, durations: Durations) -> None:

@@ -52,6 +52,10 @@ def _group(name: str, field: str, kind: Whole, meaning: str) -> EnvironmentSetti
     return EnvironmentSetting(name, "groups", field, kind, meaning)
 
 
+def _quota(name: str, field: str, kind: Whole, meaning: str) -> EnvironmentSetting:
+    return EnvironmentSetting(name, "quotas", field, kind, meaning)
+
+
 SETTINGS: Final = (
     _bound("socket.request.max.bytes", "request_max_bytes", _INT_BYTES, "the largest request"),
     _bound("max.connections", "max_connections", _COUNT, "the most connections; more are refused"),
@@ -78,6 +82,20 @@ SETTINGS: Final = (
     _group("group.max.session.timeout.ms", "max_session_timeout_ms", _MS, "the longest session of a member"),
     _group("group.initial.rebalance.delay.ms", "initial_rebalance_delay_ms", _MS_0, "how long a new group waits"),
     _group("group.max.size", "max_size", _COUNT, "the most members of a group"),
+    _quota("quota.window.num", "windows", _COUNT, "the windows that the rates of quotas' metrics are a mean of"),
+    _quota(
+        "quota.window.size.seconds",
+        "window_s",
+        _COUNT,
+        "the length of a window: a client that was silent may take at once what its quota allows in one",
+    ),
+    _quota(
+        "controller.quota.window.num",
+        "controller_windows",
+        _COUNT,
+        "the windows whose changes of partitions a client may make at once",
+    ),
+    _quota("controller.quota.window.size.seconds", "controller_window_s", _COUNT, "the length of one of them"),
 )
 
 

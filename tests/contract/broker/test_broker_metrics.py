@@ -1,12 +1,9 @@
 """Metrics of a broker's process, as Prometheus reads them."""
 
-import urllib.request
-
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from prometheus_client.parser import text_string_to_metric_families
-from support.broker_processes import api_versions, broker_command, connect
+from support.broker_processes import api_versions, broker_command, connect, metrics
 from support.cluster_processes import ask
 
 from tidelog.broker.wire.apis import ApiKey
@@ -69,14 +66,6 @@ def test_requests_connections_topics_groups_and_lag(lake):
     assert found["kafka_consumergroup_lag_sum", ("billing", "orders")] == 10
     assert found["kafka_coordinator_group_groupmetadatamanager_numgroups", ()] == 1
     assert found["process_resident_memory_bytes", ()] > 0
-
-
-def metrics(address):
-    """{(name, values of its labels in the order of their names): value}."""
-    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
-        text = answer.read().decode()
-    families = list(text_string_to_metric_families(text))
-    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
 
 
 def test_a_port_for_metrics_that_is_taken(tmp_path, lake):
