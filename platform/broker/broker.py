@@ -12,6 +12,7 @@ from tidelog.access.audit import Audit
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.broker.access.following import AccessFollower
 from tidelog.broker.access.guard import guarded
+from tidelog.broker.access.handlers import handlers as access_handlers
 from tidelog.broker.access.throttling import Throttling, counted
 from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
@@ -54,6 +55,7 @@ PARTS: Final[list[Callable[[Context], Handlers]]] = [
     produce_handlers,
     group_handlers,
     transaction_handlers,
+    access_handlers,
 ]
 
 

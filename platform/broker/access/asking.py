@@ -127,3 +127,10 @@ class EachResource:
             self.refused(item, request.denial(self.operation, self.resource, self.name(item))) for item in refused
         ]
         return {**found, self.answered: [*found[self.answered], *denials]}
+
+
+def result(error: TidelogError | None = None) -> dict[str, Any]:
+    """The fields of an answer that say how one thing went."""
+    if error is None:
+        return {"error_code": 0, "error_message": None}
+    return {"error_code": error.kafka_code, "error_message": str(error)}

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
-from tidelog.broker.access.asking import GuardedRequest, OneResource
+from tidelog.broker.access.asking import GuardedRequest, OneResource, result
 from tidelog.broker.base.calls import Call, Encoded, Reply
 from tidelog.broker.wire.codec import Answer
 from tidelog.broker.wire.hand_over import Fate, HandedOverAnswer, encode_answer
@@ -12,15 +12,11 @@ from tidelog.log.base.errors import TidelogError
 _CLUSTER: Final = AclResource.CLUSTER
 
 
-def _result(error: TidelogError) -> dict[str, Any]:
-    return {"error_code": error.kafka_code, "error_message": str(error)}
-
-
 def cluster(operation: AclOperation, *lists: str, text: bool = True) -> OneResource:
     """A rule about the cluster. `lists`: what is empty in a refusal; `text`: it has a message."""
 
     def refused(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
-        told = _result(error) if text else {"error_code": error.kafka_code}
+        told = result(error) if text else {"error_code": error.kafka_code}
         return {**told, **dict.fromkeys(lists, ())}
 
     return OneResource(operation, _CLUSTER, refused)
@@ -30,7 +26,7 @@ def _election_refused(call: Call, error: TidelogError) -> Answer:
     def partitions(topic: Any) -> Answer:
         return {
             "topic": topic.topic,
-            "partition_result": [{"partition_id": partition, **_result(error)} for partition in topic.partitions],
+            "partition_result": [{"partition_id": partition, **result(error)} for partition in topic.partitions],
         }
 
     named = [partitions(topic) for topic in call.body.topic_partitions or ()]
@@ -55,7 +51,7 @@ async def find_coordinator(request: GuardedRequest) -> Reply:
         return await request.go_on()
 
     def refused(key: str) -> Answer:
-        return {"node_id": -1, "host": "", "port": -1, **_result(request.denial(AclOperation.DESCRIBE, resource, key))}
+        return {"node_id": -1, "host": "", "port": -1, **result(request.denial(AclOperation.DESCRIBE, resource, key))}
 
     if request.call.version < _KEYS_SINCE:
         if request.allows(AclOperation.DESCRIBE, resource, body.key):
@@ -92,7 +88,7 @@ class Configurations:
                 kept.append(one)
                 continue
             named = {"resource_type": one.resource_type, "resource_name": one.resource_name}
-            refused.append({**named, **_result(request.denial(self._operation, resource, name))})
+            refused.append({**named, **result(request.denial(self._operation, resource, name))})
         if not refused:
             return await request.go_on()
         found: Answer = await request.answer(resources=tuple(kept)) if kept else {self._answered: ()}
@@ -105,17 +101,17 @@ class Configurations:
 
 
 def _creations_refused(call: Call, error: TidelogError) -> Answer:
-    return {"results": [_result(error) for _ in call.body.creations]}
+    return {"results": [result(error) for _ in call.body.creations]}
 
 
 def _filters_refused(call: Call, error: TidelogError) -> Answer:
-    return {"filter_results": [{**_result(error), "matching_acls": ()} for _ in call.body.filters]}
+    return {"filter_results": [{**result(error), "matching_acls": ()} for _ in call.body.filters]}
 
 
 def _quotas_refused(call: Call, error: TidelogError) -> Answer:
     def refused(entry: Any) -> Answer:
         entity = [{"entity_type": one.entity_type, "entity_name": one.entity_name} for one in entry.entity]
-        return {**_result(error), "entity": entity}
+        return {**result(error), "entity": entity}
 
     return {"entries": [refused(entry) for entry in call.body.entries]}
 
@@ -123,11 +119,11 @@ def _quotas_refused(call: Call, error: TidelogError) -> Answer:
 def _users_refused(call: Call, error: TidelogError) -> Answer:
     body = call.body
     users = dict.fromkeys(one.name for one in (*body.deletions, *body.upsertions))
-    return {"results": [{"user": user, **_result(error)} for user in users]}
+    return {"results": [{"user": user, **result(error)} for user in users]}
 
 
 def _quotas_hidden(call: Call, error: TidelogError) -> Answer:  # noqa: ARG001 - the same in all versions
-    return {**_result(error), "entries": None}
+    return {**result(error), "entries": None}
 
 
 CREATE_ACLS: Final = OneResource(AclOperation.ALTER, _CLUSTER, _creations_refused)

@@ -76,6 +76,18 @@ RULES: Final[Mapping[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_CONFIGS: Configurations(AclOperation.DESCRIBE_CONFIGS, "results"),
     ApiKey.ALTER_CONFIGS: Configurations(AclOperation.ALTER_CONFIGS, "responses"),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Configurations(AclOperation.ALTER_CONFIGS, "responses"),
+    # access
+    ApiKey.DESCRIBE_ACLS: cluster(AclOperation.DESCRIBE, "resources"),
+    ApiKey.CREATE_ACLS: cluster_rules.CREATE_ACLS,
+    ApiKey.DELETE_ACLS: cluster_rules.DELETE_ACLS,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: cluster_rules.DESCRIBE_QUOTAS,
+    ApiKey.ALTER_CLIENT_QUOTAS: cluster_rules.ALTER_QUOTAS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: cluster(AclOperation.DESCRIBE, "results"),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: cluster_rules.ALTER_USERS,
+    ApiKey.CREATE_DELEGATION_TOKEN: for_all,  # there are none: each request is refused
+    ApiKey.RENEW_DELEGATION_TOKEN: for_all,
+    ApiKey.EXPIRE_DELEGATION_TOKEN: for_all,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: for_all,
     # between brokers
     ApiKey.HAND_OVER: cluster_rules.hand_over,
 }

@@ -37,17 +37,28 @@ class ApiKey(IntEnum):
     END_TXN = 26
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
     SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
+    CREATE_DELEGATION_TOKEN = 38
+    RENEW_DELEGATION_TOKEN = 39
+    EXPIRE_DELEGATION_TOKEN = 40
+    DESCRIBE_DELEGATION_TOKEN = 41
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     DESCRIBE_QUORUM = 55
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
@@ -103,17 +114,28 @@ OFFERED: Final[Mapping[ApiKey, Versions]] = {
     ApiKey.END_TXN: _versions(0, 5),
     ApiKey.WRITE_TXN_MARKERS: _versions(1, 2),
     ApiKey.TXN_OFFSET_COMMIT: _versions(0, 5),
+    ApiKey.DESCRIBE_ACLS: _versions(1, 3),
+    ApiKey.CREATE_ACLS: _versions(1, 3),
+    ApiKey.DELETE_ACLS: _versions(1, 3),
     ApiKey.DESCRIBE_CONFIGS: _versions(1, 4),
     ApiKey.ALTER_CONFIGS: _versions(0, 2),
     ApiKey.DESCRIBE_LOG_DIRS: _versions(1, 4),
     ApiKey.SASL_AUTHENTICATE: _versions(0, 2),
     ApiKey.CREATE_PARTITIONS: _versions(0, 3),
+    ApiKey.CREATE_DELEGATION_TOKEN: _versions(1, 3),
+    ApiKey.RENEW_DELEGATION_TOKEN: _versions(1, 2),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: _versions(1, 2),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: _versions(1, 3),
     ApiKey.DELETE_GROUPS: _versions(0, 2),
     ApiKey.ELECT_LEADERS: _versions(0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _versions(0, 1),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _versions(0, 1),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _versions(0, 0),
     ApiKey.OFFSET_DELETE: _versions(0, 0),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: _versions(0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: _versions(0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _versions(0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _versions(0, 0),
     ApiKey.DESCRIBE_QUORUM: _versions(0, 2),
     ApiKey.UPDATE_FEATURES: _versions(0, 2),
     ApiKey.DESCRIBE_CLUSTER: _versions(0, 2),

@@ -182,10 +182,28 @@ ROWS = [
     ),
     (ApiKey.UPDATE_FEATURES, 1, {}, [right("ALTER", CLUSTER)], {31}),
     (ApiKey.UNREGISTER_BROKER, 0, {"broker_id": 7}, [right("ALTER", CLUSTER)], {31}),
+    (ApiKey.DESCRIBE_ACLS, 3, FILTER, [right("DESCRIBE", CLUSTER)], {31}),
+    (ApiKey.CREATE_ACLS, 3, {"creations": [BINDING]}, [right("ALTER", CLUSTER)], {31}),
+    (ApiKey.DELETE_ACLS, 3, {"filters": [FILTER]}, [right("ALTER", CLUSTER)], {31}),
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, 1, {"components": []}, [right("DESCRIBE_CONFIGS", CLUSTER)], {31}),
+    (
+        ApiKey.ALTER_CLIENT_QUOTAS, 1,
+        {"entries": [{"entity": [{"entity_type": "user", "entity_name": "bob"}], "ops": []}]},
+        [right("ALTER_CONFIGS", CLUSTER)], {31},
+    ),
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, {"users": None}, [right("DESCRIBE", CLUSTER)], {31}),
+    (
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, {"deletions": [{"name": "bob", "mechanism": 1}]},
+        [right("ALTER", CLUSTER)], {31},
+    ),
     (ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, {"topics": [{"name": "t"}]}, [right("DESCRIBE", TOPIC)], {29}),
 ]  # fmt: skip
 # What everyone may ask, and what answers leave out silently.
-FOR_ALL = {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.DESCRIBE_CLUSTER}
+FOR_ALL = {
+    ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+}  # fmt: skip
 FILTERED = {ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS}
 IDS = [f"{row[0].name}-{row[1]}-{number}" for number, row in enumerate(ROWS)]
 

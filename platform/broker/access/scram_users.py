@@ -1,0 +1,135 @@
+"""DescribeUserScramCredentials and AlterUserScramCredentials (KIP-554): what kafka-configs.sh does with users.
+
+No password comes this way: the client sends what it has salted and hashed, and what is kept is derived from that.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tidelog.access.credentials import ScramCredential, ScramMechanism, of_salted_password
+from tidelog.access.rules import require_user
+from tidelog.access.state import AccessState, UnacceptableCredentialError, UnknownCredentialError
+from tidelog.broker.access.asking import result
+from tidelog.broker.base.access import requester
+from tidelog.broker.base.calls import Call, Handlers, Reply
+from tidelog.broker.base.context import Context
+from tidelog.broker.wire.apis import ApiKey
+from tidelog.broker.wire.codec import Answer
+from tidelog.log.base.errors import InvalidConfigError, TidelogError
+
+# The protocol's numbers of mechanisms.
+_MECHANISMS: Final = {1: ScramMechanism.SHA_256, 2: ScramMechanism.SHA_512}
+_CODES: Final = {mechanism: code for code, mechanism in _MECHANISMS.items()}
+
+
+class UnsupportedMechanismError(TidelogError, kafka_code=33):
+    """A SASL mechanism that credentials are not kept for."""
+
+
+class DuplicateUserError(TidelogError, kafka_code=92):
+    """A request names a user twice."""
+
+
+class ScramUserHandlers:
+    """Users and their credentials."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def handlers(self) -> Handlers:
+        """By API."""
+        return {
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: self.describe,
+            ApiKey.ALTER_USER_SCRAM_CREDENTIALS: self.alter,
+        }
+
+    async def describe(self, call: Call) -> Reply:
+        """DescribeUserScramCredentials: mechanisms and iterations, of all users where none are named."""
+        named = None if not call.body.users else [one.name for one in call.body.users]
+        try:
+            state = await self._context.blocking(self._context.access_log.look)
+        except TidelogError as e:
+            return {**result(e), "results": ()}
+        return {**result(None), "results": described(state, named)}
+
+    async def alter(self, call: Call) -> Reply:
+        """AlterUserScramCredentials: each user by itself."""
+        deletions, upsertions = defaultdict[str, list[Any]](list), defaultdict[str, list[Any]](list)
+        for one in call.body.deletions:
+            deletions[one.name].append(one)
+        for one in call.body.upsertions:
+            upsertions[one.name].append(one)
+        results = []
+        for user in dict.fromkeys([*deletions, *upsertions]):
+            try:
+                await self._alter(call, user, deletions[user], upsertions[user])
+                results.append({"user": user, **result(None)})
+            except TidelogError as e:
+                results.append({"user": user, **result(e)})
+        return {"results": results}
+
+    async def _alter(self, call: Call, user: str, deletions: Sequence[Any], upsertions: Sequence[Any]) -> None:
+        context = self._context
+        require_user(user)
+        gone = [mechanism_of(one.mechanism) for one in deletions]
+        credentials = [credential_of(one) for one in upsertions]
+        named = Counter([*gone, *(one.mechanism for one in credentials)])
+        if max(named.values()) > 1:
+            raise DuplicateUserError(f"The request changes a credential of user '{user}' twice. Name each once.")
+        if gone:
+            await context.blocking(context.access_log.delete_scram, user, *gone)
+        if credentials:
+            await context.blocking(context.access_log.upsert_scram, user, *credentials)
+        changes = {
+            "user": user,
+            "deleted": [one.value for one in gone],
+            "set": [{"mechanism": one.mechanism.value, "iterations": one.iterations} for one in credentials],
+        }
+        context.access.audit.changed(requester(call), call.key.name, changes)
+        await context.access.look_now()
+
+
+def described(state: AccessState, named: Sequence[str] | None) -> Sequence[Answer]:
+    """The answer about these users, or all of them."""
+    known: dict[str, list[ScramCredential]] = {}
+    for (user, _), credential in sorted(state.scram.items()):
+        known.setdefault(user, []).append(credential)
+    if named is None:
+        return [_described(user, own) for user, own in known.items()]
+    answers = []
+    for user, times in Counter(named).items():
+        problem: TidelogError | None = None
+        if times > 1:
+            problem = DuplicateUserError(f"The request names user '{user}' more than once.")
+        elif user not in known:
+            problem = UnknownCredentialError(f"User '{user}' has no SCRAM credentials.")
+        if problem is None:
+            answers.append(_described(user, known[user]))
+        else:
+            answers.append({"user": user, **result(problem), "credential_infos": ()})
+    return answers
+
+
+def _described(user: str, credentials: Sequence[ScramCredential]) -> Answer:
+    infos = [{"mechanism": _CODES[one.mechanism], "iterations": one.iterations} for one in credentials]
+    return {"user": user, **result(None), "credential_infos": infos}
+
+
+def mechanism_of(code: int) -> ScramMechanism:
+    """The mechanism of a number. Raises `UnsupportedMechanismError`."""
+    found = _MECHANISMS.get(code)
+    if found is None:
+        raise UnsupportedMechanismError("Credentials are of SCRAM-SHA-256 or SCRAM-SHA-512.")
+    return found
+
+
+def credential_of(asked: Any) -> ScramCredential:
+    """The credential that a client sends. Raises `UnacceptableCredentialError`, `UnsupportedMechanismError`."""
+    mechanism = mechanism_of(asked.mechanism)
+    if not asked.salt or not asked.salted_password:
+        raise UnacceptableCredentialError("A credential has a salt and a salted password.")
+    try:
+        return of_salted_password(mechanism, bytes(asked.salt), bytes(asked.salted_password), asked.iterations)
+    except InvalidConfigError as e:
+        raise UnacceptableCredentialError(str(e)) from e
