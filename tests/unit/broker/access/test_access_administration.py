@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+from datetime import timedelta
 
 import pytest
 from support.broker_requests import Requests
@@ -279,10 +280,9 @@ def test_quotas_are_found_by_filters(requests):
     ],
 )
 def test_there_are_no_delegation_tokens(requests, key, version):
-    assert (
-        requests.reply(key, version, {"max_lifetime": 0, "renew_period": 0, "expiry_time_period": 0})["error_code"]
-        == 61
-    )
+    hour = timedelta(hours=1)
+    asked = {"max_lifetime": hour, "renew_period": hour, "expiry_time_period": hour, "hmac": b"x"}
+    assert requests.reply(key, version, asked)["error_code"] == 61
 
 
 def test_every_change_is_audited_without_secrets(requests, caplog):
