@@ -30,7 +30,7 @@ class BrokerProcess:
     """
 
     def __init__(self, lake: Path, broker_id: int | None = None, **settings: Any) -> None:
-        plan = BrokerPlan(str(lake), ("127.0.0.1", 0), broker_id)
+        plan = BrokerPlan(str(lake), {"PLAINTEXT": ("127.0.0.1", 0)}, broker_id)
         given = {f"TIDELOG_BROKER_{name.upper()}": str(value) for name, value in settings.items()}
         self._log = lake.with_name(f"{lake.name}-broker.log")
         with self._log.open("ab") as told:

@@ -9,6 +9,8 @@ from tidelog.log.base.errors import TidelogError
 
 # Connections that wait to be accepted: after a broker's death many clients come at once.
 BACKLOG = 1024
+# (host, port)
+Address = tuple[str, int]
 _ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 
@@ -16,7 +18,7 @@ class ListenerError(TidelogError):
     """An address that a broker can't listen at."""
 
 
-def parse_listener(text: str) -> tuple[str, int]:
+def parse_listener(text: str) -> Address:
     """(host, port) of "127.0.0.1:9092", "[::1]:9092" or "PLAINTEXT://host:9092"; port 0 takes a free one.
 
     Raises `ListenerError`.
@@ -27,10 +29,15 @@ def parse_listener(text: str) -> tuple[str, int]:
     scheme, found, rest = text.rpartition("://")
     if found and scheme.upper() != "PLAINTEXT":
         raise ListenerError(
-            f"The listener {text!r} asks for {scheme}; brokers speak PLAINTEXT only. Leave the protocol out, and put"
-            " what encrypts in front."
+            f"The listener {text!r} asks for {scheme}, and --listener is for PLAINTEXT only. Put it into a file with"
+            " what it needs, as listeners, and give that by --config."
         )
-    host, colon, port = rest.rpartition(":")
+    return parse_address(rest)
+
+
+def parse_address(text: str) -> Address:
+    """(host, port) of "127.0.0.1:9092", "[::1]:9092" or ":9092". Raises `ListenerError`."""
+    host, colon, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not colon or not port.isdecimal() or int(port) > 65_535 or (":" in bare and bare == host):
         raise ListenerError(
@@ -39,7 +46,7 @@ def parse_listener(text: str) -> tuple[str, int]:
     return bare or "0.0.0.0", int(port)  # noqa: S104 - as Kafka reads a listener without a host
 
 
-def shown(address: tuple[str, int]) -> str:
+def shown(address: Address) -> str:
     """The address as clients take it for bootstrap.servers."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -50,9 +57,7 @@ def advertised_host(host: str) -> str:
     return socket.gethostname() if host in _ANY else host
 
 
-async def listen(
-    protocol: Callable[[], asyncio.BaseProtocol], address: tuple[str, int]
-) -> tuple[asyncio.Server, tuple[str, int]]:
+async def listen(protocol: Callable[[], asyncio.BaseProtocol], address: Address) -> tuple[asyncio.Server, Address]:
     """Have the address; the server, and the address as clients reach it. Raises `ListenerError`.
 
     No client can connect before `start_serving`: a broker that is not registered answers none.
@@ -66,7 +71,7 @@ async def listen(
     return server, (advertised_host(host), server.sockets[0].getsockname()[1])
 
 
-def refusal(address: tuple[str, int], error: OSError) -> ListenerError:
+def refusal(address: Address, error: OSError) -> ListenerError:
     """The system's refusal of an address, in words."""
     return ListenerError(f"The broker can't listen at {shown(address)}: {_why(error, address[1])}")
 

@@ -1,6 +1,8 @@
 """`tidelog broker …`: brokers, through which Kafka's own clients use a lake."""
 
+import os
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -21,8 +23,17 @@ BROKER_MODULES = ("kio", "aiokafka", "cramjam", "prometheus_client", *(() if sys
 def start(
     call: Session,
     listener: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
-    ] = "127.0.0.1:9092",
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where clients connect, without encryption; port 0 takes a free one.",
+            show_default="127.0.0.1:9092",
+        ),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Settings, listeners among them: Kafka's properties, or TOML (.toml)."),
+    ] = None,
     broker_id: Annotated[
         int | None,
         typer.Option("--id", metavar="N", min=0, help="The broker's id; without it, the lowest one that is free."),
@@ -49,20 +60,14 @@ def start(
     require("broker", *BROKER_MODULES)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener
-    from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+    from tidelog.cli.broker.configuration import plan_of
+    from tidelog.cli.broker.plan import ReadyLine
 
-    plan = BrokerPlan(
-        address,
-        parse_listener(listener),
-        broker_id,
-        rack,
-        None if metrics is None else parse_listener(metrics),
-        call.store,
-        maintain=maintain,
-        as_json=call.as_json,
-        debug=call.debug,
-    )
-    highest = max(port + processes - 1 if port else 0 for _, port in filter(None, (plan.listener, plan.metrics)))
+    at = None if listener is None else parse_listener(listener)
+    metrics_at = None if metrics is None else parse_listener(metrics)
+    plan = plan_of(address, os.environ, at, config, broker_id, rack, metrics_at, call.store)
+    plan = replace(plan, maintain=maintain, as_json=call.as_json, debug=call.debug)
+    highest = plan.highest_port(processes)
     if highest > 65_535:
         raise UsageProblemError(f"--processes {processes} needs ports up to {highest}, and the last one is 65535.")
 

@@ -1,12 +1,11 @@
-"""Settings of brokers from the environment: TIDELOG_BROKER_ and the name of Kafka's setting."""
+"""Settings of brokers that are numbers. In the environment: TIDELOG_BROKER_ and the name of Kafka's setting."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Whole, nearest
+from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Whole
 
 PREFIX: Final = "TIDELOG_BROKER_"
 
@@ -56,6 +55,10 @@ def _quota(name: str, field: str, kind: Whole, meaning: str) -> EnvironmentSetti
     return EnvironmentSetting(name, "quotas", field, kind, meaning)
 
 
+def _sasl(name: str, field: str, kind: Whole, meaning: str, per: int = 1) -> EnvironmentSetting:
+    return EnvironmentSetting(name, "sasl", field, kind, meaning, per)
+
+
 SETTINGS: Final = (
     _bound("socket.request.max.bytes", "request_max_bytes", _INT_BYTES, "the largest request"),
     _bound("max.connections", "max_connections", _COUNT, "the most connections; more are refused"),
@@ -96,30 +99,44 @@ SETTINGS: Final = (
         "the windows whose changes of partitions a client may make at once",
     ),
     _quota("controller.quota.window.size.seconds", "controller_window_s", _COUNT, "the length of one of them"),
+    _sasl("sasl.server.max.receive.size", "max_receive_bytes", _INT_BYTES, "the largest request before a log-in"),
+    _sasl("connections.max.reauth.ms", "max_reauth_s", _MS_0, "how long a log-in lasts; 0: for ever", 1000),
+    _sasl(
+        "connection.failed.authentication.delay.ms",
+        "failed_delay_s",
+        _MS_0,
+        "how long the answer to wrong credentials waits",
+        1000,
+    ),
+    _sasl(
+        "login.timeout.ms", "login_within_s", _MS, "a connection that has not logged in after so long is closed", 1000
+    ),
+    _sasl(
+        "login.failures.per.minute",
+        "failures_per_minute",
+        _COUNT,
+        "wrong credentials that one address may send; then its connections are closed for a while",
+    ),
 )
 
 
-def with_environment(settings: BrokerSettings, environment: Mapping[str, str]) -> BrokerSettings:
-    """The settings with those that the environment has. Raises `UsageProblemError`."""
-    by_variable = {setting.variable: setting for setting in SETTINGS}
-    for variable, text in environment.items():
-        if not variable.startswith(PREFIX):
-            continue
-        setting = by_variable.get(variable)
-        if setting is None:
-            near = nearest(variable, by_variable)
-            hint = f"Do you mean {near}?" if near else f"There are {', '.join(by_variable)}."
-            raise UsageProblemError(f"The environment has {variable}, which is no setting of a broker. {hint}")
-        try:
-            value: Any = setting.kind.parse(text.strip())
-        except ValueError as e:
-            raise UsageProblemError(
-                f"The environment has {variable}={text!r}, and {setting.name} is {setting.kind.allowed}."
-            ) from e
-        value = value if setting.per == 1 else value / setting.per
-        if setting.group:
-            changed = {setting.group: replace(getattr(settings, setting.group), **{setting.field: value})}
-        else:
-            changed = {setting.field: value}
-        settings = replace(settings, **changed)
-    return settings
+@dataclass(frozen=True, slots=True)
+class GivenSetting:
+    """A value that was given for a setting, and how to say that it was: "The environment has …"."""
+
+    text: str = field(repr=False)
+    said: str
+
+
+def with_number(settings: BrokerSettings, setting: EnvironmentSetting, given: GivenSetting) -> BrokerSettings:
+    """The settings with one more. Raises `UsageProblemError`."""
+    try:
+        value: Any = setting.kind.parse(given.text.strip())
+    except ValueError as e:
+        raise UsageProblemError(f"{given.said}={given.text!r}, and {setting.name} is {setting.kind.allowed}.") from e
+    value = value if setting.per == 1 else value / setting.per
+    if setting.group:
+        changed = {setting.group: replace(getattr(settings, setting.group), **{setting.field: value})}
+    else:
+        changed = {setting.field: value}
+    return replace(settings, **changed)

@@ -11,15 +11,19 @@ import orjson
 class BrokerPlan:
     """One broker to start.
 
-    `listener` and `metrics`: (host, port). `store`: options of the lake's store, which may be secret.
+    `listeners`: {name: (host, port)}; `advertised`: of those of which clients are sent elsewhere; `metrics`: (host,
+    port). `config`: what the file at `config_path` has, and `store`: options of the lake's store; both may be secret.
     """
 
     lake: str
-    listener: tuple[str, int]
+    listeners: Mapping[str, tuple[str, int]]
     id: int | None = None
     rack: str | None = None
     metrics: tuple[str, int] | None = None
     store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    config_path: str = ""
     maintain: bool = False
     as_json: bool = False
     debug: bool = False
@@ -32,8 +36,9 @@ class BrokerPlan:
     def from_json(cls, line: bytes) -> Self:
         """The plan of such a line."""
         found = orjson.loads(line)
-        for name in ("listener", "metrics"):
-            found[name] = found[name] and tuple(found[name])
+        found["metrics"] = found["metrics"] and tuple(found["metrics"])
+        for name in ("listeners", "advertised"):
+            found[name] = {one: tuple(address) for one, address in found[name].items()}
         return cls(**found)
 
     @classmethod
@@ -41,6 +46,11 @@ class BrokerPlan:
         """The plan of the first line of standard input; nothing after it is read."""
         with open(0, "rb", buffering=0, closefd=False) as stdin:
             return cls.from_json(stdin.readline())
+
+    def highest_port(self, processes: int) -> int:
+        """The highest port that this number of processes needs."""
+        addresses = (*self.listeners.values(), *self.advertised.values(), *filter(None, [self.metrics]))
+        return max(port + processes - 1 if port else 0 for _, port in addresses)
 
     def of_process(self, number: int) -> "BrokerPlan":
         """The plan of one of several processes: ids and ports count up from this plan's, where it names them."""
@@ -51,7 +61,8 @@ class BrokerPlan:
 
         return replace(
             self,
-            listener=later(self.listener),
+            listeners={name: later(address) for name, address in self.listeners.items()},
+            advertised={name: later(address) for name, address in self.advertised.items()},
             id=None if self.id is None else self.id + number,
             metrics=None if self.metrics is None else later(self.metrics),
         )
@@ -59,12 +70,13 @@ class BrokerPlan:
 
 @dataclass(frozen=True, slots=True)
 class ReadyLine:
-    """What a broker says once clients can connect."""
+    """What a broker says once clients can connect. `listeners`: {name: HOST:PORT}, where there are others."""
 
     id: int
     listener: str
     lake: str
     metrics: str | None = None
+    listeners: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """It as a JSON document, on one line."""
@@ -78,4 +90,5 @@ class ReadyLine:
     def text(self) -> str:
         """It as a sentence."""
         metrics = "" if self.metrics is None else f" (metrics at http://{self.metrics}/metrics)"
-        return f"Broker {self.id} is ready at {self.listener}{metrics}, with the lake {self.lake}"
+        where = ", ".join(f"{name}://{at}" for name, at in self.listeners.items()) or self.listener
+        return f"Broker {self.id} is ready at {where}{metrics}, with the lake {self.lake}"

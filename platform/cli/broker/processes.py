@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
-from tidelog.broker.server.listeners import parse_listener
+from tidelog.broker.server.listeners import parse_address
 from tidelog.cli.broker.logs import logging_lines
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.log.base.errors import TidelogError
@@ -118,9 +118,14 @@ class KeptProcess:
             stopped.cancel()
 
     def _is_ready(self, line: ReadyLine) -> None:
-        """Keep its id and its port, which clients know now."""
-        host, _ = self._plan.listener
-        self._plan = replace(self._plan, id=line.id, listener=(host, parse_listener(line.listener)[1]))
+        """Keep its id and its ports, which clients know now."""
+        plan = self._plan
+        known = line.listeners or dict.fromkeys(plan.listeners, line.listener)
+        listeners = {
+            name: (host, port if name in plan.advertised else parse_address(known[name])[1])
+            for name, (host, port) in plan.listeners.items()
+        }
+        self._plan = replace(plan, id=line.id, listeners=listeners)
         self._started = True
         if self._ready is not None:
             self._ready(line)

@@ -11,12 +11,11 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
-from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.server.listeners import shown
 from tidelog.broker.server.metrics import serve_metrics
-from tidelog.cli.broker.environment import with_environment
+from tidelog.cli.broker.configuration import planned_settings
 from tidelog.cli.broker.logs import BrokerLines, logging_lines
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
@@ -25,8 +24,6 @@ from tidelog.log.lake import Lake
 
 logger = logging.getLogger(__name__)
 
-# The listener's name, which is its protocol, as in Kafka.
-PLAINTEXT = "PLAINTEXT"
 # M_ARENA_MAX of glibc's malloc.h.
 _ARENA_MAX = -8
 # For how long a thread may keep the others from running Python: a checkpoint's, or one that reads batches, would else
@@ -42,9 +39,7 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
     `tied`: it stops, too, when standard input ends, so that it does not outlive the process that started it.
     Raises `UsageProblemError`, `ListenerError`, and what opening the lake raises.
     """
-    settings = with_environment(
-        BrokerSettings({PLAINTEXT: ListenerSettings(*plan.listener)}, id=plan.id, rack=plan.rack), os.environ
-    )
+    settings = planned_settings(plan, os.environ)
     _allow_many_sockets()
     _share_freed_memory()
     sys.setswitchinterval(_SWITCH_S)
@@ -99,8 +94,12 @@ async def _serve(
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
         gc.freeze()
-        line = ReadyLine(broker.id, shown(broker.addresses[PLAINTEXT]), lake.uri, metrics and shown(metrics))
-        logger.info("Broker started: listener=%s lake=%s rack=%s", line.listener, line.lake, plan.rack or "-")
+        at = {name: shown(address) for name, address in broker.addresses.items()}
+        first, *others = at.values()
+        told = at if others or "PLAINTEXT" not in at else {}
+        line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told)
+        where = ",".join(f"{name}://{address}" for name, address in told.items()) or first
+        logger.info("Broker started: listener=%s lake=%s rack=%s", where, line.lake, settings.rack or "-")
         ready(line)
         if plan.maintain:
             upkeep = asyncio.create_task(KeptProcess(plan, stopping).keep())

@@ -60,7 +60,7 @@ def starting_broker(lake: str, log: Path) -> Iterator[StartingBroker]:
         try:
             if process.stdin is None:
                 raise ValueError("a pipe was asked for")
-            process.stdin.write(BrokerPlan(lake, ("127.0.0.1", 0)).to_json())
+            process.stdin.write(BrokerPlan(lake, {"PLAINTEXT": ("127.0.0.1", 0)}).to_json())
             process.stdin.flush()
             yield StartingBroker(process, log)
         finally:

@@ -9,7 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 from support.broker_processes import api_versions, broker_command, closed, connect
+from support.certificates import Authority
 from support.cli_calls import answer, done, refused
 from support.waiting import eventually
 
@@ -61,7 +63,7 @@ def test_a_port_that_is_taken(tmp_path):
         ("localhost", "is no listener: write HOST:PORT"),
         ("localhost:70000", "is no listener: write HOST:PORT"),
         ("::1:9092", "is no listener: write HOST:PORT"),
-        ("SASL_SSL://localhost:9092", "brokers speak PLAINTEXT only"),
+        ("SASL_SSL://localhost:9092", "--listener is for PLAINTEXT only"),
     ],
 )
 def test_a_listener_that_can_not_be_had(tmp_path, listener, said):
@@ -187,3 +189,66 @@ def _process_at(listener):
         except OSError:
             continue
     raise AssertionError(f"no process listens at {listener}")
+
+
+# --- configuration files -----------------------------------------------------------------------------------
+
+
+def certified(folder, **issued):
+    """A folder's authority, and a configuration with a listener of TLS and one without, on free ports."""
+    authority = Authority(folder)
+    keystore = authority.issue("broker.pem", **issued)
+    path = folder / "broker.properties"
+    path.write_text(
+        f"listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0\nssl.keystore.location={keystore}\n"
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:SSL\nbroker.id=4\nbroker.rack=b\n"
+        f"ssl.key.password={issued.get('password', '')}\n"
+    )
+    return authority, path
+
+
+def brokers_by(address, **client):
+    """{id: address} of the brokers, as a client of a listener gets to see them."""
+    found = AdminClient({"bootstrap.servers": address, **client}).list_topics(timeout=60).brokers
+    return {one.id: f"{one.host}:{one.port}" for one in found.values()}
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_each_listener_of_a_file_has_its_protocol_and_its_addresses(tmp_path, processes):
+    authority, path = certified(tmp_path, password="s3cret")
+    tls = {"security.protocol": "ssl", "ssl.ca.location": str(authority.path)}
+    with broker_command(tmp_path / "lake", "--config", str(path), "--processes", str(processes)) as command:
+        at = {(line := command.ready())["id"]: line["listeners"] for _ in range(processes)}
+        assert sorted(at) == list(range(4, 4 + processes))
+        for listeners in at.values():
+            eventually(
+                lambda one=listeners: brokers_by(one["INSIDE"]) == {n: found["INSIDE"] for n, found in at.items()},
+                "all brokers, by the inner listener",
+            )
+            assert brokers_by(listeners["OUTSIDE"], **tls) == {n: found["OUTSIDE"] for n, found in at.items()}
+        (first, *_) = answer("broker", "list", "--lake", str(tmp_path / "lake"))
+        assert (first["rack"], [one["name"] for one in first["listeners"]]) == ("b", ["INSIDE", "OUTSIDE"])
+        assert command.stop(signal.SIGTERM) == 0
+    assert "s3cret" not in "\n".join(command.log)
+
+
+@pytest.mark.parametrize(
+    ("content", "exit_code", "said"),
+    [
+        ("max.connection=1", 2, "Do you mean max.connections?"),
+        ("listeners=PLAINTEXT://127.0.0.1:0", 2, "and --listener is given, too"),
+        ("listener.security.protocol.map=PLAINTEXT:SSL\nssl.keystore.location=none.pem", 1, "none.pem can't be read"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused(tmp_path, content, exit_code, said):
+    path = tmp_path / "broker.properties"
+    path.write_text(content)
+    assert said in refused(exit_code, "--lake", str(tmp_path), "broker", "start", *FREE, "--config", str(path))
+
+
+def test_a_key_that_can_not_be_decrypted_is_no_question_at_the_terminal(tmp_path):
+    _, path = certified(tmp_path, password="s3cret")
+    path.write_text(path.read_text().replace("s3cret", "wr0ng"))
+    said = refused(1, "--lake", str(tmp_path), "broker", "start", "--config", str(path))
+    assert "can't be decrypted. Give its password as ssl.key.password." in said
+    assert "wr0ng" not in said

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.broker.base.settings import Bounds, BrokerSettings
-from tidelog.cli.broker.environment import SETTINGS, with_environment
+from tidelog.broker.base.settings import Bounds
+from tidelog.cli.broker.configuration import given_by_environment, settings_of
+from tidelog.cli.broker.environment import SETTINGS
+from tidelog.cli.broker.text_settings import OF_BROKERS
 
 ROOT = Path(__file__).parents[4]
 
@@ -15,11 +17,13 @@ def test_the_page_lists_each_setting_with_its_default_and_meaning():
     page = (ROOT / "docs/brokers.md").read_text()
     rows = [f"| `{one.name}` | {one.default()} | {one.meaning} |" for one in SETTINGS]
     assert "\n".join(rows) in page
+    rows = [f"| `{one.name}` | {one.default} | {one.meaning} |" for one in OF_BROKERS]
+    assert "\n".join(rows) in page
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.name)
 def test_each_setting_counts(setting):
-    changed = with_environment(BrokerSettings({}), {setting.variable: "4321"})
+    changed = settings_of(given_by_environment({setting.variable: "4321"}))
     group = getattr(changed, setting.group) if setting.group else changed
     assert getattr(group, setting.field) * setting.per == 4321
 

@@ -1,0 +1,180 @@
+"""A broker's settings, of its configuration file and of the environment, which comes first."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from tidelog.access.token_settings import TokenSettings
+from tidelog.broker.base.access import AccessSettings
+from tidelog.broker.base.settings import BrokerSettings
+from tidelog.broker.server.listeners import Address
+from tidelog.cli.broker.config_file import read_config
+from tidelog.cli.broker.environment import PREFIX, SETTINGS, GivenSetting, with_number
+from tidelog.cli.broker.listener_config import addresses_of, advertised_of, inter_broker_of, listed, listeners_of
+from tidelog.cli.broker.plan import BrokerPlan
+from tidelog.cli.broker.text_settings import LISTENER_PREFIX, NOT_READ, OF_BROKERS, OF_LISTENERS, TextSetting
+from tidelog.commands.failures import UsageProblemError
+from tidelog.log.base.typed_values import MAX_INT, Flag, Whole, nearest
+
+# Where a broker listens without any configuration.
+DEFAULT_LISTENERS: Final = {"PLAINTEXT": ("127.0.0.1", 9092)}
+_NUMBERS: Final = {one.name: one for one in SETTINGS}
+_TEXTS: Final = {one.name: one for one in OF_BROKERS} | {"node.id": TextSetting("node.id", "", "broker.id")}
+_OF_LISTENERS: Final = frozenset(one.name for one in OF_LISTENERS)
+_TOKENS: Final = "sasl.oauthbearer."
+
+Given = Mapping[str, GivenSetting]
+
+
+def given_by_file(config: Mapping[str, str], path: str) -> dict[str, GivenSetting]:
+    """{setting: what the file has}. Raises `UsageProblemError` for a key that is no setting of a broker."""
+    known = {*_NUMBERS, *_TEXTS}
+    found = {}
+    for key, text in config.items():
+        name = _name(key)
+        bare = name.removeprefix(LISTENER_PREFIX).partition(".")[2] if name.startswith(LISTENER_PREFIX) else name
+        if bare not in (known if bare == name else _OF_LISTENERS):
+            other = NOT_READ.get(bare) or NOT_READ.get(".".join(bare.split(".")[-3:]))
+            raise UsageProblemError(
+                f"{path} has {key}, which is no setting of a broker. {other or _hint(bare, known, 'docs/brokers.md')}"
+            )
+        found[name] = GivenSetting(text, f"{path} has {key}")
+    return found
+
+
+def given_by_environment(environment: Mapping[str, str]) -> dict[str, GivenSetting]:
+    """{setting: what the environment has}. Raises `UsageProblemError` for a variable that is none."""
+    by_variable = {one.variable: one.name for one in SETTINGS} | {one.variable: one.name for one in _TEXTS.values()}
+    found = {}
+    for variable, text in environment.items():
+        if not variable.startswith(PREFIX):
+            continue
+        if variable not in by_variable:
+            raise UsageProblemError(
+                f"The environment has {variable}, which is no setting of a broker."
+                f" {_hint(variable, by_variable, 'docs/brokers.md')}"
+            )
+        found[by_variable[variable]] = GivenSetting(text, f"The environment has {variable}")
+    return found
+
+
+def settings_of(given: Given, addresses: Mapping[str, Address] | None = None) -> BrokerSettings:
+    """The settings. `addresses`: {listener: (host, port)} in place of `listeners`. Raises `UsageProblemError`."""
+    texts = {name: one.text.strip() for name, one in given.items() if name not in _NUMBERS}
+    if addresses is None:
+        addresses = addresses_of("listeners", texts.get("listeners", "")) or DEFAULT_LISTENERS
+    settings = BrokerSettings(
+        listeners_of(texts, addresses),
+        _broker_id(given),
+        texts.get("broker.rack") or None,
+        advertised_of(texts, addresses),
+        inter_broker_of(texts, addresses),
+        access=_access(given),
+    )
+    settings = replace(settings, sasl=replace(settings.sasl, tokens=_tokens(given)))
+    for name in given.keys() & _NUMBERS:
+        settings = with_number(settings, _NUMBERS[name], given[name])
+    if settings.sasl.tokens is None and any("OAUTHBEARER" in one.mechanisms for one in settings.listeners.values()):
+        raise UsageProblemError(
+            "sasl.enabled.mechanisms has OAUTHBEARER, which needs the public keys of the tokens' issuer: give"
+            f" {_TOKENS}jwks.endpoint.url."
+        )
+    return settings
+
+
+def plan_of(
+    lake: str,
+    environment: Mapping[str, str],
+    listener: Address | None,
+    config_path: str | None,
+    broker_id: int | None,
+    rack: str | None,
+    metrics: Address | None,
+    store: Mapping[str, str],
+) -> BrokerPlan:
+    """A broker as its command's options, its file and the environment have it. Raises `UsageProblemError`."""
+    config, path = ({}, "") if config_path is None else (read_config(config_path), config_path)
+    given = given_by_file(config, path) | given_by_environment(environment)
+    if listener is not None and "listeners" in given:
+        raise UsageProblemError(f"{given['listeners'].said}, and --listener is given, too. Give one of them.")
+    settings = settings_of(given, None if listener is None else {"PLAINTEXT": listener})
+    return BrokerPlan(
+        lake,
+        {name: (one.host, one.port) for name, one in settings.listeners.items()},
+        settings.id if broker_id is None else broker_id,
+        settings.rack if rack is None else rack,
+        metrics,
+        store,
+        settings.advertised,
+        config,
+        path,
+    )
+
+
+def planned_settings(plan: BrokerPlan, environment: Mapping[str, str]) -> BrokerSettings:
+    """The settings of a broker that was planned. Raises `UsageProblemError`."""
+    given = given_by_file(plan.config, plan.config_path) | given_by_environment(environment)
+    return replace(settings_of(given, plan.listeners), id=plan.id, rack=plan.rack, advertised=plan.advertised)
+
+
+def _broker_id(given: Given) -> int | None:
+    ids = {_value(given, name, Whole(0, MAX_INT), None) for name in ("broker.id", "node.id") if name in given}
+    if len(ids) > 1:
+        raise UsageProblemError("broker.id and node.id differ. They are one setting: give one of them.")
+    return next(iter(ids), None)
+
+
+def _access(given: Given) -> AccessSettings:
+    users = listed(given["super.users"].text, ";") if "super.users" in given else []
+    for one in users:
+        if not one.startswith("User:"):
+            raise UsageProblemError(f"super.users: {one!r} is no principal. Write User:NAME, separated by semicolons.")
+    return AccessSettings(frozenset(users), _value(given, "allow.everyone.if.no.acl.found", Flag(), None))
+
+
+def _tokens(given: Given) -> TokenSettings | None:
+    def text(name: str, default: str = "") -> str:
+        return given[_TOKENS + name].text.strip() if _TOKENS + name in given else default
+
+    keys = text("jwks.endpoint.url")
+    if not keys:
+        if any(name.startswith(_TOKENS) for name in given):
+            raise UsageProblemError(
+                f"Settings of {_TOKENS}* need {_TOKENS}jwks.endpoint.url: the public keys of tokens."
+            )
+        return None
+    usual = TokenSettings(keys)
+    skew = _value(given, _TOKENS + "clock.skew.seconds", Whole(0, 3600, of="seconds"), usual.clock_skew_s)
+    refresh_ms = _value(given, _TOKENS + "jwks.endpoint.refresh.ms", Whole(1, MAX_INT, of="ms"), None)
+    return replace(
+        usual,
+        audiences=tuple(listed(text("expected.audience"))),
+        issuer=text("expected.issuer") or None,
+        sub_claim=text("sub.claim.name", usual.sub_claim),
+        scope_claim=text("scope.claim.name", usual.scope_claim),
+        clock_skew_s=skew,
+        refresh_s=usual.refresh_s if refresh_ms is None else refresh_ms / 1000,
+    )
+
+
+def _value(given: Given, name: str, kind: Whole | Flag, default: Any) -> Any:
+    if name not in given:
+        return default
+    one = given[name]
+    try:
+        return kind.parse(one.text.strip())
+    except ValueError as e:
+        raise UsageProblemError(f"{one.said}={one.text!r}, and {name} is {kind.allowed}.") from e
+
+
+def _name(key: str) -> str:
+    """A key as the tables have it: a listener's name in lower case, as Kafka writes it there."""
+    if not key.startswith(LISTENER_PREFIX):
+        return key
+    name, _, rest = key.removeprefix(LISTENER_PREFIX).partition(".")
+    return f"{LISTENER_PREFIX}{name.lower()}.{rest}"
+
+
+def _hint(name: str, known: Iterable[str], page: str) -> str:
+    near = nearest(name, known)
+    return f"Do you mean {near}?" if near else f"{page} has all of them."

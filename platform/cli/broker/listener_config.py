@@ -1,0 +1,167 @@
+"""Listeners of a configuration: Kafka's keys, as values."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from tidelog.access.principal_rules import PrincipalRules
+from tidelog.broker.base.listener_settings import (
+    DEFAULT_MECHANISMS,
+    ClientAuth,
+    ListenerSettings,
+    SecurityProtocol,
+    TlsSettings,
+)
+from tidelog.broker.base.tls import VERSIONS, to_pem
+from tidelog.broker.server.listeners import Address, ListenerError, parse_address
+from tidelog.cli.broker.text_settings import LISTENER_PREFIX
+from tidelog.commands.failures import UsageProblemError
+from tidelog.log.base.errors import InvalidConfigError
+
+MECHANISMS: Final = ("PLAIN", *DEFAULT_MECHANISMS, "OAUTHBEARER")
+_PROTOCOLS: Final = ", ".join(SecurityProtocol)
+
+
+def listed(text: str, separator: str = ",") -> list[str]:
+    """The parts of a list, without the spaces around them."""
+    return [part.strip() for part in text.split(separator) if part.strip()]
+
+
+def addresses_of(key: str, text: str) -> dict[str, Address]:
+    """{listener: (host, port)} of NAME://HOST:PORT, separated by commas. Raises `UsageProblemError`."""
+    found: dict[str, Address] = {}
+    for one in listed(text):
+        name, mark, address = one.partition("://")
+        name = name.strip().upper()
+        if not mark or not name:
+            raise UsageProblemError(f"{key}: {one!r} is no listener. Write NAME://HOST:PORT, as in SSL://0.0.0.0:9093.")
+        if name in found:
+            raise UsageProblemError(f"{key}: {name} is there twice. Give each listener a name of its own.")
+        try:
+            found[name] = parse_address(address)
+        except ListenerError as e:
+            raise UsageProblemError(f"{key}: {e}") from e
+    return found
+
+
+def listeners_of(config: Mapping[str, str], addresses: Mapping[str, Address]) -> dict[str, ListenerSettings]:
+    """The listeners at these addresses, as configured. Raises `UsageProblemError`."""
+    protocols = _protocols(config)
+    _require_names(config, addresses)
+    return {name: _listener(name, address, _protocol(name, protocols), config) for name, address in addresses.items()}
+
+
+def inter_broker_of(config: Mapping[str, str], names: Mapping[str, object]) -> str | None:
+    """The listener that brokers ask each other on. Raises `UsageProblemError`."""
+    key = "inter.broker.listener.name"
+    name = config.get(key, "").upper()
+    if name and name not in names:
+        raise UsageProblemError(f"{key}: {name} is none of listeners. There are {', '.join(names)}.")
+    return name or None
+
+
+def advertised_of(config: Mapping[str, str], names: Mapping[str, object]) -> dict[str, Address]:
+    """Where clients are sent. Raises `UsageProblemError`."""
+    key = "advertised.listeners"
+    found = addresses_of(key, config.get(key, ""))
+    for name, (host, port) in found.items():
+        if name not in names:
+            raise UsageProblemError(f"{key}: {name} is none of listeners. There are {', '.join(names)}.")
+        if host in ("0.0.0.0", "::") or not port:  # noqa: S104 - compared, not bound
+            raise UsageProblemError(f"{key}: {name} needs a host and a port that clients can connect to.")
+    return found
+
+
+def _protocols(config: Mapping[str, str]) -> dict[str, SecurityProtocol]:
+    key = "listener.security.protocol.map"
+    found = {str(one): one for one in SecurityProtocol}
+    for part in listed(config.get(key, "")):
+        name, _, protocol = (word.strip().upper() for word in part.partition(":"))
+        if protocol not in SecurityProtocol.__members__:
+            raise UsageProblemError(f"{key}: {part!r} names no protocol. Write NAME:PROTOCOL with one of {_PROTOCOLS}.")
+        found[name] = SecurityProtocol[protocol]
+    return found
+
+
+def _protocol(name: str, protocols: Mapping[str, SecurityProtocol]) -> SecurityProtocol:
+    if name not in protocols:
+        raise UsageProblemError(
+            f"listeners: {name} has no protocol. Add {name}:PROTOCOL to listener.security.protocol.map, with one of"
+            f" {_PROTOCOLS}."
+        )
+    return protocols[name]
+
+
+def _require_names(config: Mapping[str, str], names: Mapping[str, object]) -> None:
+    """Refuse settings of a listener that is not there."""
+    for key in config:
+        if key.startswith(LISTENER_PREFIX):
+            name = key.removeprefix(LISTENER_PREFIX).partition(".")[0].upper()
+            if name not in names:
+                raise UsageProblemError(f"{key}: {name} is none of listeners. There are {', '.join(names)}.")
+
+
+def _listener(name: str, address: Address, protocol: SecurityProtocol, config: Mapping[str, str]) -> ListenerSettings:
+    own = f"{LISTENER_PREFIX}{name.lower()}."
+
+    def value(key: str, default: str = "", *, of_all: bool = True, or_empty: bool = False) -> str:
+        found = config.get(own + key, config.get(key) if of_all else None)
+        return default if found is None or not (found or or_empty) else found
+
+    tls = _tls(name, protocol, value) if protocol.is_encrypted else None
+    mechanisms: tuple[str, ...] = ()
+    if protocol.has_sasl:
+        mechanisms = tuple(one.upper() for one in listed(value("sasl.enabled.mechanisms"))) or DEFAULT_MECHANISMS
+        for one in mechanisms:
+            if one not in MECHANISMS:
+                raise UsageProblemError(
+                    f"sasl.enabled.mechanisms: brokers have no {one}. There are {', '.join(MECHANISMS)}."
+                )
+    return ListenerSettings(*address, protocol, tls, mechanisms)
+
+
+def _tls(name: str, protocol: SecurityProtocol, value: Callable[..., str]) -> TlsSettings:
+    keystore, truststore = value("ssl.keystore.location"), value("ssl.truststore.location")
+    if not keystore:
+        raise UsageProblemError(
+            f"The listener {name} is {protocol}, which needs a certificate: name a PEM file as ssl.keystore.location."
+        )
+    for what, path in (("keystore", keystore), ("truststore", truststore)):
+        if value(f"ssl.{what}.type", "PEM").upper() != "PEM":
+            raise UsageProblemError(f"ssl.{what}.type: only PEM is read. {to_pem(path)}")
+    auth: dict[str, Any] = {str(one): one for one in ClientAuth}
+    # As Kafka has it: where clients log in by SASL, certificates are asked for only if that listener says so.
+    asked = value("ssl.client.auth", "none", of_all=not protocol.has_sasl).lower()
+    if asked not in auth:
+        raise UsageProblemError(f"ssl.client.auth: {asked!r} is none of {', '.join(auth)}.")
+    if asked != "none" and not truststore:
+        raise UsageProblemError(
+            f"The listener {name} asks for clients' certificates: name a PEM file of their authorities as"
+            " ssl.truststore.location. Any authority of the system's could else make a principal."
+        )
+    versions = listed(value("ssl.enabled.protocols", ",".join(VERSIONS)))
+    for one in versions:
+        if one not in VERSIONS:
+            raise UsageProblemError(f"ssl.enabled.protocols: {one!r} is none of {', '.join(VERSIONS)}.")
+    rules = value("ssl.principal.mapping.rules", "DEFAULT")
+    try:
+        PrincipalRules(rules)
+    except InvalidConfigError as e:
+        raise UsageProblemError(str(e)) from e
+    return TlsSettings(
+        keystore,
+        value("ssl.key.password") or None,
+        truststore or None,
+        auth[asked],
+        tuple(versions),
+        rules,
+        checks_host=_checks_host(value),
+    )
+
+
+def _checks_host(value: Callable[..., str]) -> bool:
+    found = value("ssl.endpoint.identification.algorithm", "https", or_empty=True).lower()
+    if found not in ("https", ""):
+        raise UsageProblemError(
+            f"ssl.endpoint.identification.algorithm: {found!r} is neither https nor empty, which checks no names."
+        )
+    return bool(found)
