@@ -95,12 +95,21 @@ def decoy(mechanism: ScramMechanism, user: str, secret: bytes, iterations: int =
 
 
 def is_password(known: ScramCredential, password: str) -> bool:
-    """Whether it is the password of a credential: for SASL PLAIN and HTTP Basic. It costs all iterations."""
+    """Whether it is the password of a credential: for SASL PLAIN and HTTP Basic. It costs all iterations.
+
+    Kafka's clients and tools take a password as it is, others prepare it as SASLprep has it: either is right.
+    """
+    raw = password.encode("utf-8", "replace")
     try:
         prepared = saslprep(password).encode()
     except scramp.ScramException:
-        prepared = password.encode("utf-8", "replace")
-    salted = hashlib.pbkdf2_hmac(known.mechanism.hash_name, prepared, known.salt, known.iterations)
+        prepared = raw
+    checks = [_is_prepared_password(known, one) for one in dict.fromkeys((prepared, raw))]
+    return any(checks)
+
+
+def _is_prepared_password(known: ScramCredential, password: bytes) -> bool:
+    salted = hashlib.pbkdf2_hmac(known.mechanism.hash_name, password, known.salt, known.iterations)
     return hmac.compare_digest(_keys(known.mechanism, salted)[0], known.stored_key)
 
 

@@ -30,6 +30,9 @@ from tidelog.broker.cluster.cluster import Cluster
 from tidelog.broker.fetch.handlers import handlers as fetch_handlers
 from tidelog.broker.groups.handlers import handlers as group_handlers
 from tidelog.broker.produce.handlers import handlers as produce_handlers
+from tidelog.broker.sasl.handlers import handlers as sasl_handlers
+from tidelog.broker.sasl.handlers import new_logins
+from tidelog.broker.sasl.logins import Logins, LoginThreads
 from tidelog.broker.server.certified_principals import CertifiedPrincipals
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.lake_metrics import LakeMetrics
@@ -56,6 +59,7 @@ PARTS: Final[list[Callable[[Context], Handlers]]] = [
     group_handlers,
     transaction_handlers,
     access_handlers,
+    sasl_handlers,
 ]
 
 
@@ -70,6 +74,7 @@ class Broker:
         # {listener: (host, port)} as clients reach them, once the broker listens.
         self.addresses: dict[str, tuple[str, int]] = {}
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="tidelog-broker")
+        self._login_threads = LoginThreads(blocking)
         if blocking is None:
             blocking = in_threads(self._threads)
             if isinstance(lake.storage, PreparesObjects):
@@ -111,7 +116,9 @@ class Broker:
         offered = [*(key for key in parts if key in OFFERED), ApiKey.API_VERSIONS]
         self.handlers: Handlers = guarded(self._context, parts | {ApiKey.API_VERSIONS: api_versions(offered)})
         throttling = Throttling(lambda: access.state.quotas, self.clock, settings.quotas)
-        self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter, throttling)
+        logins = Logins(settings.sasl, access, self._login_threads, self.clock, lake.ids, self.meter)
+        login = new_logins(settings, logins)
+        self.connections = Connections(self.handlers, self.clock, settings.bounds, self.meter, throttling, login)
 
     @property
     def id(self) -> int:
@@ -172,4 +179,5 @@ class Broker:
         await self._cluster.close()
         await self._access.close()
         await self._context.blocking(self._topics.close)
+        self._login_threads.close()
         self._threads.shutdown(wait=True)

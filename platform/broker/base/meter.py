@@ -90,6 +90,10 @@ class BrokerMeter:
         self.connections_refused = 0
         self.connections_dropped = 0
         self.hand_overs: Counter[str] = Counter()  # parts handed over to topics' committers, by outcome
+        # Log-ins by SASL: the first of a connection, those after, and those that failed.
+        self.logins = 0
+        self.logins_again = 0
+        self.logins_failed = 0
 
     def api(self, name: str) -> RequestMeter:
         """The counts of an API."""

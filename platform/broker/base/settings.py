@@ -64,8 +64,9 @@ class SaslSettings:
     # A connection that is not logged in for so long is closed. Kafka has no such setting.
     login_within_s: float = 30.0
     # Wrong credentials that one address may send within a minute: then its connections are closed unheard, until it
-    # may try again. Kafka has no such setting.
-    failures_per_minute: int = 100
+    # may try again. Clients that share an address share the limit: one that repeats a wrong password for ever, as
+    # librdkafka does some 8 times a second, leaves the others enough. Kafka has no such setting.
+    failures_per_minute: int = 1000
     tokens: TokenSettings | None = None  # sasl.oauthbearer.*: of OAUTHBEARER, which needs it
 
 

@@ -6,7 +6,7 @@ exception: all that a client has sent go into the next entry together, and are a
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, cast
 
@@ -14,6 +14,7 @@ from tidelog.broker.access.throttling import ThrottledRequest, Throttling
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
+from tidelog.broker.sasl.login import ConnectionLogin
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection_lines import ConnectionLines
 from tidelog.broker.server.receiving import FrameReceiver
@@ -25,7 +26,7 @@ from tidelog.broker.wire.errors import (
     MalformedRequestError,
     UnsupportedVersionError,
 )
-from tidelog.broker.wire.frames import Header, framed, header_of
+from tidelog.broker.wire.frames import LOGIN_MAX, Header, framed, header_of
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 
@@ -44,9 +45,13 @@ _ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
 
 
 class Server(Protocol):
-    """What a connection needs of its broker. `requests`, `answers`: what all connections hold of its memory."""
+    """What a connection needs of its broker. `requests`, `answers`: what all connections hold of its memory.
+
+    `login(listener, logged_in)`: how a client logs in there; None where it needn't.
+    """
 
     handlers: Handlers
+    login: Callable[[str, Callable[[str], None]], ConnectionLogin | None]
     clock: Clock
     bounds: Bounds
     meter: BrokerMeter
@@ -85,10 +90,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_frames",
         "_held",
         "_left",
+        "_login",
         "_loop",
         "_may_write",
         "_muted",
         "_muted_until_s",
+        "_opened_s",
         "_paused",
         "_server",
         "_taken_s",
@@ -104,8 +111,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self.peer = Peer(listener)
-        self.heard_s = server.clock.elapsed_s()
+        self.heard_s = self._opened_s = server.clock.elapsed_s()
         self._frames = FrameReceiver(server.bounds.request_max_bytes)
+        self._login = server.login(listener, self._logged_in)
+        if self._login is not None:
+            self._frames.bound(self._login.most_bytes, LOGIN_MAX)
         self._waiting: list[_Received] = []
         self._held = 0  # bytes in the broker's budget of requests
         self._paused = False
@@ -162,7 +172,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self.heard_s = self._server.clock.elapsed_s()
         try:
             for frame in self._frames.received(nbytes):
-                self._waiting.append(_Received(header_of(frame), frame, self.heard_s))
+                header = header_of(frame) if self._login is None else self._login.header_of(frame)
+                self._waiting.append(_Received(header, frame, self.heard_s))
         except (MalformedRequestError, UnsupportedVersionError) as e:  # as Kafka does: a client knows what is offered
             self._refuse(e)
             return
@@ -209,6 +220,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._closed_s is not None:
             if now_s - self._closed_s >= bounds.stalled_s:
                 self.abort("its last answer was not taken")
+        elif self._login is not None and not self._login.is_done and now_s - self._opened_s >= self._login.within_s:
+            self.abort(f"it did not log in within {self._login.within_s:g} s")
         elif not self._waiting and self._muted is None and now_s - self.heard_s >= bounds.idle_s:
             self.close(f"idle for {bounds.idle_s:g} s, which is connections.max.idle.ms")
 
@@ -242,9 +255,13 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._server.lines.say("closed", self.peer, reason, logging.WARNING)
             self._transport.abort()
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, why: object) -> None:
         self._server.meter.connections_dropped += 1
-        self.close(str(error), level=logging.WARNING)
+        self.close(str(why), level=logging.WARNING)
+
+    def _logged_in(self, principal: str) -> None:
+        self.peer = replace(self.peer, principal=principal)
+        self._frames.bound(self._server.bounds.request_max_bytes)
 
     # --- quotas --------------------------------------------------------------------------------------------
 
@@ -320,7 +337,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         no_room = self._server.requests.is_full and not self._frames.room
         if no_room:
             self._server.requests.wait(self._advance)
-        pause = no_room or self._draining or not self._may_write or len(self._waiting) >= MOST_WAITING
+        # As Kafka does, a client that is not logged in has one request at a time.
+        most = MOST_WAITING if self._login is None or self._login.is_done else 1
+        pause = no_room or self._draining or not self._may_write or len(self._waiting) >= most
         pause = pause or self._muted is not None
         if pause != self._paused:
             self._paused = pause
@@ -329,9 +348,12 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _begin(self, waiting: _Received) -> None:
         waiting.began_s = self._server.clock.elapsed_s()
         header = waiting.header
-        waiting.throttled = throttled = self._server.throttling.request(
-            header.key, header.version, self.peer, header.client_id, waiting.size
-        )
+        throttled = None
+        if self._login is None or self._login.is_done:
+            throttled = self._server.throttling.request(
+                header.key, header.version, self.peer, header.client_id, waiting.size
+            )
+        waiting.throttled = throttled
         if throttled is not None:
             self._mute(throttled.until_s)
         waiting.task = self._loop.create_task(self._answer(header, waiting.frame, waiting.came_s, throttled))
@@ -355,13 +377,15 @@ class ClientConnection(asyncio.BufferedProtocol):
     async def _answer(
         self, header: Header, frame: memoryview, came_s: float, throttled: ThrottledRequest | None
     ) -> Pieces:
+        handler = self._server.handlers.get(header.key)
+        if self._login is not None:
+            handler = self._login.handler(header.key, handler)
         if not header.is_offered and header.key not in _ANSWER_ANY_VERSION:
             raise MalformedRequestError(f"{header.key.name} of version {header.version} is not offered")
-        handler = self._server.handlers.get(header.key)
         if handler is None:
             raise MalformedRequestError(f"{header.key.name} is not offered")
         payload = frame[header.end :]
-        body = decode(header.key, header.version, payload) if header.is_offered else payload
+        body = decode(header.key, header.version, payload) if header.is_offered and not header.raw else payload
         del frame, payload  # their memory is free as soon as the handler needs it no more
         if throttled is None:
             reply = await handler(Call(header.key, header.version, header.client_id, body, self.peer, came_s))
@@ -400,6 +424,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             size = sum(map(len, pieces))
             transport.writelines(pieces)
         self._count(waiting, size)
+        if self._login is not None and self._login.ended:
+            self._refuse(self._login.ended)
+            return False
         return True
 
     def _count(self, waiting: _Received, size: int) -> None:

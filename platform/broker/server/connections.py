@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 
 from tidelog.broker.access.throttling import Throttling
 from tidelog.broker.base.calls import Handlers
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds
+from tidelog.broker.sasl.login import ConnectionLogin
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
@@ -21,13 +23,24 @@ logger = logging.getLogger(__name__)
 LOOK_S = 5.0
 
 
+def _no_login(listener: str, logged_in: Callable[[str], None]) -> None:
+    """No listener has SASL."""
+
+
 class Connections:
-    """The connections of a broker's listeners. For the loop's thread."""
+    """The connections of a broker's listeners. For the loop's thread. `login`: as `Server.login`."""
 
     def __init__(
-        self, handlers: Handlers, clock: Clock, bounds: Bounds, meter: BrokerMeter, throttling: Throttling
+        self,
+        handlers: Handlers,
+        clock: Clock,
+        bounds: Bounds,
+        meter: BrokerMeter,
+        throttling: Throttling,
+        login: Callable[[str, Callable[[str], None]], ConnectionLogin | None] = _no_login,
     ) -> None:
         self.handlers = handlers
+        self.login = login
         self.clock = clock
         self.bounds = bounds
         self.meter = meter

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tidelog.broker.wire.frames import LENGTH, size_of
+from tidelog.broker.wire.frames import LENGTH, REQUEST_MAX, size_of
 
 # What is read at once of small frames, by all connections: the loop hands each read out before the next one.
 _SCRATCH = bytearray(256 * 1024)
@@ -16,10 +16,10 @@ _GROWTH = 4
 class FrameReceiver:
     """One connection's frames: `space` says where its next bytes go, `received` takes them."""
 
-    __slots__ = ("_filled", "_frame", "_most_bytes", "_size", "_start")
+    __slots__ = ("_filled", "_frame", "_most_bytes", "_setting", "_size", "_start")
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+        self.bound(most_bytes)
         self._start = b""  # of a length, which has come in part
         # The frame that has come in part: its size, its bytes so far, and room for more.
         self._frame: bytearray | None = None
@@ -30,6 +30,10 @@ class FrameReceiver:
     def room(self) -> int:
         """The bytes of memory that the frame takes which has come in part."""
         return 0 if self._frame is None else len(self._frame)
+
+    def bound(self, most_bytes: int, setting: str = REQUEST_MAX) -> None:
+        """The most that a frame may have from now on, and the setting that says so."""
+        self._most_bytes, self._setting = most_bytes, setting
 
     def space(self) -> memoryview:
         """Where the next bytes go: a large frame's own place, or one that all connections share."""
@@ -67,7 +71,7 @@ class FrameReceiver:
                 self._start = start
                 return
             self._start = b""
-            size = size_of(start, self._most_bytes)
+            size = size_of(start, self._most_bytes, self._setting)
             end = at + size
             if end > len(data):
                 self._begin(size, data[at:])

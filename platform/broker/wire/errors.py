@@ -4,7 +4,7 @@ from typing import Final
 
 from kio.schema.errors import ErrorCode
 
-from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.errors import AuthenticationError, TidelogError, TopicChangedError, UnknownTopicError
 
 UNKNOWN_SERVER_ERROR: Final = -1
 OFFSET_OUT_OF_RANGE: Final = 1
@@ -12,6 +12,7 @@ UNKNOWN_TOPIC_OR_PARTITION: Final = UnknownTopicError.kafka_code
 LEADER_NOT_AVAILABLE: Final = 5
 NOT_LEADER_OR_FOLLOWER: Final = 6
 COORDINATOR_NOT_AVAILABLE: Final = 15
+UNSUPPORTED_SASL_MECHANISM: Final = 33
 LISTENER_NOT_FOUND: Final = 72
 FENCED_LEADER_EPOCH: Final = 74
 UNKNOWN_LEADER_EPOCH: Final = 76
@@ -32,6 +33,14 @@ class ClosedConnectionError(TidelogError):
 
 class MalformedRequestError(ClosedConnectionError, kafka_code=42):
     """Bytes that are no request of Kafka's protocol."""
+
+
+class IllegalSaslStateError(ClosedConnectionError, kafka_code=34):
+    """A request of a client that must log in first, or that logs in out of turn."""
+
+
+class LoginClosedError(ClosedConnectionError, kafka_code=58):
+    """A log-in that failed, or is not heard, without an answer; or a session that is over."""
 
 
 class UnacknowledgedError(ClosedConnectionError):
@@ -75,3 +84,5 @@ UNSUPPORTED_VERSION: Final = UnsupportedVersionError.kafka_code
 INVALID_REQUEST: Final = InvalidRequestError.kafka_code
 UNKNOWN_TOPIC_ID: Final = UnknownTopicIdError.kafka_code
 TOPIC_AUTHORIZATION_FAILED: Final = TopicAuthorizationError.kafka_code
+ILLEGAL_SASL_STATE: Final = IllegalSaslStateError.kafka_code
+SASL_AUTHENTICATION_FAILED: Final = AuthenticationError.kafka_code

@@ -15,6 +15,9 @@ from tidelog.broker.wire.codec import is_flexible
 from tidelog.broker.wire.errors import MalformedRequestError, UnsupportedVersionError
 
 LENGTH: Final = struct.Struct(">i")
+# The settings that bound a request, and one of a client that is not logged in yet.
+REQUEST_MAX: Final = "socket.request.max.bytes"
+LOGIN_MAX: Final = "sasl.server.max.receive.size"
 _HEADER: Final = struct.Struct(">hhih")
 _ANSWER: Final = struct.Struct(">ii")
 # How other protocols' first messages begin.
@@ -27,13 +30,17 @@ _STRANGERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A request's header. `end`: where its body begins in the frame."""
+    """A request's header. `end`: where its body begins in the frame.
+
+    `raw`: the frame has none, nor has its answer: it is a message of SASL's alone, after a SaslHandshake 0.
+    """
 
     key: ApiKey
     version: int
     correlation_id: int
     client_id: str | None
     end: int
+    raw: bool = False
 
     @property
     def is_offered(self) -> bool:
@@ -41,16 +48,16 @@ class Header:
         return is_offered(self.key, self.version)
 
 
-def size_of(start: bytes | bytearray, most_bytes: int) -> int:
+def size_of(start: bytes | bytearray, most_bytes: int, setting: str = REQUEST_MAX) -> int:
     """The size of the request's frame that begins with these four bytes.
 
-    Raises `MalformedRequestError` for one above `most_bytes` (socket.request.max.bytes), and says what it may be
-    instead: programs of other protocols reach the port, too.
+    Raises `MalformedRequestError` for one above `most_bytes`, which the setting has, and says what it may be instead:
+    programs of other protocols reach the port, too.
     """
     (size,) = LENGTH.unpack(start)
     if 0 <= size <= most_bytes:
         return int(size)
-    said = f"announces a request of {size} bytes, and socket.request.max.bytes is {most_bytes}"
+    said = f"announces a request of {size} bytes, and {setting} is {most_bytes}"
     for begins, what in _STRANGERS:
         if bytes(start).startswith(begins):
             raise MalformedRequestError(f"speaks {what} on a PLAINTEXT listener ({said})")
@@ -84,6 +91,8 @@ def header_of(frame: memoryview) -> Header:
 
 def framed(header: Header, body: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
     """An answer's frame, in pieces: its length and header, and the pieces of its body."""
+    if header.raw:
+        return [LENGTH.pack(sum(map(len, body))), *body]
     # ApiVersions is answered in the oldest header: a client reads it before it knows what the broker speaks (KIP-511).
     flexible = header.is_offered and header.key is not ApiKey.API_VERSIONS and is_flexible(header.key, header.version)
     length = 4 + flexible + sum(map(len, body))

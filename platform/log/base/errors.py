@@ -197,7 +197,14 @@ class GroupSubscribedError(TidelogError, kafka_code=86):
 
 
 class AuthenticationError(TidelogError, kafka_code=58):
-    """Credentials that are not those of a principal. Its message tells no client which part of them is wrong."""
+    """Credentials that are not those of a principal. Its message is the same for whatever is wrong with them.
+
+    `reason`: what is wrong, for the log; no client gets it.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("Authentication failed: the credentials are not valid.")
+        self.reason = reason
 
 
 # --- lake and log ------------------------------------------------------------------------------------------

@@ -1,0 +1,41 @@
+"""The principal of credentials, as HTTP and SASL bring them: a user's name and password, or a token."""
+
+from tidelog.access.credentials import is_password
+from tidelog.access.identity import Identity
+from tidelog.access.tokens import Tokens
+from tidelog.access.users import Users
+from tidelog.log.base.errors import AuthenticationError
+
+# Longer ones are no names and passwords: what prepares and hashes them would be kept busy.
+MOST_NAME_CHARS = 1024
+MOST_PASSWORD_CHARS = 4096
+
+
+class Authenticator:
+    """Checks credentials against the users and the tokens' issuer of now.
+
+    For worker threads: a password costs thousands of hashes, a token may wait for its issuer's keys. `tokens`: None
+    accepts none.
+    """
+
+    def __init__(self, users: Users, tokens: Tokens | None) -> None:
+        self.users = users
+        self._tokens = tokens
+
+    def basic(self, user: str, password: str, *, only: str | None = None) -> Identity:
+        """The principal of a user and its password. Raises `AuthenticationError`.
+
+        `only`: the one principal that is welcome; another one's password counts as a wrong one.
+        """
+        if not user or not password or len(user) > MOST_NAME_CHARS or len(password) > MOST_PASSWORD_CHARS:
+            raise AuthenticationError("no name or no password, or longer ones than are accepted")
+        principal = f"User:{user}"
+        if not is_password(self.users.plain(user, welcome=only in (None, principal)), password):
+            raise AuthenticationError(f"the user {user[:64]!r} has not this password, or there is no such user")
+        return Identity(principal)
+
+    def bearer(self, token: str) -> Identity:
+        """The principal of a token, and when the token ends. Raises `AuthenticationError`."""
+        if self._tokens is None:
+            raise AuthenticationError("no tokens are accepted: sasl.oauthbearer.jwks.endpoint.url is not set")
+        return self._tokens.identity(token)
