@@ -72,7 +72,7 @@ class AccessLog:
 
     def tables(self) -> list[RowLog[AccessFold]]:
         """The table itself, where it belongs to the lake; none before the first write, nor for another root."""
-        if self._home() is not self._lake:
+        if self._lake.config().access_root:
             return []
         log = self._log()
         return [log] if log.fact(ROWS) is not None else []

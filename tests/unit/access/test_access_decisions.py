@@ -198,6 +198,13 @@ def test_what_was_removed_by_hand_comes_back_with_a_change(log):
     assert log.state.acls == acls_for("ann", "bo")
 
 
+def test_what_was_removed_by_hand_is_not_removed_again(log):
+    log.decide(tenant_rules.decide_create_tenant, SALES)
+    log.decide(decisions.decide_delete_acls, [AclFilter(principal="User:ann")])
+    rows = tenant_rules.decide_remove_tenant(log.state, "sales").rows
+    assert {row["principal"] for row in rows if row["kind"] == "acl"} == {"User:bo"}
+
+
 def test_a_tenant_that_goes_leaves_what_was_set_by_hand(log):
     by_hand = acl("shared", principal="User:ann")
     log.decide(decisions.decide_add_acls, [by_hand])

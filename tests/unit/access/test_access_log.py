@@ -121,6 +121,7 @@ def test_access_is_kept_below_another_root(lake):
     assert again(lake).look() == log.look()
     assert log.tables() == []  # the other root is a lake that is maintained and checked by itself
     assert check_lake(Lake("memory://locked-away", create=False), deep=True).green
+    assert AccessLog(open_lake(lake.storage, lake.clock)).tables() == []
     log.close()
     assert log.look().scram == {("alice", ScramMechanism.SHA_512): SCRAM}
 
@@ -132,6 +133,16 @@ def test_a_root_where_nothing_is_does_not_look_like_access_without_rules(lake):
         log.look()
     log.add_acls([acl("a")])
     assert log.look().acls == {acl("a")}
+
+
+def test_a_role_that_may_not_see_the_other_root_maintains_the_lake(lake, monkeypatch):
+    lake.alter_config({"access.root": "memory://not-for-maintenance"})
+
+    def refuse(*_, **__):
+        raise AssertionError("the other root was opened")
+
+    monkeypatch.setattr("tidelog.access.access_log.Lake", refuse)
+    assert AccessLog(lake).tables() == []
 
 
 @pytest.mark.parametrize("root", ["locked", "./locked", "../locked", "http://x/y", "s3://"])
