@@ -7,7 +7,7 @@ the principal, its address, the operation and the resource; nothing that is secr
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
@@ -17,6 +17,8 @@ from tidelog.log.base.clock import Clock
 
 logger = logging.getLogger("tidelog.audit")
 
+# Names come from clients, and may be of any length: what is kept and written of them.
+MOST_CHARACTERS: Final = 256
 # For how long the same denial is counted and not written again, how many of them are kept in mind, and how many lines
 # about denials there are in a second at most: more would be a way to fill a disk.
 AGAIN_AFTER_S: Final = 60.0
@@ -61,6 +63,7 @@ class Audit:
         self, who: Requester, api: str, operation: AclOperation, resource: AclResource, name: str, by: Acl | None
     ) -> None:
         """A request was denied. `by`: the ACL that denies it; None where none allows it."""
+        who, name = _short(who), name[:MOST_CHARACTERS]
         key = (who, api, operation, resource, name)
         self._refused(
             key,
@@ -77,6 +80,7 @@ class Audit:
 
     def not_authenticated(self, who: Requester, mechanism: str, user: str, why: str) -> None:
         """A client could not show that it is the `user` that it says; "" where it did not come so far."""
+        who, user = _short(who), user[:MOST_CHARACTERS]
         fields = {"event": "not authenticated", **_who(who), "mechanism": mechanism, "user": user, "why": why}
         self._refused((who, mechanism, user), fields)
 
@@ -135,6 +139,12 @@ def acl_fields(acl: Acl) -> Mapping[str, str]:
         "operation": acl.operation.name,
         "permission": acl.permission.name,
     }
+
+
+def _short(who: Requester) -> Requester:
+    if who.client_id is None or len(who.client_id) <= MOST_CHARACTERS:
+        return who
+    return replace(who, client_id=who.client_id[:MOST_CHARACTERS])
 
 
 def _who(who: Requester) -> Mapping[str, Any]:

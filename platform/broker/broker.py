@@ -10,6 +10,7 @@ from typing import Final
 from tidelog.access.access_log import AccessLog
 from tidelog.access.audit import Audit
 from tidelog.access.broker_user import BROKER_PRINCIPAL
+from tidelog.broker.access.audit_topic import AuditTopic
 from tidelog.broker.access.following import AccessFollower
 from tidelog.broker.access.guard import guarded
 from tidelog.broker.access.handlers import handlers as access_handlers
@@ -86,7 +87,10 @@ class Broker:
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
-        access = BrokerAccess(super_users, Audit(lake.clock), everyone=settings.everyone)
+        topic = settings.access.audit_topic
+        self._audit_topic = None if topic is None else AuditTopic(topic, lake, self._topics, blocking)
+        audit = Audit(lake.clock, None if self._audit_topic is None else self._audit_topic.add)
+        access = BrokerAccess(super_users, audit, everyone=settings.everyone)
         access_log = AccessLog(lake)
         self._access = AccessFollower(access_log, access, lake.clock, blocking)
         access.look_now = self._access.look_now
@@ -178,6 +182,9 @@ class Broker:
         await self.connections.drain(grace_s)
         await self._cluster.close()
         await self._access.close()
+        self._context.access.audit.close()
+        if self._audit_topic is not None:
+            await self._audit_topic.close()
         await self._context.blocking(self._topics.close)
         self._login_threads.close()
         self._threads.shutdown(wait=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tidelog.access.audit import Audit, Requester
+from tidelog.access.audit import MOST_CHARACTERS, Audit, Requester
 from tidelog.access.authorizer import AclVerdict, Authorizer, Subject
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.access.state import AccessState
@@ -81,6 +81,8 @@ class BrokerAccess:
         """Whether it may, and the ACL that says so."""
         if self.is_open:
             return AclVerdict(True)
+        if len(name) > MOST_CHARACTERS:  # no name that there is
+            return self.authorizer.verdict(Subject(peer.principal, peer.host), operation, resource, name)
         key = (peer.principal, peer.host, operation, resource, name)
         known = self._verdicts.get(key)
         if known is None:

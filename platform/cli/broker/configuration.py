@@ -129,7 +129,10 @@ def _access(given: Given) -> AccessSettings:
     for one in users:
         if not one.startswith("User:"):
             raise UsageProblemError(f"super.users: {one!r} is no principal. Write User:NAME, separated by semicolons.")
-    return AccessSettings(frozenset(users), _value(given, "allow.everyone.if.no.acl.found", Flag(), None))
+    topic = given["audit.topic"].text.strip() if "audit.topic" in given else ""
+    return AccessSettings(
+        frozenset(users), _value(given, "allow.everyone.if.no.acl.found", Flag(), None), topic or None
+    )
 
 
 def _tokens(given: Given) -> TokenSettings | None:

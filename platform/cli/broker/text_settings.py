@@ -57,6 +57,7 @@ OF_BROKERS: Final = (
     TextSetting(
         "allow.everyone.if.no.acl.found", "true until a listener authenticates", "true or false: what no ACL is about"
     ),
+    TextSetting("audit.topic", "", "the topic that gets denials and changes of access, too, as lines of JSON"),
     TextSetting("sasl.oauthbearer.jwks.endpoint.url", "", "the public keys of tokens: https, http or file"),
     TextSetting("sasl.oauthbearer.expected.audience", "", "tokens are for one of these, separated by commas"),
     TextSetting("sasl.oauthbearer.expected.issuer", "", "tokens are of this issuer"),

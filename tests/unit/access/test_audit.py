@@ -99,3 +99,10 @@ def test_a_failed_login_is_a_line(audit, lines):
     assert [(line["event"], line["user"], line["mechanism"]) for line in lines] == [
         ("not authenticated", "bob", "SCRAM-SHA-512")
     ]
+
+
+def test_names_of_any_length_take_no_more_than_a_line(audit, lines):
+    long = "x" * 30_000
+    deny(audit, long, Requester("User:alice", "10.0.0.1", "SASL", long))
+    audit.not_authenticated(ALICE, "PLAIN", long, "wrong credentials")
+    assert [len(json.dumps(line)) < 1_000 for line in lines] == [True, True]
