@@ -18,6 +18,7 @@ from support.waiting import eventually
 
 import tidelog.broker.broker as broker_module
 import tidelog.broker.server.connections as connections_module
+from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.base.tls import ListenerTls
@@ -256,6 +257,13 @@ def test_a_handshake_does_not_outlive_its_broker(authority, lake, make_loop):
 # --- certificates that change ------------------------------------------------------------------------------
 
 
+def replace_file(path, content):
+    """All at once, as a broker may look at any moment."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
 def served(address, authority):
     with connect(address, trusting(authority)) as connection:
         return dict(pair for ((pair),) in connection.getpeercert()["subject"])["commonName"]
@@ -306,7 +314,7 @@ def test_a_certificate_that_is_wrong_leaves_the_one_of_before(monkeypatch, autho
     with running_broker(lake, make_loop, listeners=listeners(keystore)) as address:
         right = keystore.read_bytes()
         if broken == "half":
-            keystore.write_bytes(right[: len(right) // 2])
+            replace_file(keystore, right[: len(right) // 2])
         elif broken == "gone":
             keystore.unlink()
         elif broken == "expired":
@@ -314,7 +322,7 @@ def test_a_certificate_that_is_wrong_leaves_the_one_of_before(monkeypatch, autho
         else:
             key, _, certificate = right.rpartition(b"-----BEGIN CERTIFICATE")
             other = authority.issue("other.pem", "second").read_bytes().rpartition(b"-----BEGIN CERTIFICATE")
-            keystore.write_bytes(key + b"-----BEGIN CERTIFICATE" + other[2])
+            replace_file(keystore, key + b"-----BEGIN CERTIFICATE" + other[2])
             assert certificate != other[2]
         for _ in range(5):
             assert looked.acquire(timeout=60)
@@ -332,7 +340,8 @@ def test_librdkafka_produces_and_consumes_with_certificates(authority, lake):
     asks = listeners(authority.issue("broker.pem"), truststore=str(authority.path), client_auth=ClientAuth.REQUIRED)
     # A message that takes many of TLS's records, both ways.
     value = random.Random(2).randbytes(900_000)
-    with running_broker(lake, uvloop.new_event_loop, listeners=asks) as address:
+    access = AccessSettings(everyone=True)
+    with running_broker(lake, uvloop.new_event_loop, listeners=asks, access=access) as address:
         client = {
             "bootstrap.servers": f"localhost:{address.rsplit(':', 1)[1]}",
             "security.protocol": "ssl",
