@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tidelog.cli.broker.config_file import properties
+from tidelog.cli.broker.configuration import given_by_file, settings_of
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
 SHELLS = ("sh", "bash")
@@ -31,6 +34,11 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/brokers.md",
         "tidelog --lake /tmp/lake broker start",
     ): "runs until it is stopped; its own tests run it",
+    (
+        "docs/access.md",
+        ".venv/bin/tidelog --lake /tmp/lake broker start",
+    ): "test_access_page.py runs it, and its client",
+    ("docs/access.md", "from pathlib import Path"): "needs the broker; test_access_page.py runs both",
     ("docs/brokers.md", "make demo-kafka"): "its own tests run it",
     ("docs/clusters.md", "*/15 * * * *"): "a line of a crontab",
     ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
@@ -104,12 +112,20 @@ def needs_spark(page: str) -> bool:
 
 
 def check_data(block: Block) -> None:
-    """Refuse a block of data that does not parse; JSON may be several documents. Raises ValueError."""
+    """Refuse a block of data that does not parse; JSON may be several documents.
+
+    Raises ValueError, `UsageProblemError` for a broker's configuration that is none.
+    """
     if block.language == "toml":
         tomllib.loads(block.code)
         return
     if block.language == "ini":
         _unit(block.code)
+        return
+    if block.language == "properties":
+        config = properties(block.code)
+        if "listeners" in config:  # a broker's; others are a client's
+            settings_of(given_by_file(config, block.page))
         return
     if block.language == "dockerfile":
         unknown = {word for word, _ in _instructions(block.code)} - CONTAINER_INSTRUCTIONS
@@ -141,7 +157,7 @@ def _instructions(code: str) -> list[tuple[str, str]]:
 def tidelog_calls(shell: str) -> list[list[str]]:
     """The arguments of each call of `tidelog` in lines for a shell, pipes and comments aside."""
     calls = []
-    for line in shell.splitlines():
+    for line in shell.replace("\\\n", " ").splitlines():
         words = shlex.shlex(line, posix=True, punctuation_chars="|")
         words.whitespace_split = True
         pipeline: list[list[str]] = [[]]

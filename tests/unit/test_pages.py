@@ -4,8 +4,10 @@ import pytest
 from support.cli_calls import cli
 from support.pages import NOT_RUN, PAGES, Block, blocks, check_data, programs, tidelog_calls
 
+from tidelog.commands.failures import UsageProblemError
+
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-DATA = ("json", "toml", "ini", "dockerfile")
+DATA = ("json", "toml", "ini", "dockerfile", "properties")
 CALLS = [call for block in BLOCKS for call in tidelog_calls(block.commands)]
 
 
@@ -46,6 +48,9 @@ def test_data_that_does_not_parse_is_found() -> None:
         check_data(Block("p", 1, "ini", "", "ExecStart=tidelog\n"))
     with pytest.raises(ValueError, match="COPPY"):
         check_data(Block("p", 1, "dockerfile", "", "FROM python\nCOPPY a b\n"))
+    with pytest.raises(UsageProblemError, match="no setting of a broker"):
+        check_data(Block("p", 1, "properties", "", "listeners=PLAINTEXT://:1\nlisteners.are=B\n"))
+    check_data(Block("p", 1, "properties", "", "bootstrap.servers=a:1\n"))
     check_data(Block("p", 1, "json", "", '{"a": 1}\n{"b": {\n  "c": 2\n}}\n'))
 
 
