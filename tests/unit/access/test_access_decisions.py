@@ -1,6 +1,10 @@
 """What is decided about ACLs, credentials, quotas and tenants: rules as tables."""
 
+import contextlib
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidelog.access import decisions, tenant_rules
 from tidelog.access.broker_user import BROKER_USER
@@ -252,3 +256,42 @@ def test_a_change_obeys_the_rules_of_a_new_tenant(log):
     for rule in (tenant_rules.decide_alter_tenant, tenant_rules.decide_remove_tenant):
         with pytest.raises(UnknownTenantError, match="no tenant 'c'"):
             log.decide(rule, "c")
+
+
+USERS = st.lists(st.sampled_from("abcd"), max_size=2)
+LIMITS = st.dictionaries(st.sampled_from([RATE, TAKE]), st.none() | st.sampled_from([1.0, 2.0]), max_size=2)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just(tenant_rules.decide_create_tenant),
+            st.tuples(
+                st.builds(
+                    Tenant,
+                    st.sampled_from("xyz"),
+                    st.sampled_from(["p", "p.", "q"]),
+                    USERS.map(tuple),
+                    LIMITS.map(lambda limits: {quota: limit for quota, limit in limits.items() if limit}),
+                )
+            ),
+            st.just({}),
+        ),
+        st.tuples(
+            st.just(tenant_rules.decide_alter_tenant),
+            st.tuples(st.sampled_from("xyz")),
+            st.fixed_dictionaries({"add_users": USERS, "remove_users": USERS, "limits": LIMITS}),
+        ),
+        st.tuples(st.just(tenant_rules.decide_remove_tenant), st.tuples(st.sampled_from("xyz")), st.just({})),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+def test_in_every_order_acls_and_quotas_are_those_of_the_tenants(steps):
+    log = Log()
+    for rule, given_, more in steps:
+        with contextlib.suppress(TidelogError):
+            log.decide(rule, *given_, **more)
+    tenants = log.state.tenants.values()
+    assert log.state.acls == {acl for one in tenants for acl in acls_for(*one.users, prefix=one.prefix)}
+    assert log.state.quotas == {Entity(user): one.limits for one in tenants for user in one.users if one.limits}
