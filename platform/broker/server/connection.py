@@ -38,6 +38,8 @@ Pieces = Sequence[bytes | memoryview] | None
 MOST_WAITING = 64
 # A client that takes nothing of its answers for so long is dropped, where no fetch begins because of them.
 HELD_UP_S = 5.0
+# Why a connection is closed that is not let in.
+TOO_MANY = "its address is over its connection_creation_rate"
 # Requests that wait for others: they end with their connection. All others are executed, as acks=0 needs.
 _WAIT_FOR_OTHERS = frozenset({ApiKey.FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
 # Their handlers answer versions that are not offered: KIP-511, KAFKA-18659.
@@ -140,7 +142,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if refused:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)
             self._transport.abort()
-        elif wait_s := self._server.throttling.connection(self.peer.host):
+        elif wait_s := self._counted_wait_s():
             self._keep_out(self._transport, wait_s)
         elif self._server.requests.is_full:
             self.wait_for_room()
@@ -265,13 +267,16 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     # --- quotas --------------------------------------------------------------------------------------------
 
+    def _counted_wait_s(self) -> float:
+        """Count the connection; for how long its address has to wait, 0 for not at all."""
+        return self._server.throttling.connection(self.peer.host)
+
     def _keep_out(self, transport: asyncio.Transport, wait_s: float) -> None:
         """Read nothing of a client whose address opens connections too quickly, and close it in a while."""
         self._server.meter.connections_refused += 1
         self._draining = True
         self._set_reading(transport)
-        reason = "its address is over its connection_creation_rate"
-        self._muted = self._loop.call_later(wait_s, lambda: self.close(reason, level=logging.WARNING))
+        self._muted = self._loop.call_later(wait_s, lambda: self.close(TOO_MANY, level=logging.WARNING))
 
     def _mute(self, until_s: float) -> None:
         """Read nothing until then, and begin no request but those of Produce that came."""

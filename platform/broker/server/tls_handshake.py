@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from tidelog.access.principal_rules import NoPrincipalError
+from tidelog.broker.base.blocking import pause
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.meter import BrokerMeter
-from tidelog.broker.server.connection import ClientConnection, Server
+from tidelog.broker.server.connection import TOO_MANY, ClientConnection, Server
 from tidelog.broker.server.connection_lines import ConnectionLines
 
 # How long a handshake may take: many clients may come at once.
@@ -60,6 +61,10 @@ class SecuredConnection(ClientConnection):
         if self._handshake.is_over(self, transport):
             super().connection_made(transport)
 
+    def _counted_wait_s(self) -> float:
+        """Its handshake was counted."""
+        return 0.0
+
 
 class TlsHandshake:
     """A handshake. For the loop's thread."""
@@ -80,6 +85,9 @@ class TlsHandshake:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)
             self._server.closed(self)
             accepted.close()
+        elif wait_s := self._server.throttling.connection(self.peer.host):
+            self._server.meter.connections_refused += 1
+            self._task = asyncio.get_running_loop().create_task(self._keep_out(accepted, wait_s))
         else:
             self._task = asyncio.get_running_loop().create_task(self._shake(accepted, context))
 
@@ -100,6 +108,13 @@ class TlsHandshake:
             pass  # the client has closed it, as probes do
         finally:
             self._end()
+
+    async def _keep_out(self, accepted: socket.socket, wait_s: float) -> None:
+        """Leave a client waiting whose address opens connections too quickly, and close it."""
+        with accepted:
+            await pause(wait_s)
+        self._server.lines.say("closed", self.peer, TOO_MANY, logging.WARNING)
+        self._end()
 
     def is_over(self, connection: ClientConnection, transport: asyncio.BaseTransport) -> bool:
         """Hand on to the connection; False where it is refused."""
