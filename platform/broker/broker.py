@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -19,13 +18,11 @@ from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.admin.handlers import handlers as admin_handlers
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.batch_cache import BatchCache
-from tidelog.broker.base.blocking import Blocking, in_threads, pause
+from tidelog.broker.base.blocking import Blocking, in_threads
 from tidelog.broker.base.calls import Handler, Handlers
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.context import Context
-from tidelog.broker.base.listener_settings import ListenerSettings
 from tidelog.broker.base.settings import BrokerSettings
-from tidelog.broker.base.tls import ListenerTls
 from tidelog.broker.base.topics import BrokerTopics
 from tidelog.broker.cluster.cluster import Cluster
 from tidelog.broker.fetch.handlers import handlers as fetch_handlers
@@ -34,11 +31,11 @@ from tidelog.broker.produce.handlers import handlers as produce_handlers
 from tidelog.broker.sasl.handlers import handlers as sasl_handlers
 from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.sasl.logins import Logins, LoginThreads
-from tidelog.broker.server.certified_principals import CertifiedPrincipals
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import listen
 from tidelog.broker.server.metrics import BrokerMetrics
+from tidelog.broker.server.secured_listeners import SecuredListeners
 from tidelog.broker.server.tls_listening import TlsServer
 from tidelog.broker.transactions.handlers import handlers as transaction_handlers
 from tidelog.broker.wire.apis import OFFERED, ApiKey
@@ -50,8 +47,6 @@ from tidelog.log.storage.port import PreparesObjects
 THREADS = 8
 # How long requests that have come may take to be answered once the broker stops.
 DRAIN_S = 5.0
-# How often a broker looks whether its certificates have changed.
-CERTIFICATES_EVERY_S = 1.0
 # What each part of a broker answers.
 PARTS: Final[list[Callable[[Context], Handlers]]] = [
     admin_handlers,
@@ -82,8 +77,10 @@ class Broker:
                 lake.storage.prepare_beside()
         blocking = counted(blocking)
         self._topics = BrokerTopics(lake, blocking)
-        channels = BrokerChannels()
-        self._cluster = Cluster(lake, settings, blocking, channels)
+        self._secured = SecuredListeners(settings, self.clock, blocking)
+        dialer = self._secured.dialer(lambda: self._context.access.state.secret)
+        channels = BrokerChannels(dialer)
+        self._cluster = Cluster(lake, settings, blocking, channels, dialer)
         cache = BatchCache(settings.cache_bytes)
         cluster = self._cluster
         super_users = settings.access.super_users | {BROKER_PRINCIPAL}
@@ -108,12 +105,6 @@ class Broker:
         )
         self.meter = self._context.meter
         self._servers: list[asyncio.Server | TlsServer] = []
-        self._tls = {
-            name: ListenerTls(name, listener.tls, self._now())
-            for name, listener in settings.listeners.items()
-            if listener.tls is not None
-        }
-        self._reading: asyncio.Task[None] | None = None
         parts: dict[ApiKey, Handler] = {}
         for part in PARTS:
             parts |= part(self._context)
@@ -143,38 +134,22 @@ class Broker:
         settings = self._context.settings
         for name, listener in settings.listeners.items():
             at, bound = await listen(partial(self.connections.new, name), (listener.host, listener.port))
-            self._servers.append(self._by_tls(name, listener, at))
+            self._servers.append(self._secured.server(name, at, self.connections))
             self.addresses[name] = settings.advertised.get(name, bound)
         await self._access.start()
+        if self._secured.brokers_log_in:
+            await self._context.blocking(self._context.access_log.ensure_secret)
+            await self._context.access.look_now()
         await self._cluster.start(self.addresses)
         for server in self._servers:
             await server.start_serving()
-        if self._tls:
-            self._reading = asyncio.create_task(self._read_certificates())
-
-    def _by_tls(self, name: str, listener: ListenerSettings, bound: asyncio.Server) -> asyncio.Server | TlsServer:
-        """The listener's server: where TLS is spoken, one that does."""
-        tls = self._tls.get(name)
-        if tls is None:
-            return bound
-        return TlsServer(self.connections, name, bound, lambda: tls.server, CertifiedPrincipals(listener).of)
-
-    async def _read_certificates(self) -> None:
-        """Read certificates again when they change, for as long as the broker runs."""
-        while True:
-            await pause(CERTIFICATES_EVERY_S)
-            for tls in self._tls.values():
-                await self._context.blocking(tls.look, self._now())
-
-    def _now(self) -> datetime:
-        return datetime.fromtimestamp(self.clock.now_ms() / 1000, UTC)
+        self._secured.begin()
 
     async def close(self, grace_s: float = DRAIN_S) -> None:
         """Send clients to the other brokers, answer what was asked, close the connections, and be gone."""
         if await self._cluster.drain():
             await self.connections.until_left(self._cluster.links, self._context.settings.drain_s)
-        if self._reading is not None:
-            self._reading.cancel()
+        self._secured.close()
         for server in self._servers:
             server.close()
         for close in self._context.at_close:

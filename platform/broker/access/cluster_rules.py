@@ -138,7 +138,7 @@ async def hand_over(request: GuardedRequest) -> Reply:
     settings = request.context.settings
     listener = settings.listeners.get(request.call.peer.listener)
     # Brokers without credentials ask each other by that listener alone.
-    is_theirs = request.call.peer.listener == (settings.inter_broker or next(iter(settings.listeners), ""))
+    is_theirs = request.call.peer.listener == settings.brokers_listener
     if is_theirs and listener is not None and not listener.authenticates:
         return await request.go_on()
     if request.allows(AclOperation.CLUSTER_ACTION, _CLUSTER):

@@ -9,13 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
+from tidelog.broker.base.dialing import BrokerConnection, BrokerDialer
 from tidelog.broker.wire.frames import LENGTH
 
 Address = tuple[str, int]
-_Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-# How long a connection may take.
-CONNECT_WITHIN_S: Final = 0.5
 # An answer is small: more is no broker's.
 _MOST_BYTES: Final = 16 * 1024 * 1024
 
@@ -31,8 +29,9 @@ class NoAnswerError(Exception):
 class BrokerChannels:
     """The connections of one broker to others, by address. For the loop's thread."""
 
-    def __init__(self) -> None:
-        self._idle: defaultdict[Address, list[_Connection]] = defaultdict(list)
+    def __init__(self, dialer: BrokerDialer) -> None:
+        self._dialer = dialer
+        self._idle: defaultdict[Address, list[BrokerConnection]] = defaultdict(list)
         self._kept: frozenset[Address] | None = None
         self._closed = False
 
@@ -70,7 +69,7 @@ class BrokerChannels:
         self._closed = True
         self.keep(())
 
-    async def _connection(self, address: Address) -> _Connection:
+    async def _connection(self, address: Address) -> BrokerConnection:
         idle = self._idle[address]
         while idle:
             reader, writer = idle.pop()
@@ -78,7 +77,6 @@ class BrokerChannels:
                 return reader, writer
             writer.transport.abort()
         try:
-            async with asyncio.timeout(CONNECT_WITHIN_S):
-                return await asyncio.open_connection(*address)
+            return await self._dialer.connect(*address)
         except (OSError, TimeoutError) as e:
             raise NotAskedError(repr(e)) from e

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, any_authenticates
+from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, any_authenticates
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,11 @@ class BrokerSettings:
     access: AccessSettings = field(default_factory=AccessSettings)
     sasl: SaslSettings = field(default_factory=SaslSettings)
     quotas: QuotaSettings = field(default_factory=QuotaSettings)
+
+    @property
+    def brokers_listener(self) -> str:
+        """The name of the listener that brokers ask each other on."""
+        return self.inter_broker or next(iter(self.listeners), SecurityProtocol.PLAINTEXT.value)
 
     @property
     def everyone(self) -> bool:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.base.channels import BrokerChannels
 from tidelog.broker.base.cluster_view import BrokerNode, ClusterView
+from tidelog.broker.base.dialing import BrokerDialer
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.cluster.leases import times_of
 from tidelog.broker.cluster.links import BrokerLinks
@@ -29,14 +30,21 @@ class Cluster:
     held up, it beats no more: a broker that does not answer is of no use.
     """
 
-    def __init__(self, lake: Lake, settings: BrokerSettings, blocking: Blocking, channels: BrokerChannels) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        settings: BrokerSettings,
+        blocking: Blocking,
+        channels: BrokerChannels,
+        dialer: BrokerDialer,
+    ) -> None:
         self._lake = lake
         self._settings = settings
         self._blocking = blocking
         self._channels = channels
         self._started_ms = lake.clock.now_ms()
         self._loop = asyncio.get_running_loop()
-        self._links = BrokerLinks(lake.clock, self._link_lost)
+        self._links = BrokerLinks(lake.clock, dialer, self._link_lost)
         self._membership: BrokerMembership | None = None
         self._tailing: Tailing | None = None
         self._thread: threading.Thread | None = None

@@ -4,6 +4,7 @@ The question is ApiVersions, which a broker answers to every client.
 """
 
 import asyncio
+import logging
 import struct
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -11,14 +12,19 @@ from enum import Enum
 from typing import Final
 
 from tidelog.broker.base.blocking import pause
+from tidelog.broker.base.dialing import BrokerDialer, LoginFailedError
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.frames import LENGTH
-from tidelog.cluster.model import RegisteredBroker
+from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.log.base.clock import Clock
 
-# Between two questions, in seconds, and how long an answer, or a connection, may take.
+logger = logging.getLogger(__name__)
+
+# Between two questions, in seconds, and how long an answer may take.
 ASK_EVERY_S: Final = 0.25
 ANSWER_WITHIN_S: Final = 0.5
+# Between two log-ins that fail: too many of an address are refused unheard.
+LOGIN_EVERY_S: Final = 2.0
 # An answer is a list of versions: more is no broker's.
 _MOST_BYTES: Final = 64 * 1024
 _QUESTION: Final = struct.pack(">hhih", ApiKey.API_VERSIONS, 0, 0, -1)
@@ -38,7 +44,8 @@ class BrokerLinks:
     `lost()` is called when one is lost, by the loop's thread. `reached` and `keep` may be called from any thread.
     """
 
-    def __init__(self, clock: Clock, lost: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, dialer: BrokerDialer, lost: Callable[[], None]) -> None:
+        self._dialer = dialer
         self._clock = clock
         self._lost = lost
         self._loop = asyncio.get_running_loop()
@@ -73,8 +80,9 @@ class BrokerLinks:
             self._loop.call_soon_threadsafe(call, *args)  # type: ignore[arg-type]
 
     def _begin(self, broker: RegisteredBroker) -> None:
-        if broker.registration not in self._links and not self._closed and broker.listeners:
-            self._links[broker.registration] = self._loop.create_task(self._ask_on(broker))
+        where = next((one for one in broker.listeners if one.name == self._dialer.listener), None)
+        if broker.registration not in self._links and not self._closed and where is not None:
+            self._links[broker.registration] = self._loop.create_task(self._ask_on(broker.registration, where))
 
     def _keep(self, registrations: frozenset[str]) -> None:
         for name in [name for name in self._links if name not in registrations]:
@@ -82,13 +90,13 @@ class BrokerLinks:
             self._heard.pop(name, None)
             self._refused.discard(name)
 
-    async def _ask_on(self, broker: RegisteredBroker) -> None:
+    async def _ask_on(self, name: str, where: Listener) -> None:
         """Ask again and again; connect again when the connection is lost."""
-        where, name = broker.listeners[0], broker.registration
+        said = ""
         while True:
+            wait_s = ASK_EVERY_S
             try:
-                async with asyncio.timeout(ANSWER_WITHIN_S):
-                    reader, writer = await asyncio.open_connection(where.host, where.port)
+                reader, writer = await self._dialer.connect(where.host, where.port)
                 self._refused.discard(name)
                 try:
                     while True:
@@ -102,9 +110,15 @@ class BrokerLinks:
                     self._lost()
             except ConnectionRefusedError:
                 self._refused.add(name)
+            except LoginFailedError as e:
+                self._refused.discard(name)
+                if str(e) != said:
+                    said = str(e)
+                    logger.warning("The broker at %s:%d can't be asked: %s", where.host, where.port, said)
+                wait_s = LOGIN_EVERY_S
             except (OSError, TimeoutError, asyncio.IncompleteReadError):
                 self._refused.discard(name)
-            await pause(ASK_EVERY_S)
+            await pause(wait_s)
 
 
 async def _until_lost(reader: asyncio.StreamReader, within_s: float) -> None:

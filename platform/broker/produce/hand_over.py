@@ -84,6 +84,7 @@ class HandOvers:
         self._context = context
         self._linger = linger
         self._open_topic = open_topic
+        self._listener = context.settings.brokers_listener
         self._loop = asyncio.get_running_loop()
         self._within_s = times_of(context.lake.storage).silence_s
         self._topics: dict[str, CommittedTopic] = {}  # by the topics' ids
@@ -133,7 +134,7 @@ class HandOvers:
         """
         view = self._context.cluster()
         node = view.committer(topic)
-        if not view.serves or node.id == view.node_id or not node.addresses:
+        if not view.serves or node.id == view.node_id or self._listener not in node.addresses:
             return None
         return None if self._context.clock.elapsed_s() < self._avoided.get(node.registration, 0.0) else node
 
@@ -179,7 +180,7 @@ class HandOvers:
         if me is None:
             raise NotAskedError("this broker serves no more")
         request = HandOver(view.cluster_id, me.registration, topic.name, topic.topic_id, part)
-        address = next(iter(committer.addresses.values()))
+        address = committer.addresses[self._listener]
         return decode_answer(await channels.ask(address, encode_hand_over(request), self._within_s))
 
     def _avoid(self, committer: BrokerNode, why: str) -> None:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from tidelog.access.authenticator import Authenticator
+from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.identity import Identity
 from tidelog.access.public_keys import PublicKeys
 from tidelog.access.tokens import Tokens
@@ -101,6 +102,8 @@ class Logins:
 
         A token's session ends later than its client expects, by what clocks may differ. Source: KIP-368.
         """
+        if identity.principal == BROKER_PRINCIPAL:  # what brokers ask each other can't wait for a log-in
+            return None, 0
         most_s, tokens = self.settings.max_reauth_s or None, self.settings.tokens
         if identity.until_s is None:
             return most_s, round((most_s or 0.0) * 1000)

@@ -16,8 +16,8 @@ from support.brokers import running_broker
 from support.certificates import DAY, Authority, name
 from support.waiting import eventually
 
-import tidelog.broker.broker as broker_module
 import tidelog.broker.server.connections as connections_module
+import tidelog.broker.server.secured_listeners as secured_module
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.base.settings import Bounds
@@ -309,7 +309,7 @@ def test_a_certificate_that_is_wrong_leaves_the_one_of_before(monkeypatch, autho
         return found
 
     monkeypatch.setattr(ListenerTls, "look", noted)
-    monkeypatch.setattr(broker_module, "CERTIFICATES_EVERY_S", 0.01)
+    monkeypatch.setattr(secured_module, "CERTIFICATES_EVERY_S", 0.01)
     keystore = authority.issue("broker.pem", "first")
     with running_broker(lake, make_loop, listeners=listeners(keystore)) as address:
         right = keystore.read_bytes()

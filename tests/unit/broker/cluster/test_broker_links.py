@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from support.waiting import eventually_async
 
+from tidelog.broker.base.dialing import BrokerDialer
 from tidelog.broker.cluster.links import BrokerLinks, Link
 from tidelog.cluster.model import Listener, RegisteredBroker
 from tidelog.log.base.clock import SystemClock
@@ -40,7 +41,7 @@ class Other:
 def against(test: Callable[[BrokerLinks, Other, RegisteredBroker, list[int]], Awaitable[None]]) -> None:
     async def run() -> None:
         lost: list[int] = []
-        links, other = BrokerLinks(SystemClock(), lambda: lost.append(1)), Other()
+        links, other = BrokerLinks(SystemClock(), BrokerDialer("PLAINTEXT"), lambda: lost.append(1)), Other()
         try:
             await test(links, other, await other.start(), lost)
         finally:

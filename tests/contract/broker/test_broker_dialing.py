@@ -1,0 +1,140 @@
+"""Brokers that ask each other by listeners with TLS and log-ins, without any credentials configured."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from support.brokers import running_broker
+from support.certificates import Authority
+from support.waiting import eventually
+
+from tidelog.access.access_log import AccessLog
+from tidelog.access.broker_user import BROKER_PRINCIPAL
+from tidelog.access.credentials import ScramMechanism, credential
+from tidelog.broker.base.access import AccessSettings
+from tidelog.broker.base.dialing import BrokerDialer, BrokerLogin, LoginFailedError
+from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, SecurityProtocol, TlsSettings
+from tidelog.broker.cluster.links import BrokerLinks, Link
+from tidelog.broker.produce.hand_over import HandOvers
+from tidelog.broker.server.connection import ClientConnection
+from tidelog.log.lake import Lake
+
+PARTITIONS = 12
+SCRAM_512 = ScramMechanism.SHA_512
+ANN = {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "ann", "sasl.password": "ann's own"}
+
+
+@pytest.fixture
+def lake(tmp_path):
+    with Lake(tmp_path / "lake") as opened:
+        opened.create_topic("t", PARTITIONS)
+        yield opened
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """What became of hand-overs, how often; and the principals that logged in."""
+    counted: Counter[str] = Counter()
+    hand_over, logged_in = HandOvers._hand_over, ClientConnection._logged_in
+
+    async def noted(self, committer, topic, part, outcome):
+        await hand_over(self, committer, topic, part, outcome)
+        counted["handed over" if outcome.exception() is None else repr(outcome.exception())] += 1
+
+    def seen(self, principal):
+        counted[principal] += 1
+        logged_in(self, principal)
+
+    monkeypatch.setattr(HandOvers, "_hand_over", noted)
+    monkeypatch.setattr(ClientConnection, "_logged_in", seen)
+    return counted
+
+
+@pytest.fixture
+def links(monkeypatch):
+    """All links between brokers: how each was reached last."""
+    found: dict[tuple[int, str], Link] = {}
+    reached = BrokerLinks.reached
+
+    def noted(self, broker):
+        link = found[id(self), broker.registration] = reached(self, broker)
+        return link
+
+    monkeypatch.setattr(BrokerLinks, "reached", noted)
+    return found
+
+
+def secured(protocol, folder, **tls):
+    """A listener's settings, and what its clients need."""
+    client = {"security.protocol": protocol.value}
+    if protocol.has_sasl:
+        client |= ANN
+    if not protocol.is_encrypted:
+        return ListenerSettings("127.0.0.1", 0, protocol, mechanisms=("SCRAM-SHA-512",)), client
+    authority = Authority(folder)
+    keystore = str(authority.issue("broker.pem"))
+    settings = TlsSettings(keystore, truststore=str(authority.path), **tls)
+    client |= {"ssl.ca.location": str(authority.path)}
+    if tls:
+        client |= {"ssl.certificate.location": keystore, "ssl.key.location": keystore}
+    mechanisms = ("SCRAM-SHA-512",) if protocol.has_sasl else ()
+    return ListenerSettings("127.0.0.1", 0, protocol, settings, mechanisms), client
+
+
+@pytest.mark.parametrize(
+    ("protocol", "tls"),
+    [
+        (SecurityProtocol.SSL, {}),
+        (SecurityProtocol.SSL, {"client_auth": ClientAuth.REQUIRED}),
+        (SecurityProtocol.SASL_PLAINTEXT, {}),
+        (SecurityProtocol.SASL_SSL, {}),
+    ],
+    ids=["SSL", "SSL with certificates", "SASL_PLAINTEXT", "SASL_SSL"],
+)
+def test_brokers_hand_over_by_a_listener_with_security(tmp_path, lake, counts, links, protocol, tls):
+    listener, client = secured(protocol, tmp_path, **tls)
+    if protocol.has_sasl:
+        AccessLog(lake).upsert_scram("ann", credential(SCRAM_512, ANN["sasl.password"], b"salt of 16 bytes"))
+    access = AccessSettings(super_users=frozenset({"User:ann", "User:CN=broker"}))
+    told = {"listeners": {"INSIDE": listener}, "access": access, "drain_s": 1.0}
+    with (
+        Lake(lake.uri) as other,
+        running_broker(lake, **told) as first,
+        running_broker(other, **told),
+    ):
+        client |= {"bootstrap.servers": first, "linger.ms": 0}
+        admin = AdminClient(client)
+        eventually(lambda: len(admin.list_topics(timeout=60).brokers) == 2, "two brokers")
+        eventually(lambda: [*links.values()].count(Link.ANSWERS) == 2, "both answer each other")
+
+        def handed_over():
+            producer = Producer(client)
+            for partition in range(PARTITIONS):
+                producer.produce("t", b"x", partition=partition)
+            assert producer.flush(60) == 0
+            return counts["handed over"]
+
+        eventually(handed_over, "a hand-over")
+    assert (counts[BROKER_PRINCIPAL] > 0) == protocol.has_sasl
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"), [(b"", "not known yet"), (b"another", "SASL_AUTHENTICATE was answered with error 58")]
+)
+def test_a_process_without_the_secret_does_not_get_in(tmp_path, lake, secret, why):
+    listener, _ = secured(SecurityProtocol.SASL_PLAINTEXT, tmp_path)
+
+    async def at_once(call, *args):
+        return call(*args)
+
+    async def dialed(address, known):
+        host, port = address.rsplit(":", 1)
+        _, writer = await BrokerDialer("IN", None, BrokerLogin(SCRAM_512, lambda: known, at_once)).connect(host, port)
+        writer.close()
+
+    with running_broker(lake, listeners={"IN": listener}) as address:
+        with pytest.raises(LoginFailedError, match=why):
+            asyncio.run(dialed(address, secret))
+        asyncio.run(dialed(address, AccessLog(lake).look().secret))
