@@ -4,10 +4,11 @@ A decision that changes nothing gives no rows, and no entry is written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from tidelog.access import quotas
 from tidelog.access.credentials import ScramCredential, ScramMechanism, require_iterations
-from tidelog.access.model import Acl, AclFilter
+from tidelog.access.model import Acl, AclFilter, seen_address
 from tidelog.access.quotas import Entity, Quota
 from tidelog.access.rows import acl_row, quota_row, removed, scram_row, secret_row
 from tidelog.access.rules import require_user, require_valid
@@ -17,8 +18,11 @@ from tidelog.log.rows.schema import Row
 
 
 def decide_add_acls(state: AccessState, acls: Iterable[Acl]) -> RowOutcome[list[Acl]]:
-    """Add ACLs; the response: those that were not there, sorted. Raises `InvalidConfigError` as `require_valid`."""
-    wanted = set(acls)
+    """Add ACLs; the response: those that were not there, sorted. Raises `InvalidConfigError` as `require_valid`.
+
+    Hosts are kept as brokers see addresses: a denial in another spelling would never hold.
+    """
+    wanted = {replace(acl, host=seen_address(acl.host)) for acl in acls}
     for acl in wanted:
         require_valid(acl)
     new = sorted(wanted - state.acls)
@@ -80,14 +84,17 @@ def decide_alter_quotas(
 ) -> RowOutcome[dict[Entity, dict[Quota, float]]]:
     """Change limits of entities; None takes one away. The response: all limits of each entity afterwards.
 
+    Addresses are kept as brokers see them.
+
     Raises `InvalidConfigError` as `quotas.require_valid`.
     """
     rows: list[Row] = []
     after: dict[Entity, dict[Quota, float]] = {}
-    for entity, changed in changes.items():
+    for named, changed in changes.items():
+        entity = named if named.ip is None else replace(named, ip=seen_address(named.ip))
         quotas.require_valid(entity, {quota: limit for quota, limit in changed.items() if limit is not None})
-        after[entity] = changed_limits(state, entity, changed)
-        rows.extend(limit_rows(state, entity, after[entity]))
+        after[named] = changed_limits(state, entity, changed)
+        rows.extend(limit_rows(state, entity, after[named]))
     return RowOutcome(rows, after)
 
 

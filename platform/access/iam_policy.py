@@ -73,9 +73,11 @@ def iam_policies(state: AccessState, address: str, principals: Iterable[str] | N
         )
     root = found.place.partition("://")[2].strip("/")
     wanted = sorted({acl.principal for acl in state.acls}) if principals is None else list(principals)
-    makers = {principal: _Policy(principal, root) for principal in wanted}
-    for principal, maker in makers.items():
-        for acl in sorted(acl for acl in state.acls if acl.principal in (principal, EVERYONE)):
+    makers: dict[str, _Policy] = {}
+    for principal in wanted:
+        acls = sorted(acl for acl in state.acls if acl.principal in (principal, EVERYONE))
+        maker = makers[principal] = _Policy(principal, root, acls)
+        for acl in acls:
             maker.take(acl)
         if _has_quotas(state, principal):
             maker.gap("quotas", "the store has none")
@@ -91,8 +93,9 @@ def _has_quotas(state: AccessState, principal: str) -> bool:
 class _Policy:
     """One principal's policy in the making: what is allowed and denied below the lake's root, by address."""
 
-    def __init__(self, principal: str, root: str) -> None:
+    def __init__(self, principal: str, root: str, acls: Sequence[Acl]) -> None:
         self._principal = principal
+        self._allowed = [a for a in acls if a.resource is AclResource.TOPIC and a.permission is AclPermission.ALLOW]
         self._bucket = root.partition("/")[0]
         self._root = root
         self._rules: dict[tuple[str, str, str], set[str]] = defaultdict(set)  # (effect, host, object): actions
@@ -156,6 +159,9 @@ class _Policy:
                 self._add("Deny", acl, denied, objects)
                 if operation is AclOperation.READ:
                     self.gap(_shown(acl), "writers and describers read the log, so that they are denied, too")
+                elif operation is AclOperation.WRITE and self._reads_as_writer(acl):
+                    self._add("Deny", acl, _READ, objects)
+                    self.gap(_shown(acl), "a writer reads the topic, so that reading is denied, too")
             else:
                 self._left_out(acl, "the store can't tell it from other reads, or other writes, of the topic's log")
         elif operation in (AclOperation.WRITE, AclOperation.ALL):
@@ -170,6 +176,13 @@ class _Policy:
             self._left_out(acl, "it is an entry of the topic's log, which only a writer of the topic may write")
         if acl.permission is AclPermission.ALLOW and _may_name_tables(acl):
             self._meets_tables = True
+
+    def _reads_as_writer(self, denial: Acl) -> bool:
+        """Whether something that a denial of Write is about could be read because of an allowed Write only."""
+        reads = (AclOperation.READ, AclOperation.ALL)
+        return any(a.operation is AclOperation.WRITE and _overlap(a, denial) for a in self._allowed) and not any(
+            a.operation in reads and a.host in (ANY_HOST, denial.host) and _covers(a, denial) for a in self._allowed
+        )
 
     def _group(self, acl: Acl) -> None:
         shares = "all groups of the lake share a table"
@@ -213,7 +226,7 @@ class _Policy:
 
     def _deny_all_or_none(self, acl: Acl, covers: Sequence[AclOperation], shares: str, objects: str) -> None:
         """Deny a table that all names share: by an ACL about all of them only."""
-        if acl.operation in (*covers, AclOperation.ALL) and (acl.pattern, acl.name) == (AclPattern.LITERAL, ANY_NAME):
+        if acl.operation in (*covers, AclOperation.ALL) and _names_all(acl):
             self._add("Deny", acl, _ALL, objects)
         else:
             self._left_out(acl, f"{shares}: one of them, or one operation, can't be denied alone")
@@ -237,7 +250,7 @@ class _Policy:
             self._rules[effect, acl.host, name].update(actions)
 
     def _says_more(self, acl: Acl, why: str) -> None:
-        if (acl.pattern, acl.name) != (AclPattern.LITERAL, ANY_NAME):
+        if not _names_all(acl):
             self.gap(_shown(acl), why)
 
     def _left_out(self, acl: Acl, why: str) -> None:
@@ -255,6 +268,22 @@ def _pattern(acl: Acl) -> str:
 def _may_name_tables(acl: Acl) -> bool:
     """Whether an ACL's pattern takes in names that begin with `__`."""
     return _pattern(acl).endswith("*") and (acl.name == ANY_NAME or "__".startswith(acl.name[:2]))
+
+
+def _covers(acl: Acl, other: Acl) -> bool:
+    """Whether an ACL names all that another one names."""
+    if acl.pattern is AclPattern.LITERAL:
+        return acl.name == ANY_NAME or (other.pattern is AclPattern.LITERAL and other.name == acl.name)
+    return not _names_all(other) and other.name.startswith(acl.name)
+
+
+def _overlap(acl: Acl, other: Acl) -> bool:
+    """Whether there may be a name that both ACLs name."""
+    return _names_all(acl) or _names_all(other) or _covers(acl, other) or _covers(other, acl)
+
+
+def _names_all(acl: Acl) -> bool:
+    return (acl.pattern, acl.name) == (AclPattern.LITERAL, ANY_NAME)
 
 
 def _shown(acl: Acl) -> str:

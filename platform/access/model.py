@@ -3,6 +3,7 @@
 Codes are those of Kafka's protocol (`AclOperation`, `ResourceType`, `PatternType`, `AclPermissionType`).
 """
 
+import ipaddress
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -111,6 +112,16 @@ OPERATIONS_OF: Final = {
 }
 
 
+def seen_address(text: str) -> str:
+    """An address as a broker sees its clients', whatever its spelling: 0:0:0:0:0:0:0:1 is ::1. Other texts stay."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return text
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(mapped or address)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:
     """One entry: whether a principal may do an operation, from a host, to resources of a type by a pattern.
@@ -146,7 +157,7 @@ class AclFilter:
             self.resource in (AclResource.ANY, acl.resource)
             and self._names(acl)
             and self.principal in (None, acl.principal)
-            and self.host in (None, acl.host)
+            and (self.host is None or seen_address(self.host) == acl.host)
             and self.operation in (AclOperation.ANY, acl.operation)
             and self.permission in (AclPermission.ANY, acl.permission)
         )

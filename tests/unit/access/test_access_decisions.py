@@ -1,6 +1,7 @@
 """What is decided about ACLs, credentials, quotas and tenants: rules as tables."""
 
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -82,6 +83,30 @@ def test_filters_delete_and_say_which(log):
     assert log.state.acls == {kept}
     assert log.decide(decisions.decide_delete_acls, [alice]) == [[]]
     assert log.entries == 2
+
+
+@pytest.mark.parametrize(
+    ("given_", "kept"),
+    [
+        ("0:0:0:0:0:0:0:1", "::1"),
+        ("2001:DB8::A", "2001:db8::a"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("*", "*"),
+        ("a-name", "a-name"),
+    ],
+)
+def test_addresses_are_kept_as_brokers_see_them(log, given_, kept):
+    one = replace(acl(), host=given_)
+    log.decide(decisions.decide_add_acls, [one])
+    assert [known.host for known in log.state.acls] == [kept]
+    log.decide(decisions.decide_add_acls, [one])
+    assert log.decide(decisions.decide_delete_acls, [AclFilter(host=given_)]) == [[replace(one, host=kept)]]
+    if kept != "*":
+        entity, limits = Entity(ip=given_), {Quota.CONNECTION_CREATION_RATE: 1.0}
+        assert log.decide(decisions.decide_alter_quotas, {entity: limits}) == {entity: limits}
+        assert log.state.quotas == {Entity(ip=kept): limits}
+    assert log.entries == 2 + (kept != "*")
 
 
 # --- credentials -------------------------------------------------------------------------------------------
