@@ -28,10 +28,10 @@ class Authenticator:
         `only`: the one principal that is welcome; another one's password counts as a wrong one.
         """
         if not user or not password or len(user) > MOST_NAME_CHARS or len(password) > MOST_PASSWORD_CHARS:
-            raise AuthenticationError("no name or no password, or longer ones than are accepted")
+            raise AuthenticationError("no name or no password, or longer ones than are accepted", user)
         principal = f"User:{user}"
         if not is_password(self.users.plain(user, welcome=only in (None, principal)), password):
-            raise AuthenticationError(f"the user {user[:64]!r} has not this password, or there is no such user")
+            raise AuthenticationError("no such user, or another password", user)
         return Identity(principal)
 
     def bearer(self, token: str) -> Identity:

@@ -87,7 +87,7 @@ class ScramExchange:
             return ExchangeStep(self._server.get_server_final().encode(), Identity(f"User:{self._user}"))
         except scramp.ScramException as e:
             said = e.server_error.value if e.server_error is not None else "no message of SCRAM"
-            raise AuthenticationError(f"user {self._user[:64]!r}: {said}") from None
+            raise AuthenticationError(said, self._user) from None
         except (ValueError, IndexError, KeyError) as e:
             raise AuthenticationError(f"no message of SCRAM: {type(e).__name__}") from None
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from tidelog.broker.base.calls import Call, Encoded, Handler, Reply
 from tidelog.broker.sasl.exchanges import MECHANISMS, Exchange, ExchangeStep
-from tidelog.broker.sasl.logins import Logins
+from tidelog.broker.sasl.logins import MOST_SHOWN, Logins
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.errors import (
     ILLEGAL_SASL_STATE,
@@ -94,7 +94,7 @@ class ConnectionLogin:
                 return otherwise
             raise IllegalSaslStateError(f"it sent {key.name} before it had logged in")
         if session.ends_s is not None and self._logins.clock.elapsed_s() >= session.ends_s:
-            raise LoginClosedError(f"the session of {session.principal} is over, and it did not log in again")
+            raise LoginClosedError(f"the session of {session.principal!r} is over, and it did not log in again")
         return otherwise
 
     # --- requests ------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class ConnectionLogin:
             return self._end_handshake(ILLEGAL_SASL_STATE, "a second SaslHandshake within a log-in")
         if session is None and logins.tries.is_over(call.peer.host):
             await logins.delay()
-            raise LoginClosedError("too many log-ins of its address have failed of late")
+            raise logins.too_many(call, wanted)
         if session is not None and (call.version == 0 or logins.clock.elapsed_s() - session.began_s < LEAST_S):
             return _handshake_answer(ILLEGAL_SASL_STATE, ())
         offered = self._offered if session is None else (session.mechanism,)
@@ -126,13 +126,13 @@ class ConnectionLogin:
         message = bytes(call.body if raw else call.body.auth_bytes)
         try:
             step = await self._logins.step(
-                exchange, message, call.peer.host, first_time=session is None, counts=not self._told
+                exchange, message, call, self._mechanism, first_time=session is None, counts=not self._told
             )
             self._told = bool(step.refused)
             told_ms = self._taken(step)
         except AuthenticationError as e:
             self._exchange, self._session = None, None
-            return await self._refused(call, raw, e.reason)
+            return await self._refused(call, raw, e)
         if raw:
             return Encoded([step.answer])
         return _authenticate_answer(call, 0, None, step.answer, told_ms)
@@ -143,7 +143,7 @@ class ConnectionLogin:
         if identity is None:
             return _FOR_EVER
         if before is not None and identity.principal != before.principal:
-            raise AuthenticationError(f"{before.principal} may not become {identity.principal}")
+            raise AuthenticationError(f"{before.principal!r} may not become another", identity.principal)
         lasts_s, told_ms = self._logins.lasts(identity)
         now_s = self._logins.clock.elapsed_s()
         self._session = _Session(
@@ -158,8 +158,9 @@ class ConnectionLogin:
             self._logged_in(identity.principal)
         return told_ms
 
-    async def _refused(self, call: Call, raw: bool, reason: str) -> Reply:
-        why = f"its log-in by {self._mechanism} failed: {reason}"
+    async def _refused(self, call: Call, raw: bool, error: AuthenticationError) -> Reply:
+        why = f"its log-in by {self._mechanism} as {error.user[:MOST_SHOWN]!r} failed: {error.reason}"
+        self._logins.audit(call, self._mechanism, error.user, error.reason)
         await self._logins.delay()
         if raw:
             raise LoginClosedError(why)

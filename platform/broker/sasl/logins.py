@@ -4,6 +4,7 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from tidelog.access.audit import Requester
 from tidelog.access.authenticator import Authenticator
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.identity import Identity
@@ -12,6 +13,7 @@ from tidelog.access.tokens import Tokens
 from tidelog.access.users import Users
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.blocking import Blocking, in_threads, pause
+from tidelog.broker.base.calls import Call
 from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import SaslSettings
 from tidelog.broker.sasl.exchanges import BearerExchange, Exchange, ExchangeStep
@@ -22,6 +24,8 @@ from tidelog.log.base.errors import AuthenticationError
 
 # Log-ins of a kind that are checked at once.
 THREADS: Final = 2
+# Of a name that a client gives, in logs.
+MOST_SHOWN: Final = 64
 _SECRET_BYTES: Final = 32
 
 
@@ -63,11 +67,12 @@ class Logins:
         keys = asked and PublicKeys(asked.jwks, asked.refresh_s, clock)
         self.authenticator = Authenticator(users, Tokens(asked, keys, clock) if asked and keys else None)
         self._threads = threads
+        self._audit = access.audit
         self._password_turns = asyncio.Semaphore(THREADS)
         self._token_turns = asyncio.Semaphore(THREADS)
 
     async def step(
-        self, exchange: Exchange, message: bytes, host: str, *, first_time: bool, counts: bool
+        self, exchange: Exchange, message: bytes, call: Call, mechanism: str, *, first_time: bool, counts: bool
     ) -> ExchangeStep:
         """Have a client's message checked when its turn comes. Raises `AuthenticationError`.
 
@@ -77,21 +82,33 @@ class Logins:
         is_token = isinstance(exchange, BearerExchange)
         run = self._threads.of_tokens if is_token else self._threads.of_passwords
         async with self._token_turns if is_token else self._password_turns:
-            if first_time and self.tries.is_over(host):
-                raise LoginClosedError("too many log-ins of its address have failed of late")
+            if first_time and self.tries.is_over(call.peer.host):
+                raise self.too_many(call, mechanism)
             try:
                 step = await run(exchange.step, message)
             except AuthenticationError:
-                self._failed(host, counts=counts)
+                self._failed(call.peer.host, counts=counts)
                 raise
         if step.refused:
-            self._failed(host, counts=counts)
+            self._failed(call.peer.host, counts=counts)
         return step
 
     def _failed(self, host: str, *, counts: bool) -> None:
         if counts:
             self.meter.logins_failed += 1
             self.tries.failed(host)
+
+    def too_many(self, call: Call, mechanism: str) -> LoginClosedError:
+        """The error of an address that is not heard for now."""
+        why = "too many log-ins of its address have failed of late"
+        self.audit(call, mechanism, "", why)
+        return LoginClosedError(why)
+
+    def audit(self, call: Call, mechanism: str, user: str, why: str) -> None:
+        """Have the failure in the audit."""
+        peer = call.peer
+        requester = Requester(peer.principal, peer.host, peer.listener, call.client_id)
+        self._audit.not_authenticated(requester, mechanism[:MOST_SHOWN], user[:MOST_SHOWN], why)
 
     async def delay(self) -> None:
         """Let a client wait for the answer that it has failed."""

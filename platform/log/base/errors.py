@@ -199,12 +199,13 @@ class GroupSubscribedError(TidelogError, kafka_code=86):
 class AuthenticationError(TidelogError, kafka_code=58):
     """Credentials that are not those of a principal. Its message is the same for whatever is wrong with them.
 
-    `reason`: what is wrong, for the log; no client gets it.
+    `reason`: what is wrong, for the log; no client gets it. `user`: the name that was given, "" for none.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, user: str = "") -> None:
         super().__init__("Authentication failed: the credentials are not valid.")
         self.reason = reason
+        self.user = user
 
 
 # --- lake and log ------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Connections on a listener with SASL: which clients get in, what is refused before and after, when sessions end."""
 
 import asyncio
+import json
 import logging
 import struct
 
@@ -65,10 +66,11 @@ def test_wrong_credentials_are_refused_in_the_same_words(mechanism, user, passwo
         assert client.is_closed
         assert client.principal == "User:ANONYMOUS"
         assert (world.meter.logins, world.meter.logins_failed) == (0, 1)
-        (line,) = [record.getMessage() for record in caplog.records]
-        assert f"its log-in by {mechanism} failed: " in line
-        assert user in line
-        assert password not in line
+        audited, line = [record.getMessage() for record in caplog.records]
+        assert f"its log-in by {mechanism} as {user!r} failed: " in line
+        fields = json.loads(audited)
+        assert (fields["event"], fields["mechanism"], fields["user"]) == ("not authenticated", mechanism, user)
+        assert password not in line + audited
 
     run(scenario)
 
@@ -346,7 +348,7 @@ def test_a_session_ends_unless_its_client_logs_in_again(caplog):
         assert await keeps.groups()
         assert await forgets.groups() is None
         assert [client.is_closed for client in (keeps, forgets)] == [False, True]
-        assert "the session of User:alice is over" in caplog.text
+        assert "the session of 'User:alice' is over" in caplog.text
         assert (world.meter.logins, world.meter.logins_again) == (2, 1)
 
     run(scenario)
