@@ -1,21 +1,33 @@
-"""Real clients that log in at a broker by each mechanism: librdkafka and aiokafka; and a thousand of them at once."""
+"""Real clients, librdkafka and aiokafka, that log in at a broker by each mechanism; a thousand log-ins at once."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import suppress
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+import scramp
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from support.brokers import running_broker
+from support.kafka_wire import WireClient
+from support.token_issuers import AUDIENCE, ISSUER, Issuer
 from support.waiting import eventually
 
 from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
+from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
+from tidelog.broker.base.settings import SaslSettings
+from tidelog.broker.sasl.logins import Logins
+from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -122,3 +134,170 @@ def test_a_user_that_is_removed_does_not_come_in_again(lake: Lake, address: str)
         return any(error.code() == KafkaError._AUTHENTICATION for error in heard)
 
     eventually(is_refused, "the user is unknown to the broker")
+
+
+def test_a_session_of_librdkafka_goes_on_over_its_end(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It logs in again before each session ends (KIP-368), and the broker has to end none of them."""
+    add_user(lake)
+    logged_in: list[object] = []
+    lasts = Logins.lasts
+    monkeypatch.setattr(Logins, "lasts", lambda self, identity: logged_in.append(identity) or lasts(self, identity))
+    sasl = SaslSettings(max_reauth_s=2.0)
+    with running_broker(lake, listeners=SASL_LISTENER, access=ALLOWED, sasl=sasl) as address:
+        producer = Producer(librdkafka(address, "SCRAM-SHA-512", acks="all"))
+
+        def has_logged_in_again() -> bool:
+            producer.produce("t", b"x", partition=0)
+            assert producer.flush(60) == 0
+            return len(logged_in) >= 6
+
+        eventually(has_logged_in_again, "log-ins of sessions that go on")
+    assert "it did not log in again" not in caplog.text
+
+
+# --- tokens ------------------------------------------------------------------------------------------------
+
+BEARER = {"PLAINTEXT": ListenerSettings("127.0.0.1", 0, SecurityProtocol.SASL_PLAINTEXT, mechanisms=("OAUTHBEARER",))}
+
+
+@contextmanager
+def published(issuer: Issuer) -> Iterator[str]:
+    """The issuer's keys on a port of this machine; their address."""
+
+    class Keys(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/keys" else 302)
+            self.send_header("Location", "/keys")
+            self.end_headers()
+            self.wfile.write(issuer.published())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Keys) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/moved"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def issuer() -> Issuer:
+    return Issuer(kind="EC")
+
+
+@pytest.fixture
+def bearer_address(lake: Lake, issuer: Issuer) -> Iterator[str]:
+    with published(issuer) as keys:
+        sasl = SaslSettings(tokens=TokenSettings(keys, (AUDIENCE,), ISSUER))
+        with running_broker(lake, listeners=BEARER, access=ALLOWED, sasl=sasl) as address:
+            yield address
+
+
+def test_librdkafka_logs_in_by_a_token(bearer_address: str, issuer: Issuer) -> None:
+    def token(_: str) -> tuple[str, float]:
+        now_s = time.time()
+        return issuer.token(now_s), now_s + 300
+
+    config = {
+        "bootstrap.servers": bearer_address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": token,
+    }
+    producer = Producer({**config, "acks": "all"})
+    reports: list[object] = []
+    producer.produce("t", b"x", on_delivery=lambda error, _: reports.append(error))
+    assert producer.flush(60) == 0
+    assert reports == [None]
+
+
+@pytest.mark.parametrize("claims", [{"exp": 1}, {"aud": "another"}])
+def test_librdkafka_learns_that_its_token_is_refused(
+    bearer_address: str, issuer: Issuer, claims: dict[str, object]
+) -> None:
+    heard: list[KafkaError] = []
+    admin = AdminClient(
+        {
+            "bootstrap.servers": bearer_address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": lambda _: (issuer.token(time.time(), **claims), time.time() + 300),
+            "error_cb": heard.append,
+        }
+    )
+    eventually(lambda: admin.poll(0.1) is not None and heard, "the refusal")
+    assert KafkaError._AUTHENTICATION in {error.code() for error in heard}
+
+
+def test_aiokafka_logs_in_by_a_token(bearer_address: str, issuer: Issuer) -> None:
+    class Tokens(AbstractTokenProvider):
+        async def token(self) -> str:
+            return issuer.token(time.time())
+
+    async def sent() -> None:
+        config = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER"}
+        async with AIOKafkaProducer(
+            bootstrap_servers=bearer_address, sasl_oauth_token_provider=Tokens(), **config
+        ) as producer:
+            await producer.send_and_wait("t", b"y")
+
+    asyncio.run(sent())
+
+
+# --- many --------------------------------------------------------------------------------------------------
+
+CROWD = 1000
+
+
+async def wire_log_in(client: WireClient, mechanism: str) -> None:
+    shaken = await client.ask(ApiKey.SASL_HANDSHAKE, 1, mechanism=mechanism)
+    assert shaken.error_code.value == 0
+    if mechanism == "PLAIN":
+        message = f"\0{USER}\0{PASSWORD}".encode()
+        assert (await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=message)).error_code.value == 0
+        return
+    theirs = scramp.ScramClient([mechanism], USER, PASSWORD)
+    first = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=theirs.get_client_first().encode())
+    theirs.set_server_first(first.auth_bytes.decode())
+    final = await asyncio.to_thread(theirs.get_client_final)
+    last = await client.ask(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=final.encode())
+    theirs.set_server_final(last.auth_bytes.decode())
+
+
+def test_a_thousand_connections_log_in_at_once(address: str, record_property: Callable[[str, object], None]) -> None:
+    """All get in, none has to try twice, and a client that is in is answered meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * CROWD)), hard))
+
+    async def crowd() -> tuple[float, list[float]]:
+        loop, waits = asyncio.get_running_loop(), []
+        clients = [WireClient(address) for _ in range(CROWD)]
+        async with WireClient(address) as inside:
+            await wire_log_in(inside, "PLAIN")
+            for client in clients:
+                await client.__aenter__()
+            began_s = loop.time()
+            work = asyncio.gather(
+                *(wire_log_in(client, MECHANISMS[at % len(MECHANISMS)]) for at, client in enumerate(clients))
+            )
+            while not work.done():
+                asked_s = loop.time()
+                assert (await inside.ask(ApiKey.LIST_GROUPS, 0)).error_code.value == 0
+                waits.append(loop.time() - asked_s)
+            await work
+            took_s = loop.time() - began_s
+            for client in clients:
+                assert (await client.ask(ApiKey.LIST_GROUPS, 0)).error_code.value == 0
+                await client.__aexit__()
+        return took_s, waits
+
+    took_s, waits = asyncio.run(crowd())
+    record_property("took_s", round(took_s, 2))
+    record_property("longest_wait_of_another_s", round(max(waits), 3))
+    print(f"{CROWD} log-ins: {took_s:.1f} s; another client had {len(waits)} answers, each in {max(waits):.3f} s")
