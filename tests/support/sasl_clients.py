@@ -16,6 +16,7 @@ from tidelog.access.audit import Audit
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.state import AccessState
 from tidelog.broker.access.throttling import Throttling
+from tidelog.broker.admin.api_versions import api_versions
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.calls import Call
 from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
@@ -64,7 +65,7 @@ class LoginWorld:
         broker = BrokerSettings({LISTENER: listener}, sasl=self.settings)
         threads = LoginThreads(at_once)
         self.logins = Logins(self.settings, self.access, threads, self.clock, CountingIds(), self.meter)
-        handlers = {ApiKey.LIST_GROUPS: self._groups, ApiKey.API_VERSIONS: self._versions}
+        handlers = {ApiKey.LIST_GROUPS: self._groups, ApiKey.API_VERSIONS: api_versions([ApiKey.API_VERSIONS])}
         login = new_logins(broker, self.logins)
         throttling = Throttling(lambda: self.access.state.quotas, self.clock, broker.quotas)
         self.connections = Connections(handlers, self.clock, Bounds(**(bounds or {})), self.meter, throttling, login)
@@ -72,9 +73,6 @@ class LoginWorld:
     async def _groups(self, call: Call) -> Any:
         self.seen.append(call)
         return {"error_code": 0, "groups": []}
-
-    async def _versions(self, call: Call) -> Any:
-        return {"error_code": 0, "api_keys": []}
 
 
 class SaslClient:
