@@ -96,6 +96,17 @@ def _tools(folder: Path) -> Sequence[str | Path]:
     return [*java, "org.apache.kafka.tools.TransactionsCommand"]
 
 
+def _make_access_tools(client: KafkaClient, folder: Path) -> None:
+    """Kafka's tools, with all that kafka-configs loads of a broker."""
+    _fetch_jars(folder, "org.apache.kafka", "kafka_2.13", client.version, transitive=True)
+    _fetch_jars(folder, "org.apache.kafka", "kafka-tools", client.version, transitive=False)
+
+
+def _access_tools(folder: Path) -> Sequence[str | Path]:
+    java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{folder}/*"]
+    return [*java, Path(__file__).with_name("KafkaTools.java")]
+
+
 def _make_java(client: KafkaClient, folder: Path) -> None:
     _fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
     _run(["javac", "-cp", "*", "-d", ".", SOURCES / "java/RoundTrip.java"], folder)
@@ -147,6 +158,8 @@ NEWEST = (
 )
 # kafka-transactions, which makes no round trip.
 TOOLS = KafkaClient("kafka-tools", "4.1.2", "java", _make_tools, _tools)
+# kafka-acls and kafka-configs, which take commands line by line.
+ACCESS_TOOLS = KafkaClient("kafka-access-tools", "4.1.2", "java", _make_access_tools, _access_tools)
 _CODECS_OF_PYTHON = ("python-snappy==0.7.3", "lz4==4.3.3", "zstandard==0.22.0")
 
 
@@ -260,6 +273,6 @@ def _alone() -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    for one in (*NEWEST, TOOLS):
+    for one in (*NEWEST, TOOLS, ACCESS_TOOLS):
         if shutil.which(one.program):
             install(one)

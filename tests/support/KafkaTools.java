@@ -1,0 +1,17 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.Arrays;
+
+/** Kafka's tools, one after another in one process: a line of standard input is a class and its arguments, by tabs. */
+public class KafkaTools {
+    public static void main(String[] none) throws Exception {
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] words = line.split("\t");
+            String[] args = Arrays.copyOfRange(words, 1, words.length);
+            Class.forName(words[0]).getMethod("main", String[].class).invoke(null, (Object) args);
+            System.out.println("--- done");
+            System.out.flush();
+        }
+    }
+}
