@@ -12,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from contextvars import ContextVar
 from types import coroutine
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from tidelog.access.quotas import Entity, Limits, Quota, SampledRate, TokenBucket, limit_of, limit_of_address
 from tidelog.broker.base.blocking import Blocking
@@ -217,12 +217,13 @@ class ThrottledRequest(Allowance):
         if throttling.meter_of(Quota.REQUEST_PERCENTAGE, self._client, clock.elapsed_s()) is None:
             reply = await handler(call)
         else:
-            spent = _Spent(threading.get_ident(), [])
+            spent = _Spent()
             _SPENDER.set(spent)
             try:
                 work = cast(Coroutine[Any, Any, Reply], handler(call))
                 reply = await _counted_steps(work, spent, throttling.processor_s)
             finally:
+                spent.is_over = True
                 _SPENDER.set(None)
             percent = 100 * sum(spent.times_s)
             self._take(Quota.REQUEST_PERCENTAGE, percent, clock.elapsed_s())
@@ -262,11 +263,18 @@ def _with_throttle_time(reply: Reply, key: ApiKey, wait_ms: int) -> Reply:
 # --- processor time ------------------------------------------------------------------------------------------
 
 
-class _Spent(NamedTuple):
-    """The processor time of a request whose handler runs in this thread."""
+class _Spent:
+    """The processor time of a request whose handler runs in this thread.
 
-    thread: int
-    times_s: list[float]
+    `is_over`: it is answered. Tasks that its handler began may go on for other requests.
+    """
+
+    __slots__ = ("is_over", "thread", "times_s")
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.times_s: list[float] = []
+        self.is_over = False
 
 
 _SPENDER: Final[ContextVar[_Spent | None]] = ContextVar("tidelog_spender", default=None)
@@ -303,7 +311,7 @@ def counted(blocking: Blocking, processor_s: Callable[[], float] = processor_s) 
 
     def run(call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
         spent = _SPENDER.get()
-        if spent is None:
+        if spent is None or spent.is_over:
             return blocking(call, *args, **kwargs)
 
         def timed() -> R:

@@ -284,6 +284,39 @@ def test_a_call_that_is_run_at_once_counts_once():
     assert percent_of(handler, processor) == pytest.approx(1.5)
 
 
+def test_what_a_handler_leaves_behind_counts_for_no_request():
+    """A pool that is begun by a request goes on for others, for ever."""
+    processor, begun = Processor(), []
+
+    async def at_once(call, /, *args):
+        begun.append(call)
+        return call(*args)
+
+    blocking = counted(at_once, processor)
+
+    async def scenario():
+        clock = FakeClock()
+        all_ = throttling_by(clock, {OF_ALICE: {Quota.REQUEST_PERCENTAGE: 100.0}}, processor_s=processor)
+        go_on, left = asyncio.Event(), []
+
+        async def pool():
+            await go_on.wait()
+            await blocking(processor.work, 5)
+
+        async def handler(call):
+            left.append(asyncio.ensure_future(pool()))
+            await blocking(processor.work, 1)
+
+        one = all_.request(ApiKey.METADATA, 9, PEER, None, 10)
+        await one.run(handler, Call(ApiKey.METADATA, 9, None, None, PEER, 0.0, one))
+        go_on.set()
+        await left[0]
+
+    asyncio.run(scenario())
+    assert begun[0] != processor.work  # it is counted
+    assert begun[1] == processor.work
+
+
 def test_a_client_waits_for_its_share_of_the_processor_all_windows_at_most():
     processor = Processor()
 
