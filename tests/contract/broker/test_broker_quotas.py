@@ -7,11 +7,17 @@ import threading
 import time
 
 import pytest
+import uvloop
 from confluent_kafka import Consumer, Producer
 from support.broker_processes import broker_command, metrics
+from support.brokers import running_broker
+from support.certificates import Authority
 
 from tidelog.access.access_log import AccessLog
+from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.quotas import Entity, Quota
+from tidelog.broker.base.access import AccessSettings
+from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.log.lake import Lake
 
 RATE = 100_000
@@ -70,6 +76,32 @@ def test_a_quota_that_is_set_later_holds_for_connections_that_are_open(lake):
         assert throttled.is_set()
         producer.purge()
         assert metrics(ready["metrics"])["kafka_server_quota_throttle_time", ("", "Produce", "ANONYMOUS")] > 0
+
+
+def test_a_user_is_held_to_its_rate_over_tls(lake, tmp_path):
+    """By its principal, whatever its client id is; nothing is read of a connection of TLS meanwhile either."""
+    authority = Authority(tmp_path)
+    tls = TlsSettings(str(authority.issue("broker.pem")))
+    listener = ListenerSettings("127.0.0.1", 0, SecurityProtocol.SASL_SSL, tls)
+    log = AccessLog(lake)
+    log.upsert_scram("alice", credential(ScramMechanism.SHA_256, "alice's own", b"salt of 16 bytes"))
+    log.close()
+    set_quota(lake, Entity("alice"), producer_byte_rate=RATE)
+    access = AccessSettings(super_users=frozenset({"User:alice"}))
+    with running_broker(lake, uvloop.new_event_loop, listeners={"CLIENTS": listener}, access=access) as address:
+        throttled = []
+        settings = {
+            "bootstrap.servers": address,
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(authority.path),
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": "alice",
+            "sasl.password": "alice's own",
+            "throttle_cb": throttled.append,
+        }
+        took_s = produce(Producer(ONE_BY_ONE | settings))
+    assert took_s >= (COUNT * len(MESSAGE) - RATE) / RATE * 0.9
+    assert max(event.throttle_time for event in throttled) > 0
 
 
 def produce(producer):

@@ -1,6 +1,8 @@
 """Quotas: which limit holds for a client, and how long it has to wait."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tidelog.access.quotas import (
     DEFAULT,
@@ -120,3 +122,21 @@ def test_a_rate_is_what_was_taken_over_its_samples() -> None:
         rate.add(500, float(second))
     assert rate.rate(29.5) == pytest.approx(500, rel=0.15)
     assert rate.rate(100.0) == 0.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 2), st.floats(0, 500)), min_size=1, max_size=60),
+    st.floats(1, 1000),
+)
+def test_whatever_comes_a_client_that_waits_gets_no_more_than_its_limit(
+    asked: list[tuple[float, float]], limit: float
+) -> None:
+    """`asked`: (how long after it may, how much)."""
+    bucket, now_s, taken = TokenBucket(0.0, 1.0), 0.0, 0.0
+    for later_s, amount in asked:
+        now_s += later_s
+        taken += amount
+        now_s += bucket.take(amount, now_s, limit)
+        # Once it may go on: all that it took, within what the time has brought and one window before.
+        assert taken <= limit * (now_s + 1.0) * (1 + 1e-9) + 1e-6
+    assert bucket.wait_s(now_s, limit) == pytest.approx(0, abs=1e-6)
