@@ -52,7 +52,7 @@ def require_valid(entity: Entity, limits: Mapping[Quota, float]) -> None:
         if of_ip != (quota is Quota.CONNECTION_CREATION_RATE):
             whose = "an address" if not of_ip else "users and client ids"
             raise InvalidConfigError(f"{quota} is a quota of {whose}.")
-        if not limit > 0:
+        if not 0 < limit < float("inf"):
             raise InvalidConfigError(f"{quota}={limit:g}: a quota is a rate above 0. Remove it to take it away.")
 
 

@@ -14,6 +14,7 @@ from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.delta import layout
 from tidelog.log.follow.tailing import Tailing
+from tidelog.log.storage.port import OnThisMachine
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,8 @@ class AccessFollower:
         """Learn what is in force, before any client is served, and follow it. Raises StorageError."""
         await self.look_now()
         self._tailing = Tailing(self._log.storage, self._clock)
-        self._tailing.add(layout.ACCESS_TABLE)
+        if isinstance(self._log.storage, OnThisMachine):  # elsewhere looks are paid for, and two a second are enough
+            self._tailing.add(layout.ACCESS_TABLE)
         self._thread = threading.Thread(target=self._run, args=(self._tailing,), name="tidelog-access", daemon=True)
         self._thread.start()
 

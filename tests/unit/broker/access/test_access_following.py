@@ -85,6 +85,22 @@ def test_what_another_process_changes_is_in_force(tmp_path, monkeypatch, bell):
     asyncio.run(run())
 
 
+def test_a_distant_store_is_looked_at_twice_a_second_and_not_more(tmp_path, monkeypatch):
+    added = []
+    monkeypatch.setattr(tailing.Tailing, "add", lambda _, log: added.append(log))
+
+    async def run(address) -> None:
+        other = AccessLog(Lake(address))
+        async with Followed(address) as followed:
+            await asyncio.to_thread(other.add_acls, [acl("a")])
+            await eventually_async(lambda: not may_read(followed.access, "a"), "it is in force")
+
+    asyncio.run(run("memory://followed-from-afar"))
+    assert added == []
+    asyncio.run(run(tmp_path))
+    assert added == ["__access"]
+
+
 def test_a_silent_bell_is_not_waited_for():
     # In force within a second, at two looks a second; a watch that is silent would be looked past after seconds only.
     assert following.LOOK_EVERY_S <= 0.5 < WATCHED_PAUSE_S

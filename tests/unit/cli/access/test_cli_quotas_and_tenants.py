@@ -55,6 +55,7 @@ def test_quotas_are_set(lake, words, entity, limits):
         (1, ["--user", "a", "--ip", "::1", "producer_byte_rate=1"], "is for a user, a client id, both"),
         (1, ["--user", "a", "producer_byte_rate=0"], "a rate above 0"),
         (1, ["--user", "a", "producer_byte_rate=nan"], "a rate above 0"),
+        (1, ["--user", "a", "producer_byte_rate=inf"], "a rate above 0"),
         (1, ["--ip", "::1", "producer_byte_rate=1"], "is a quota of users and client ids"),
         (2, ["--user", "a", "producer_byte_rate=x"], "'x' is no number"),
         (2, ["--user", "a", "bytes=1"], "'bytes' is no quota of Kafka's"),
