@@ -47,6 +47,10 @@ class GuardedRequest:
         """Whether the client may do this: for what is left out without a word, and for one of several ways."""
         return self.context.access.may(self.call.peer, operation, resource, name)
 
+    def may_everywhere(self, operation: AclOperation) -> bool:
+        """Whether an ACL of the cluster allows this for all that it has."""
+        return self.context.access.may_everywhere(self.call.peer, operation)
+
     def denial(self, operation: AclOperation, resource: AclResource, name: str = CLUSTER_NAME) -> TidelogError:
         """Why it is refused, in words for the client."""
         what = resource.name.lower().replace("_", " ")
@@ -116,7 +120,7 @@ class EachResource:
 
     async def __call__(self, request: GuardedRequest) -> Reply:
         """Go on with what is allowed, if it is anything."""
-        if self.anywhere and request.may(self.operation, AclResource.CLUSTER):
+        if self.anywhere and request.may_everywhere(self.operation):
             return await request.go_on()
         items: Sequence[Any] = getattr(request.call.body, self.asked)
         kept, refused = split(items, lambda item: request.allows(self.operation, self.resource, self.name(item)))

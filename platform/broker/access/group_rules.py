@@ -70,7 +70,7 @@ DELETE_GROUPS: Final = EachResource(AclOperation.DELETE, _GROUP, "groups_names",
 async def list_groups(request: GuardedRequest) -> Reply:
     """ListGroups: all for a client that may describe the cluster, else those that it may describe."""
     reply = await request.answer()
-    if request.may(AclOperation.DESCRIBE, AclResource.CLUSTER):
+    if request.may_everywhere(AclOperation.DESCRIBE):
         return reply
     shown = [
         group for group in reply.get("groups", ()) if request.may(AclOperation.DESCRIBE, _GROUP, group["group_id"])

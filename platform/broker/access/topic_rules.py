@@ -97,7 +97,7 @@ async def create_topics(request: GuardedRequest) -> Reply:
 async def delete_topics(request: GuardedRequest) -> Reply:
     """DeleteTopics, by names or ids. A topic's name is for those that may describe the topic."""
     body = request.call.body
-    if request.may(AclOperation.DELETE, AclResource.CLUSTER):
+    if request.may_everywhere(AclOperation.DELETE):
         return await request.go_on()
     by_names = request.call.version < _NAMED_SINCE
     kept: list[Any] = []

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.calls import Call, Peer
 from tidelog.broker.base.cluster_view import ClusterView
@@ -132,6 +132,6 @@ async def find_describable(context: Context, call: Call, wanted: str | UUID) -> 
 
 def may_create(access: BrokerAccess, call: Call, name: str) -> bool:
     """Whether the client may create the topic: any in the cluster, or this one."""
-    return access.may(call.peer, AclOperation.CREATE, AclResource.CLUSTER, CLUSTER_NAME) or access.allows(
+    return access.may_everywhere(call.peer, AclOperation.CREATE) or access.allows(
         call, AclOperation.CREATE, AclResource.TOPIC, name
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from tidelog.access.audit import MOST_CHARACTERS, Audit, Requester
 from tidelog.access.authorizer import AclVerdict, Authorizer, Subject
-from tidelog.access.model import AclOperation, AclResource
+from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.access.state import AccessState
 from tidelog.broker.base.calls import Call, Peer
 
@@ -68,7 +68,7 @@ class BrokerAccess:
 
     def may(self, peer: Peer, operation: AclOperation, resource: AclResource, name: str) -> bool:
         """Whether the client may do the operation to the resource. No denial is audited: requests ask `allows`."""
-        return self.verdict(peer, operation, resource, name).allowed
+        return self.is_open or self.verdict(peer, operation, resource, name).allowed
 
     def allows(self, call: Call, operation: AclOperation, resource: AclResource, name: str) -> bool:
         """Whether the request may do the operation to the resource; a denial is written to the audit."""
@@ -91,6 +91,14 @@ class BrokerAccess:
             subject = Subject(peer.principal, peer.host)
             known = self._verdicts[key] = self.authorizer.verdict(subject, operation, resource, name)
         return known
+
+    def may_everywhere(self, peer: Peer, operation: AclOperation) -> bool:
+        """Whether an ACL of the cluster allows the client the operation on all that it has.
+
+        That no ACL is about the cluster allows nothing: then the ACLs of each topic and group decide.
+        """
+        verdict = self.verdict(peer, operation, AclResource.CLUSTER, CLUSTER_NAME)
+        return verdict.allowed and verdict.by is not None
 
     def may_any(self, peer: Peer, operation: AclOperation, resource: AclResource) -> bool:
         """Whether the client may do the operation to any resource of the type."""

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Reply
 from tidelog.broker.base.cluster_view import rack_of
 from tidelog.broker.base.context import Context
@@ -117,7 +117,7 @@ class ProduceHandler:
             return None
 
         def creates(name: str) -> bool:
-            return access.may(call.peer, AclOperation.CREATE, AclResource.CLUSTER, CLUSTER_NAME) or access.may(
+            return access.may_everywhere(call.peer, AclOperation.CREATE) or access.may(
                 call.peer, AclOperation.CREATE, AclResource.TOPIC, name
             )
 

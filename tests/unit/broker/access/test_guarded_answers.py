@@ -346,6 +346,22 @@ def test_a_topic_with_many_partitions_is_asked_about_once(lake, monkeypatch):
         assert operations == [AclOperation.WRITE, AclOperation.READ]
 
 
+def test_a_topics_acls_count_where_none_is_about_the_cluster(lake):
+    """What no ACL is about is everyone's here; that is no right to what ACLs are about."""
+    hers = Acl(TOPIC, AclPattern.LITERAL, "t", "User:bob", "*", AclOperation.ALL, AclPermission.ALLOW)
+    new = Acl(TOPIC, AclPattern.LITERAL, "new", "User:bob", "*", AclOperation.ALL, AclPermission.ALLOW)
+    group = Acl(GROUP, AclPattern.LITERAL, "g", "User:bob", "*", AclOperation.ALL, AclPermission.ALLOW)
+    stable_group(lake, "g", {"m": [("t", 0)]})
+    with Guarded(lake, hers, new, group, access=AccessSettings(everyone=True)) as requests:
+        deleted = requests.ask(ApiKey.DELETE_TOPICS, 5, {"topic_names": ["t", "u"]}).responses
+        assert {one.name: int(one.error_code) for one in deleted} == {"t": DENIED, "u": 0}
+        wanted = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in ("new", "other")]
+        created = requests.ask(ApiKey.CREATE_TOPICS, 7, {"topics": wanted}).topics
+        assert {one.name: int(one.error_code) for one in created} == {"new": DENIED, "other": 0}
+        assert metadata(requests, [{"name": "new"}], allow_auto_topic_creation=True) == [("new", DENIED)]
+        assert requests.ask(ApiKey.LIST_GROUPS, 4).groups == ()
+
+
 # --- between brokers ---------------------------------------------------------------------------------------
 
 
