@@ -97,6 +97,19 @@ class AccessLog:
         """Take credentials of a user away. Raises `UnknownCredentialError`."""
         self._decide(partial(decisions.decide_delete_scram, user=user, mechanisms=mechanisms))
 
+    def alter_scram(
+        self, user: str, deletions: Sequence[ScramMechanism], credentials: Sequence[ScramCredential]
+    ) -> None:
+        """Take credentials of a user away and give others, in one entry. Raises as both."""
+        rule = partial(
+            decisions.decide_alter_scram,
+            user=user,
+            deletions=deletions,
+            credentials=credentials,
+            drawn=self._secret(),
+        )
+        self._decide(rule)
+
     def delete_user(self, user: str) -> list[ScramMechanism]:
         """Take all credentials of a user away; of which mechanisms. Raises `UnknownCredentialError`."""
         return self._decide(partial(decisions.decide_delete_user, user=user))

@@ -69,6 +69,19 @@ def decide_delete_scram(state: AccessState, user: str, mechanisms: Sequence[Scra
     return RowOutcome([removed(scram_row(user, state.scram[user, one])) for one in dict.fromkeys(mechanisms)], None)
 
 
+def decide_alter_scram(
+    state: AccessState,
+    user: str,
+    deletions: Sequence[ScramMechanism],
+    credentials: Sequence[ScramCredential],
+    drawn: bytes,
+) -> RowOutcome[None]:
+    """Take credentials of a user away and give others, all or nothing. Raises as the two by themselves."""
+    deleted = decide_delete_scram(state, user, deletions)
+    given = decide_upsert_scram(state, user, credentials, drawn) if credentials else RowOutcome((), None)
+    return RowOutcome([*deleted.rows, *given.rows], None)
+
+
 def decide_delete_user(state: AccessState, user: str) -> RowOutcome[list[ScramMechanism]]:
     """Take all credentials of a user away; the response: of which mechanisms. Raises `UnknownCredentialError`."""
     mechanisms = sorted(mechanism for name, mechanism in state.scram if name == user)
@@ -88,14 +101,14 @@ def decide_alter_quotas(
 
     Raises `InvalidConfigError` as `quotas.require_valid`.
     """
-    rows: list[Row] = []
-    after: dict[Entity, dict[Quota, float]] = {}
+    seen = {named: named if named.ip is None else replace(named, ip=seen_address(named.ip)) for named in changes}
+    merged: dict[Entity, dict[Quota, float | None]] = {}
     for named, changed in changes.items():
-        entity = named if named.ip is None else replace(named, ip=seen_address(named.ip))
-        quotas.require_valid(entity, {quota: limit for quota, limit in changed.items() if limit is not None})
-        after[named] = changed_limits(state, entity, changed)
-        rows.extend(limit_rows(state, entity, after[named]))
-    return RowOutcome(rows, after)
+        quotas.require_valid(named, {quota: limit for quota, limit in changed.items() if limit is not None})
+        merged.setdefault(seen[named], {}).update(changed)
+    after = {entity: changed_limits(state, entity, changed) for entity, changed in merged.items()}
+    rows = [row for entity, limits in after.items() for row in limit_rows(state, entity, limits)]
+    return RowOutcome(rows, {named: after[entity] for named, entity in seen.items()})
 
 
 def changed_limits(state: AccessState, entity: Entity, changes: Mapping[Quota, float | None]) -> dict[Quota, float]:

@@ -77,10 +77,7 @@ class ScramUserHandlers:
         named = Counter([*gone, *(one.mechanism for one in credentials)])
         if max(named.values()) > 1:
             raise DuplicateUserError(f"The request changes a credential of user '{user}' twice. Name each once.")
-        if gone:
-            await context.blocking(context.access_log.delete_scram, user, *gone)
-        if credentials:
-            await context.blocking(context.access_log.upsert_scram, user, *credentials)
+        await context.blocking(context.access_log.alter_scram, user, gone, credentials)
         changes = {
             "user": user,
             "deleted": [one.value for one in gone],

@@ -147,6 +147,21 @@ def test_credentials_are_taken_away_one_by_one_or_all_together(log):
         log.decide(decisions.decide_delete_user, "alice")
 
 
+def test_credentials_go_and_come_in_one_entry_or_not_at_all(log):
+    log.decide(decisions.decide_upsert_scram, "alice", [scram(SHA_256)], b"x")
+    log.decide(decisions.decide_alter_scram, "alice", [SHA_256], [scram(SHA_512)], b"x")
+    assert list(log.state.scram) == [("alice", SHA_512)]
+    before = log.state
+    with pytest.raises(UnknownCredentialError):
+        log.decide(decisions.decide_alter_scram, "alice", [SHA_256], [scram(SHA_512, salt=b"new")], b"x")
+    with pytest.raises(InvalidConfigError):
+        log.decide(decisions.decide_alter_scram, "alice", [SHA_512], [scram(SHA_256, iterations=1)], b"x")
+    assert log.state == before
+    log.decide(decisions.decide_alter_scram, "alice", [SHA_512], [], b"x")
+    assert not log.state.scram
+    assert log.entries == 3
+
+
 @pytest.mark.parametrize("user", ["", " ", "a\nb", "*", "<default>", BROKER_USER])
 def test_names_that_no_user_has(log, user):
     with pytest.raises(UnacceptableCredentialError):
@@ -174,6 +189,14 @@ def test_limits_are_set_changed_and_taken_away(log):
     assert log.state.quotas == {alice: {TAKE: 7.0}}
     log.decide(decisions.decide_alter_quotas, {alice: {TAKE: 7.0}})
     assert log.entries == 3
+
+
+def test_one_address_in_two_spellings_is_one(log):
+    first, second = Entity(ip="::1"), Entity(ip="0:0:0:0:0:0:0:1")
+    rate = Quota.CONNECTION_CREATION_RATE
+    changes = {first: {rate: 5.0}, second: {rate: 6.0}}
+    assert log.decide(decisions.decide_alter_quotas, changes) == {first: {rate: 6.0}, second: {rate: 6.0}}
+    assert log.state.quotas == {first: {rate: 6.0}}
 
 
 def test_one_limit_that_can_not_be_keeps_all_of_them_out(log):
