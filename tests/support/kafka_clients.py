@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -221,9 +221,19 @@ def missing(program: str, what: str) -> None:
 
 
 def round_trip(
-    client: KafkaClient, address: str, topic: str, group: str, count: int, transactional_id: str = ""
+    client: KafkaClient,
+    address: str,
+    topic: str,
+    group: str,
+    count: int,
+    transactional_id: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """What the client read of what it sent: partition, offset, key, value, number (its header) and timestamp."""
+    """What the client read of what it sent: partition, offset, key, value, number (its header) and timestamp.
+
+    `settings`: of the client besides, for those in Java and of kafka-python.
+    """
+    properties = "\n".join(f"{name}={value}" for name, value in (settings or {}).items())
     done = subprocess.run(
         [
             *map(str, client.command(client.folder)),
@@ -234,6 +244,7 @@ def round_trip(
             str(count),
             transactional_id,
         ],
+        env={**os.environ, "CLIENT_PROPERTIES": properties},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

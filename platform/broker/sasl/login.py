@@ -23,7 +23,7 @@ from tidelog.broker.wire.errors import (
 from tidelog.broker.wire.frames import Header, header_of
 from tidelog.log.base.errors import AuthenticationError
 
-# A client may not log in again more often, as in Kafka.
+# Between two times that a client begins to log in again, as in Kafka.
 LEAST_S: Final = 1.0
 # The length of a session without an end.
 _FOR_EVER: Final = 0
@@ -31,11 +31,10 @@ _FOR_EVER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """The client's principal. Times in s of the elapsed clock; `ends_s`: None for never."""
+    """The client's principal. `ends_s`: on the elapsed clock; None for never."""
 
     principal: str
     mechanism: str
-    began_s: float
     ends_s: float | None
 
 
@@ -45,7 +44,18 @@ class ConnectionLogin:
     `ended`: why the connection ends when the answer of now is written; "" for not.
     """
 
-    __slots__ = ("_exchange", "_logged_in", "_logins", "_mechanism", "_offered", "_raw", "_session", "_told", "ended")
+    __slots__ = (
+        "_again_s",
+        "_exchange",
+        "_logged_in",
+        "_logins",
+        "_mechanism",
+        "_offered",
+        "_raw",
+        "_session",
+        "_told",
+        "ended",
+    )
 
     def __init__(self, logins: Logins, offered: tuple[str, ...], logged_in: Callable[[str], None]) -> None:
         self._logins = logins
@@ -54,6 +64,7 @@ class ConnectionLogin:
         self._session: _Session | None = None
         self._exchange: Exchange | None = None
         self._mechanism = ""
+        self._again_s: float | None = None  # when it last began to log in again
         self._raw = False
         self._told = False  # that its token is not accepted: the client ends the exchange
         self.ended = ""
@@ -106,7 +117,7 @@ class ConnectionLogin:
         if session is None and logins.tries.is_over(call.peer.host):
             await logins.delay()
             raise logins.too_many(call, wanted)
-        if session is not None and (call.version == 0 or logins.clock.elapsed_s() - session.began_s < LEAST_S):
+        if session is not None and not self._may_begin_again(call.version):
             return _handshake_answer(ILLEGAL_SASL_STATE, ())
         offered = self._offered if session is None else (session.mechanism,)
         if wanted not in offered:
@@ -115,6 +126,14 @@ class ConnectionLogin:
         self._mechanism = wanted
         self._exchange = MECHANISMS[wanted](logins.authenticator, None if session is None else session.principal)
         return _handshake_answer(0, self._offered)
+
+    def _may_begin_again(self, version: int) -> bool:
+        """Whether a client that is logged in may now begin to log in again: if so, it does."""
+        now_s, before_s = self._logins.clock.elapsed_s(), self._again_s
+        if version == 0 or (before_s is not None and now_s - before_s < LEAST_S):
+            return False
+        self._again_s = now_s
+        return True
 
     async def _authenticate(self, call: Call) -> Reply:
         exchange, session = self._exchange, self._session
@@ -146,9 +165,7 @@ class ConnectionLogin:
             raise AuthenticationError(f"{before.principal!r} may not become another", identity.principal)
         lasts_s, told_ms = self._logins.lasts(identity)
         now_s = self._logins.clock.elapsed_s()
-        self._session = _Session(
-            identity.principal, self._mechanism, now_s, None if lasts_s is None else now_s + lasts_s
-        )
+        self._session = _Session(identity.principal, self._mechanism, None if lasts_s is None else now_s + lasts_s)
         self._exchange = None
         meter = self._logins.meter
         if before is not None:

@@ -1,5 +1,7 @@
 // Sends records by every codec and reads them back as a member of a group; see tests/support/kafka_clients.py.
 
+import java.io.IOException;
+import java.io.StringReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -26,8 +28,15 @@ public class RoundTrip {
         consume(address, topic, group, codecs.length * count);
     }
 
-    static void produce(String address, String topic, String codec, int count, String transactionalId) throws Exception {
+    static Properties given() throws IOException {
         Properties settings = new Properties();
+        String text = System.getenv("CLIENT_PROPERTIES");
+        settings.load(new StringReader(text == null ? "" : text));
+        return settings;
+    }
+
+    static void produce(String address, String topic, String codec, int count, String transactionalId) throws Exception {
+        Properties settings = given();
         settings.put("bootstrap.servers", address);
         settings.put("compression.type", codec);
         settings.put("linger.ms", "5");
@@ -65,8 +74,8 @@ public class RoundTrip {
         }
     }
 
-    static void consume(String address, String topic, String group, int count) {
-        Properties settings = new Properties();
+    static void consume(String address, String topic, String group, int count) throws Exception {
+        Properties settings = given();
         settings.put("bootstrap.servers", address);
         settings.put("group.id", group);
         settings.put("auto.offset.reset", "earliest");

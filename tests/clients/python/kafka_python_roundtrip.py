@@ -1,14 +1,17 @@
 """kafka-python sends records by every codec and reads them back as a member of a group."""
 
 import json
+import os
 import sys
 
 from kafka import KafkaConsumer, KafkaProducer
 
 address, topic, group, codecs, number = sys.argv[1:6]
 count = int(number)
+given = dict(line.split("=", 1) for line in os.environ.get("CLIENT_PROPERTIES", "").splitlines())
+settings = {"bootstrap_servers": address, **{key.replace(".", "_"): value for key, value in given.items()}}
 for codec in codecs.split(","):
-    producer = KafkaProducer(bootstrap_servers=address, compression_type=None if codec == "none" else codec, acks="all")
+    producer = KafkaProducer(**settings, compression_type=None if codec == "none" else codec, acks="all")
     sent = [
         producer.send(
             topic,
@@ -23,9 +26,7 @@ for codec in codecs.split(","):
         one.get(60)
     producer.close()
 
-consumer = KafkaConsumer(
-    topic, bootstrap_servers=address, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False
-)
+consumer = KafkaConsumer(topic, **settings, group_id=group, auto_offset_reset="earliest", enable_auto_commit=False)
 found = 0
 while found < count * len(codecs.split(",")):
     for records in consumer.poll(1000).values():

@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 import scramp
@@ -16,6 +18,7 @@ from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from support.brokers import running_broker
+from support.kafka_clients import ACCESS_TOOLS, NEWEST, ready, round_trip
 from support.kafka_wire import WireClient
 from support.token_issuers import AUDIENCE, ISSUER, Issuer
 from support.waiting import eventually
@@ -25,7 +28,7 @@ from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
 from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
-from tidelog.broker.base.settings import SaslSettings
+from tidelog.broker.base.settings import GroupSettings, SaslSettings
 from tidelog.broker.sasl.logins import Logins
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.log.lake import Lake
@@ -248,6 +251,57 @@ def test_aiokafka_logs_in_by_a_token(bearer_address: str, issuer: Issuer) -> Non
             await producer.send_and_wait("t", b"y")
 
     asyncio.run(sent())
+
+
+# --- Java --------------------------------------------------------------------------------------------------
+
+JAVA = NEWEST[0]
+_MODULES = "org.apache.kafka.common.security"
+_QUIET = GroupSettings(initial_rebalance_delay_ms=0)
+
+
+def java_settings(mechanism: str, module: str, **options: str) -> dict[str, str]:
+    given = "".join(f' {name}="{value}"' for name, value in options.items())
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f"{_MODULES}.{module} required{given};",
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_java_takes_records_there_and_back(lake: Lake, mechanism: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A round trip, and sessions so short that a client of a second or two logs in again."""
+    ready(JAVA)
+    add_user(lake)
+    lake.create_topic("java", partitions=2)
+    module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
+    settings = java_settings(mechanism, module, username=USER, password=PASSWORD)
+    sasl = SaslSettings(max_reauth_s=1.5)
+    with running_broker(lake, listeners=SASL_LISTENER, access=ALLOWED, sasl=sasl, groups=_QUIET) as address:
+        found = round_trip(JAVA, address, "java", "g", 50, settings=settings)
+    assert len(found) == 50 * len(JAVA.codecs)
+    assert "it did not log in again" not in caplog.text
+
+
+def test_java_logs_in_by_a_token(
+    lake: Lake, issuer: Issuer, bearer_address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for needed in (JAVA, ACCESS_TOOLS):  # whose folder has what Java's client reads tokens with
+        ready(needed)
+    jars = ":".join([str(JAVA.folder), *(f"{one.folder}/*" for one in (JAVA, ACCESS_TOOLS))])
+    client = replace(JAVA, command=lambda _: ["java", "-Xmx256m", "-cp", jars, "RoundTrip"])
+    lake.create_topic("java", partitions=2)
+    token = tmp_path / "token.jwt"
+    token.write_text(issuer.token(round(time.time())))
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token.as_uri()}")
+    settings = {
+        **java_settings("OAUTHBEARER", "oauthbearer.OAuthBearerLoginModule"),
+        "sasl.login.callback.handler.class": f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler",
+        "sasl.oauthbearer.token.endpoint.url": token.as_uri(),
+    }
+    found = round_trip(client, bearer_address, "java", "g", 10, settings=settings)
+    assert len(found) == 10 * len(JAVA.codecs)
 
 
 # --- many --------------------------------------------------------------------------------------------------
