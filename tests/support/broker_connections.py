@@ -12,6 +12,7 @@ from tidelog.broker.base.meter import BrokerMeter
 from tidelog.broker.base.settings import Bounds, QuotaSettings
 from tidelog.broker.server.connections import Connections
 from tidelog.broker.wire.apis import ApiKey
+from tidelog.log.base.clock import processor_s
 
 
 def request(key: ApiKey, version: int, correlation_id: int, body: bytes = b"") -> bytes:
@@ -161,9 +162,10 @@ def connections(
     handlers: Mapping[ApiKey, Callable[[Call], Any]],
     limits: Limits | None = None,
     clock: FakeClock | None = None,
+    processor_s: Callable[[], float] = processor_s,
     **bounds: Any,
 ) -> Connections:
     """A broker's connections, for the loop that runs. `limits`: its quotas."""
     clock = clock or FakeClock()
-    throttling = Throttling(lambda: limits or {}, clock, QuotaSettings())
+    throttling = Throttling(lambda: limits or {}, clock, QuotaSettings(), processor_s)
     return Connections(handlers, clock, Bounds(**bounds), BrokerMeter(), throttling)

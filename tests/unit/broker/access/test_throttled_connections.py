@@ -111,6 +111,26 @@ def test_consumers_are_held_to_their_byte_rate(count):
     run_virtually(scenario)
 
 
+@pytest.mark.parametrize("count", [1, 8])
+def test_clients_are_held_to_their_share_of_the_processor(count):
+    async def scenario(clock):
+        used = 0.0
+
+        async def groups(call):
+            nonlocal used
+            used += 0.01
+            return {"error_code": 0, "groups": []}
+
+        limits = {EVERYBODY: {Quota.REQUEST_PERCENTAGE: 20.0}}
+        all_ = connections({LIST_GROUPS: groups}, limits, clock, processor_s=lambda: used)
+        clients = [AskingClient(all_, clock, 8) for _ in range(count)]
+        began_s = clock.now_s
+        await asyncio.gather(*(one.go_on(began_s + 30, request(LIST_GROUPS, 1, 1)) for one in clients))
+        assert used / (clock.now_s - began_s) == pytest.approx(0.2, rel=0.1)
+
+    run_virtually(scenario)
+
+
 def test_a_consumer_over_its_rate_gets_an_answer_without_records_at_once():
     async def scenario(clock):
         records = Records()
