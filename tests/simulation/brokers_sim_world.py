@@ -19,7 +19,9 @@ from sim_scheduler import Process
 from sim_storage import Trouble
 from transactions_sim_world import AUDIT, COPIERS, inline
 
+from tidelog.access import access_log
 from tidelog.broker import broker as broker_module
+from tidelog.broker.access import following
 from tidelog.broker.base import topics as broker_topics
 from tidelog.broker.base.blocking import in_threads
 from tidelog.broker.base.listener_settings import ListenerSettings
@@ -306,7 +308,7 @@ def on_stage(world: BrokersWorld) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(inline(world.scheduler))
         stack.enter_context(_listening(world.history.faults))
-        for module in (broker_topics, broker_cluster, membership):
+        for module in (broker_topics, broker_cluster, membership, following, access_log):
             stack.enter_context(patch.object(module, "threading", threads))
         stack.enter_context(patch.object(HandOvers, "_hand_over", _counting(world.history)))
         stack.enter_context(patch.object(tailing, "os", pipes))
