@@ -128,6 +128,13 @@ class BrokerMetrics(Collector):
         for name, what, value in (
             ("tidelog_broker_connections_opened", "Connections that came.", meter.connections_opened),
             ("tidelog_broker_connections_refused", "Refused by a bound.", meter.connections_refused),
+            ("kafka_server_socket_server_metrics_successful_authentication", "Log-ins by SASL.", meter.logins),
+            (
+                "kafka_server_socket_server_metrics_successful_reauthentication",
+                "Log-ins by SASL of clients that were logged in.",
+                meter.logins_again,
+            ),
+            ("kafka_server_socket_server_metrics_failed_authentication", "Of wrong credentials.", meter.logins_failed),
             (
                 "tidelog_broker_connections_dropped",
                 "Closed for what they sent or left.",

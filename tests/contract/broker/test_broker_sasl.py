@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from support.brokers import running_broker
-from support.kafka_clients import ACCESS_TOOLS, NEWEST, ready, round_trip
+from support.kafka_clients import ACCESS_TOOLS, NEWEST, OLD, ready, round_trip
 from support.kafka_wire import WireClient
 from support.token_issuers import AUDIENCE, ISSUER, Issuer
 from support.waiting import eventually
@@ -253,9 +253,10 @@ def test_aiokafka_logs_in_by_a_token(bearer_address: str, issuer: Issuer) -> Non
     asyncio.run(sent())
 
 
-# --- Java --------------------------------------------------------------------------------------------------
+# --- Java, kafka-python -----------------------------------------------------------------------------------
 
 JAVA = NEWEST[0]
+(KAFKA_PYTHON,) = (client for client in OLD if client.name == "kafka-python")
 _MODULES = "org.apache.kafka.common.security"
 _QUIET = GroupSettings(initial_rebalance_delay_ms=0)
 
@@ -282,6 +283,22 @@ def test_java_takes_records_there_and_back(lake: Lake, mechanism: str, caplog: p
         found = round_trip(JAVA, address, "java", "g", 50, settings=settings)
     assert len(found) == 50 * len(JAVA.codecs)
     assert "it did not log in again" not in caplog.text
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python_takes_records_there_and_back(lake: Lake, mechanism: str) -> None:
+    ready(KAFKA_PYTHON)
+    add_user(lake)
+    lake.create_topic("python", partitions=2)
+    settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.plain.username": USER,
+        "sasl.plain.password": PASSWORD,
+    }
+    with running_broker(lake, listeners=SASL_LISTENER, access=ALLOWED, groups=_QUIET) as address:
+        found = round_trip(KAFKA_PYTHON, address, "python", "g", 20, settings=settings)
+    assert len(found) == 20 * len(KAFKA_PYTHON.codecs)
 
 
 def test_java_logs_in_by_a_token(

@@ -3,6 +3,7 @@
 import base64
 import hmac
 import json
+import threading
 from collections.abc import Callable
 from http.client import IncompleteRead
 from typing import Any
@@ -14,6 +15,7 @@ from joserfc import jws
 from joserfc.jwk import OctKey
 from support.broker_connections import FakeClock
 from support.token_issuers import AUDIENCE, ISSUER, Issuer, new_key
+from support.waiting import PATIENCE_S
 
 from tidelog.access.identity import Identity
 from tidelog.access.public_keys import LEAST_S, RETRY_S, PublicKeys, fetched
@@ -261,6 +263,23 @@ def test_without_keys_no_token_is_accepted_until_they_come() -> None:
     assert "no key of the issuer" in world.refusal(world.token()), "it was asked a moment ago"
     world.clock.now_s += RETRY_S
     assert world.tokens.identity(world.token()).principal == "User:alice"
+
+
+def test_no_token_waits_for_a_look_that_it_does_not_need() -> None:
+    """While one thread waits for the issuer, tokens with known keys are checked, and made-up ones are refused."""
+    world = World(Issuer())
+    world.tokens.identity(world.token())
+    found: list[object] = []
+
+    def check() -> None:
+        found.append(world.tokens.identity(world.token()))
+        found.append(world.refusal(world.token(header={"kid": "made up"})))
+
+    with world.keys._one_at_a_time:
+        thread = threading.Thread(target=check, daemon=True)
+        thread.start()
+        thread.join(PATIENCE_S)
+        assert len(found) == 2
 
 
 def test_a_token_without_a_key_id_is_tried_with_all_keys() -> None:

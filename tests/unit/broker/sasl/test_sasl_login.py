@@ -12,6 +12,7 @@ from support.kafka_wire import request_frame
 from support.sasl_clients import PASSWORD_MECHANISMS, PASSWORDS, LoginWorld, SaslClient, plain
 from support.waiting import eventually_async
 
+from tidelog.broker.server.metrics import BrokerMetrics
 from tidelog.broker.wire.apis import ApiKey
 
 NONE, UNSUPPORTED_MECHANISM, ILLEGAL_STATE, FAILED = 0, 33, 34, 58
@@ -379,6 +380,7 @@ def test_who_logs_in_again_may_not_become_another_and_learns_nothing(mechanism):
             world.clock.now_s += 10
             said.append(await client.log_in(mechanism, "bob", password))
             assert client.is_closed
+            assert world.meter.logins_failed == 1
         assert said[0] == said[1]
         assert said[0].error_code.value == FAILED
 
@@ -466,5 +468,25 @@ def test_the_answer_to_wrong_credentials_waits():
         assert await client.log_in("PLAIN", "alice", "wrong") is None
         await eventually_async(lambda: client.client.transport.take() and client.is_closed, "the answer")
         assert loop.time() - began_s >= 0.05
+
+    run(scenario)
+
+
+def test_log_ins_are_in_the_metrics():
+    async def scenario():
+        world = LoginWorld()
+        client = SaslClient(world)
+        for _ in range(2):
+            await client.log_in("PLAIN", "alice", PASSWORDS["alice"])
+        for _ in range(3):
+            await SaslClient(world).log_in("PLAIN", "alice", "wrong")
+        families = BrokerMetrics(world.meter, world.connections, lambda: False).collect()
+        shown = {family.name: family.samples[0].value for family in families if "authentication" in family.name}
+        name = "kafka_server_socket_server_metrics"
+        assert shown == {
+            f"{name}_successful_authentication": 1,
+            f"{name}_successful_reauthentication": 1,
+            f"{name}_failed_authentication": 3,
+        }
 
     run(scenario)
