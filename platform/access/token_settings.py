@@ -16,6 +16,6 @@ class TokenSettings:
     issuer: str | None = None  # sasl.oauthbearer.expected.issuer
     sub_claim: str = "sub"  # sasl.oauthbearer.sub.claim.name: the principal's name
     scope_claim: str = "scope"  # sasl.oauthbearer.scope.claim.name
-    scopes: tuple[str, ...] = ()  # Kafka has no such setting
+    scopes: tuple[str, ...] = ()  # sasl.oauthbearer.expected.scope, which Kafka has not
     clock_skew_s: int = 30  # sasl.oauthbearer.clock.skew.seconds
     refresh_s: float = 3600.0  # sasl.oauthbearer.jwks.endpoint.refresh.ms

@@ -155,6 +155,7 @@ def _tokens(given: Given) -> TokenSettings | None:
         issuer=text("expected.issuer") or None,
         sub_claim=text("sub.claim.name", usual.sub_claim),
         scope_claim=text("scope.claim.name", usual.scope_claim),
+        scopes=tuple(listed(text("expected.scope"))),
         clock_skew_s=skew,
         refresh_s=usual.refresh_s if refresh_ms is None else refresh_ms / 1000,
     )

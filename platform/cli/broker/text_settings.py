@@ -63,6 +63,7 @@ OF_BROKERS: Final = (
     TextSetting("sasl.oauthbearer.expected.issuer", "", "tokens are of this issuer"),
     TextSetting("sasl.oauthbearer.sub.claim.name", "sub", "the claim that names the principal"),
     TextSetting("sasl.oauthbearer.scope.claim.name", "scope", "the claim that lists scopes"),
+    TextSetting("sasl.oauthbearer.expected.scope", "", "tokens have all of these scopes, separated by commas"),
     TextSetting("sasl.oauthbearer.clock.skew.seconds", "30", "how far clocks may differ"),
     TextSetting("sasl.oauthbearer.jwks.endpoint.refresh.ms", "3600000", "how often the keys are read again"),
 )

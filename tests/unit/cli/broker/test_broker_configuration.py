@@ -87,7 +87,9 @@ def test_tokens():
     found = settings(
         "listeners=SASL_PLAINTEXT://:9092\nsasl.enabled.mechanisms=OAUTHBEARER\n"
         "sasl.oauthbearer.jwks.endpoint.url=https://id.example/keys\nsasl.oauthbearer.expected.audience=a, b\n"
-        "sasl.oauthbearer.clock.skew.seconds=5\nsasl.oauthbearer.jwks.endpoint.refresh.ms=60000"
+        "sasl.oauthbearer.clock.skew.seconds=5\nsasl.oauthbearer.jwks.endpoint.refresh.ms=60000\n"
+        "sasl.oauthbearer.sub.claim.name=client\nsasl.oauthbearer.scope.claim.name=scp\n"
+        "sasl.oauthbearer.expected.scope=read,write\nsasl.oauthbearer.expected.issuer=https://id.example"
     ).sasl.tokens
     assert (found.jwks, found.audiences, found.clock_skew_s, found.refresh_s) == (
         "https://id.example/keys",
@@ -95,6 +97,8 @@ def test_tokens():
         5,
         60.0,
     )
+    assert (found.sub_claim, found.scope_claim, found.scopes) == ("client", "scp", ("read", "write"))
+    assert found.issuer == "https://id.example"
 
 
 @pytest.mark.parametrize(
