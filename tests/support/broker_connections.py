@@ -71,7 +71,6 @@ class FakeTransport(asyncio.Transport):
         return len(self.unsent)
 
     def pause_reading(self):
-        assert self.reading
         self.reading = False
 
     def resume_reading(self):
@@ -104,6 +103,7 @@ class Client:
         self.transport = FakeTransport(**transport)
         self.transport.protocol = self.protocol
         self.protocol.connection_made(self.transport)
+        self.transport.reading = True  # uvloop begins to read now, whatever was asked for before
 
     def send(self, data: bytes) -> None:
         """Send bytes; they come in as many reads as the broker's buffers take."""

@@ -146,6 +146,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._keep_out(self._transport, wait_s)
         elif self._server.requests.is_full:
             self.wait_for_room()
+            self._loop.call_soon(self._pause_again)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
         """End what waits for this client."""
@@ -276,7 +277,13 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._server.meter.connections_refused += 1
         self._draining = True
         self._set_reading(transport)
+        self._loop.call_soon(self._pause_again)
         self._muted = self._loop.call_later(wait_s, lambda: self.close(TOO_MANY, level=logging.WARNING))
+
+    def _pause_again(self) -> None:
+        """Pause what `connection_made` has paused: uvloop begins to read once that has returned."""
+        if self._paused and self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def _mute(self, until_s: float) -> None:
         """Read nothing until then, and begin no request but those of Produce that came."""

@@ -361,3 +361,24 @@ def test_librdkafka_produces_and_consumes_with_certificates(authority, lake):
         consumer.close()
     assert sorted(one.key() for one in found if one.key()) == sorted(str(n).encode() for n in range(100))
     assert [one.value() for one in found if not one.key()] == [value]
+
+
+def test_a_thousand_clients_at_once(monkeypatch, authority, lake):
+    monkeypatch.setattr(tls_handshake, "HANDSHAKE_S", 600.0)
+    context = trusting(authority)
+
+    async def client(host, port):
+        reader, writer = await asyncio.open_connection(
+            host, port, ssl=context, server_hostname="localhost", ssl_handshake_timeout=600.0
+        )
+        writer.write(QUESTION)
+        answer = await reader.readexactly(8)
+        writer.transport.abort()
+        return struct.unpack(">ii", answer)[1]
+
+    async def all_of(address):
+        host, port = address.rsplit(":", 1)
+        return await asyncio.gather(*(client(host, int(port)) for _ in range(1000)))
+
+    with running_broker(lake, uvloop.new_event_loop, listeners=listeners(authority.issue("broker.pem"))) as address:
+        assert asyncio.run(all_of(address)) == [7] * 1000

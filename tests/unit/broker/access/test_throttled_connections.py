@@ -243,6 +243,7 @@ def test_an_address_is_held_to_its_rate_of_connections(caplog):
         fate = Counter()
         for _ in range(6_000):  # two hundred a second
             client = Client(all_)
+            await pause(0)
             if client.transport.reading:
                 fate["let in"] += 1
                 client.transport.abort()
