@@ -59,7 +59,11 @@ def test_a_running_writer_goes_by_it(lake: Lake, other: Lake) -> None:
 
 def test_each_key_of_the_lake_is_seen(lake: Lake, other: Lake) -> None:
     wanted = {
-        name: next(v for v in ("7", "false", "lz4", "compact", "LogAppendTime", "0.25", "20000") if takes(name, v))
+        name: next(
+            v
+            for v in ("7", "false", "lz4", "compact", "LogAppendTime", "0.25", "20000", "file:///elsewhere")
+            if takes(name, v)
+        )
         for name in LakeConfig.KEYS
     }
     other.alter_config(wanted)
