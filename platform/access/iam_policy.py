@@ -25,6 +25,7 @@ from tidelog.access.quotas import DEFAULT
 from tidelog.access.state import AccessState
 from tidelog.log.base.errors import InvalidUriError
 from tidelog.log.delta import layout
+from tidelog.log.rules import names
 from tidelog.log.storage.addresses import parse_address
 
 VERSION: Final = "2012-10-17"
@@ -150,6 +151,9 @@ class _Policy:
     # --- by resource ---------------------------------------------------------------------------------------
 
     def _topic(self, acl: Acl) -> None:
+        if not _may_name_topics(acl):
+            self._left_out(acl, "no topic has such a name, but objects of the store may match it")
+            return
         objects = f"{_pattern(acl)}/*"
         log = [f"{_pattern(acl)}/{layout.LOG_FOLDER}/*", f"{_pattern(acl)}/_tidelog/*"]
         operation = acl.operation
@@ -263,6 +267,15 @@ class _Policy:
 def _pattern(acl: Acl) -> str:
     """The folders of the topics that an ACL names, as IAM writes them."""
     return f"{acl.name}*" if acl.pattern is AclPattern.PREFIXED else acl.name
+
+
+def _may_name_topics(acl: Acl) -> bool:
+    """Whether a topic may have a name that an ACL names. Others can be IAM's wildcards, or tables and their objects."""
+    if _names_all(acl):
+        return True
+    if acl.pattern is AclPattern.PREFIXED:
+        return names.why_invalid(f"{acl.name}x") is None
+    return names.why_invalid(acl.name) is None and not names.is_table(acl.name)
 
 
 def _may_name_tables(acl: Acl) -> bool:

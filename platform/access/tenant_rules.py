@@ -98,10 +98,11 @@ def _require_valid(state: AccessState, tenant: Tenant) -> None:
         raise InvalidConfigError(
             f"{tenant.name!r} can't be a tenant's name: it has at least one character, and none that can't be seen."
         )
-    if names.why_invalid(f"{tenant.prefix}x") or not tenant.prefix or names.is_internal(tenant.prefix):
+    # A lone '_' begins tidelog's own names, too.
+    if names.why_invalid(f"{tenant.prefix}x") or not tenant.prefix or names.is_internal(f"{tenant.prefix}_"):
         raise InvalidConfigError(
             f"{tenant.prefix!r} can't begin the names of a tenant's topics: give ASCII letters, digits, '.', '_' and"
-            " '-', not '__' first; best with a '.' or '-' at its end."
+            " '-', neither '_' alone nor '__' first; best with a '.' or '-' at its end."
         )
     if not tenant.users:
         raise InvalidConfigError(f"Tenant '{tenant.name}' has no user, and so no use. Give one.")

@@ -40,6 +40,11 @@ def is_internal(name: str) -> bool:
     return name.startswith("__")
 
 
+def is_table(name: str) -> bool:
+    """Return whether `name` is a table of rows of tidelog's own, which no topic may be called."""
+    return _TABLES.fullmatch(name) is not None
+
+
 def collides(a: str, b: str) -> bool:
     """Return whether two different names are the same but for '.' against '_': `a.b_c` and `a_b.c`.
 
@@ -55,7 +60,7 @@ def check_new(name: str, existing: Iterable[str]) -> None:
     A topic of the very same name is no collision: whether it may exist already is the caller's question.
     """
     validate(name)
-    if _TABLES.fullmatch(name):
+    if is_table(name):
         raise InvalidTopicError(
             f"Topic '{name}' can't be created: tidelog keeps a table of its own under that name, which holds no "
             "records. Choose another name."

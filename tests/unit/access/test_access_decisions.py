@@ -277,6 +277,7 @@ def test_a_tenant_that_goes_leaves_what_was_set_by_hand(log):
         (Tenant("b", "", ("x",)), InvalidConfigError, "can't begin the names"),
         (Tenant("b", "b/", ("x",)), InvalidConfigError, "can't begin the names"),
         (Tenant("b", "__b.", ("x",)), InvalidConfigError, "can't begin the names"),
+        (Tenant("b", "_", ("x",)), InvalidConfigError, "can't begin the names"),  # which begins '__' as well
         (Tenant("b", "b.", ()), InvalidConfigError, "has no user"),
         (Tenant(" ", "b.", ("x",)), InvalidConfigError, "can't be a tenant's name"),
         (Tenant("b", "b.", ("x",), {RATE: -1.0}), InvalidConfigError, "above 0"),

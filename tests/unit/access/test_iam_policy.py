@@ -80,6 +80,30 @@ def test_a_pattern_names_topics_and_none_of_tidelogs_own_tables():
     assert not permits(whole, GET, "bucket/lake/__access/rows/0.parquet")
 
 
+@pytest.mark.parametrize("permission", [ALLOW, DENY])
+@pytest.mark.parametrize(
+    ("name", "pattern"),
+    [
+        ("__access", LITERAL),
+        ("__consumer_offsets-1", LITERAL),
+        ("__access/_delta_log", LITERAL),
+        ("ord?rs", LITERAL),
+        ("o*s", LITERAL),
+        ("${aws:username}", LITERAL),
+        ("*s", PREFIXED),
+        ("__access/", PREFIXED),
+    ],
+)
+def test_what_is_no_topics_name_gives_and_takes_nothing(name, pattern, permission):
+    made = acl(TOPIC, name, Op.READ, permission, pattern)
+    found = export(made)
+    assert found.policies[ALICE]["Statement"] == []
+    assert [gap.why for gap in found.gaps] == ["no topic has such a name, but objects of the store may match it"]
+    whole = export(made, acl(TOPIC, "*", Op.READ)).policies[ALICE]
+    assert permits(whole, GET, "bucket/lake/orders/part-0.parquet")
+    assert not permits(whole, GET, "bucket/lake/__access/_delta_log/0.json")
+
+
 def test_a_prefix_ends_where_it_ends():
     policy = export(acl(TOPIC, "sales.", Op.READ, pattern=PREFIXED)).policies[ALICE]
     assert permits(policy, GET, "bucket/lake/sales.eu/part-0.parquet")
