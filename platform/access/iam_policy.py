@@ -138,8 +138,8 @@ class _Policy:
                 {"Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": [bucket]},
                 {"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": [lake_file]},
             ]
-        for (effect, host, names), resources in by_actions.items():
-            statement: dict[str, Any] = {"Effect": effect, "Action": list(names), "Resource": resources}
+        for (effect, host, verbs), resources in by_actions.items():
+            statement: dict[str, Any] = {"Effect": effect, "Action": list(verbs), "Resource": resources}
             if host != ANY_HOST:
                 statement["Condition"] = {"IpAddress": {"aws:SourceIp": host}}
             statements.append(statement)

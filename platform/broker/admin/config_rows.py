@@ -57,6 +57,9 @@ _TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _LAKE: Final = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value
 _STATIC: Final = ConfigSource.STATIC_BROKER_CONFIG.value
 _DEFAULT: Final = ConfigSource.DEFAULT_CONFIG.value
+# Whose ACLs hold is for those with the store's credentials to say: who may change the cluster's configuration through
+# a broker would else give itself every right.
+NOT_BY_BROKERS: Final = "access.root"
 
 
 def config_rows(config: TopicConfig | LakeConfig) -> list[ConfigRow]:
@@ -74,7 +77,9 @@ def _row(config: TopicConfig | LakeConfig, key: Key[Any], own: int) -> ConfigRow
         yield Synonym(key.lake_name, key.kind.text(key.default), _DEFAULT)
 
     synonyms = tuple(found())
-    return ConfigRow(key.name, synonyms[0].value, _type_of(key), key.doc, synonyms)
+    return ConfigRow(
+        key.name, synonyms[0].value, _type_of(key), key.doc, synonyms, read_only=key.name == NOT_BY_BROKERS
+    )
 
 
 def _type_of(key: Key[Any]) -> ConfigType:

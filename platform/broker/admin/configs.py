@@ -12,7 +12,7 @@ from tidelog.admin import config_requests
 from tidelog.admin.configs import ConfigEntry
 from tidelog.admin.configs import ConfigResource as LakeResource
 from tidelog.admin.enums import AlterConfigOpType, ConfigSource, ResourceType
-from tidelog.broker.admin.config_rows import ConfigRow, broker_rows, config_rows, row_fields
+from tidelog.broker.admin.config_rows import NOT_BY_BROKERS, ConfigRow, broker_rows, config_rows, row_fields
 from tidelog.broker.admin.refusals import repeated, result
 from tidelog.broker.base.calls import Call, Reply
 from tidelog.broker.base.context import Context
@@ -90,9 +90,11 @@ class ConfigHandlers:
             missing = sorted(one.name for one in resource.configs if one.value is None)
             if missing:
                 raise InvalidRequestError(f"Null value not supported for : {','.join(missing)}")
-            wanted = LakeResource(
-                self._kind(resource), resource.resource_name, {one.name: one.value for one in resource.configs}
-            )
+            kind, changes = self._kind(resource), {one.name: one.value for one in resource.configs}
+            if kind is ResourceType.BROKER:
+                own = self._context.lake.config().overrides
+                changes |= {key: value for key, value in own.items() if key == NOT_BY_BROKERS}
+            wanted = LakeResource(kind, resource.resource_name, changes)
             config_requests.replace(self._context.lake, wanted, validate_only=call.body.validate_only)
 
         return await self._each(call, replace)
@@ -141,6 +143,11 @@ class ConfigHandlers:
                 raise InvalidConfigError(
                     f"Cannot update these configs dynamically: {','.join(fixed)}. A broker takes them when it is"
                     " started: start it again with others."
+                )
+            if NOT_BY_BROKERS in keys:
+                raise InvalidConfigError(
+                    f"Cannot update these configs dynamically: {NOT_BY_BROKERS}. It says whose ACLs hold, and is"
+                    " changed with the store's credentials: 'tidelog lake alter', while no broker runs."
                 )
             if name:
                 self._require_this_broker(name)

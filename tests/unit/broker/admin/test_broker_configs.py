@@ -208,6 +208,7 @@ def test_the_lake_is_changed_as_the_default_of_all_brokers(lake, requests):
         ("1", "num.partitions", "invalid_request", "--entity-default"),
         ("1", "listeners", "invalid_config", "when it is started"),
         ("", "listeners", "invalid_config", "when it is started"),
+        ("", "access.root", "invalid_config", "with the store's credentials"),
         ("", "no.such.key", "invalid_config", "Unknown lake configuration"),
     ],
 )
@@ -244,3 +245,20 @@ def test_a_replaced_configuration_is_reset_where_it_is_silent(lake, requests, ve
     assert lake.topic_config("t").overrides == {"retention.ms": "6"}
     assert replace() == "none"
     assert lake.topic_config("t").overrides == {}
+
+
+def test_where_access_is_kept_stays_when_the_rest_is_replaced(tmp_path, lake, requests):
+    root = str(tmp_path / "locked")
+    lake.alter_config({"access.root": root, "num.partitions": "3"})
+
+    def replace(**keys):
+        wanted = [{"name": key.replace("_", "."), "value": value} for key, value in keys.items()]
+        asked = [{"resource_type": BROKER, "resource_name": "", "configs": wanted}]
+        (told,) = requests.ask(ApiKey.ALTER_CONFIGS, 2, {"resources": asked, "validate_only": False}).responses
+        return told.error_code.name
+
+    assert replace(access_root=str(tmp_path / "mine")) == "invalid_config"
+    assert replace(log_retention_ms="5") == "none"
+    assert lake.reload_config().overrides == {"access.root": root, "log.retention.ms": "5"}
+    found = configs(describe(requests, BROKER, ""))
+    assert {name: one.read_only for name, one in found.items()} == {"access.root": True, "log.retention.ms": False}
