@@ -5,10 +5,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from tidelog.access.model import AclOperation, AclResource
-from tidelog.broker.access.asking import EachResource, GuardedRequest
+from tidelog.broker.access.asking import EachResource, GuardedRequest, result
 from tidelog.broker.base.calls import Reply
 from tidelog.broker.wire.codec import Answer
-from tidelog.broker.wire.errors import TOPIC_AUTHORIZATION_FAILED
+from tidelog.broker.wire.errors import TOPIC_AUTHORIZATION_FAILED, UnknownTopicIdError
 from tidelog.log.base.errors import TidelogError
 
 _TOPIC: Final = AclResource.TOPIC
@@ -105,13 +105,17 @@ async def delete_topics(request: GuardedRequest) -> Reply:
     for one in body.topic_names if by_names else body.topics:
         name, topic_id = (one, None) if by_names else (one.name, one.topic_id)
         known = await name_of(request, name, topic_id)
+        if known is None and topic_id is not None:  # the handler might find it after all, and would not ask
+            missing = UnknownTopicIdError(f"There is no topic of the id {topic_id}.")
+            refused.append({"name": None, "topic_id": topic_id, **result(missing)})
+            continue
         if known is None or request.allows(AclOperation.DELETE, _TOPIC, known):
             kept.append(one)
             continue
         if name is None and request.may(AclOperation.DESCRIBE, _TOPIC, known):
             name = known
         why = request.denial(AclOperation.DELETE, _TOPIC, name or str(topic_id))
-        refused.append({"name": name, "topic_id": topic_id, "error_code": why.kafka_code, "error_message": str(why)})
+        refused.append({"name": name, "topic_id": topic_id, **result(why)})
     if not refused:
         return await request.go_on()
     found: Iterable[Answer] = ()

@@ -57,8 +57,8 @@ _TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 _LAKE: Final = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value
 _STATIC: Final = ConfigSource.STATIC_BROKER_CONFIG.value
 _DEFAULT: Final = ConfigSource.DEFAULT_CONFIG.value
-# Whose ACLs hold is for those with the store's credentials to say: who may change the cluster's configuration through
-# a broker would else give itself every right.
+# Whose ACLs hold is for those with the store's credentials to say: else a principal that may change the cluster's
+# configuration could give itself every right.
 NOT_BY_BROKERS: Final = "access.root"
 
 

@@ -247,6 +247,21 @@ def test_topics_are_deleted_by_id_and_names_are_kept_from_those_that_may_not_see
     assert lake.topics() == ["u", "v"]
 
 
+def test_no_topic_is_deleted_by_an_id_that_is_known_only_after_the_guard_has_looked(lake, requests, monkeypatch):
+    topics = requests.broker._context.topics
+    look, looks = topics.by_id, []
+
+    async def late(topic_id):
+        looks.append(topic_id)
+        return None if len(looks) == 1 else await look(topic_id)
+
+    monkeypatch.setattr(topics, "by_id", late)
+    u = UUID(lake.topic("u").id)
+    (told,) = requests.ask(ApiKey.DELETE_TOPICS, 6, {"topics": [{"topic_id": u}], "timeout": 1000}).responses
+    assert (told.name, told.topic_id, int(told.error_code)) == (None, u, 100)
+    assert lake.topics() == ["t", "u"]
+
+
 def test_configurations_are_described_one_by_one(requests):
     requests.allow(right("DESCRIBE_CONFIGS", TOPIC, "t"))
     asked = [(2, "t"), (2, "u"), (4, "1"), (32, "g")]
