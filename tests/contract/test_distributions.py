@@ -23,6 +23,10 @@ NEEDS_EXTRAS = (
     "tidelog.sources",
     "tidelog.spark",
     "tidelog.cli.demo",
+    "tidelog.access.authenticator",
+    "tidelog.access.distinguished_names",
+    "tidelog.access.public_keys",
+    "tidelog.access.tokens",
     "tidelog.broker",
     "tidelog.cli.broker",
 )

@@ -16,7 +16,15 @@ from tidelog.log.base.extras import require
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
 
 # The modules of the extra `broker`.
-BROKER_MODULES = ("kio", "aiokafka", "cramjam", "prometheus_client", *(() if sys.platform == "win32" else ("uvloop",)))
+BROKER_MODULES = (
+    "kio",
+    "aiokafka",
+    "cramjam",
+    "cryptography",
+    "joserfc",
+    "prometheus_client",
+    *(() if sys.platform == "win32" else ("uvloop",)),
+)
 
 
 @command(brokers, "start", example="tidelog --lake ./lake broker start --listener 127.0.0.1:9092")
