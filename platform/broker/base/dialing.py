@@ -57,6 +57,8 @@ class BrokerLogin:
             client.set_server_final(await _exchanged(reader, writer, client.get_client_final()))
         except scramp.ScramException as e:
             raise LoginFailedError(f"the other end does not know the server's secret: {e}") from e
+        except (struct.error, ValueError) as e:  # whatever listens at the address by now may say anything
+            raise LoginFailedError(f"what the other end says is no message of SCRAM: {e}") from e
 
 
 class BrokerDialer:

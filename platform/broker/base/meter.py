@@ -12,6 +12,8 @@ _CLASSES = 120
 _PER_STEP = 1 / math.log(_STEP)
 # A quantile is of one to two such stretches of time: what was slow an hour ago is no news.
 STRETCH_S = 60.0
+# What requests of all versions are counted as that the broker does not offer.
+NOT_OFFERED = -1
 
 
 class Durations:
@@ -53,8 +55,9 @@ class Durations:
 
 @dataclass(slots=True)
 class RequestMeter:
-    """Requests of one API: `requests` {version: how many}, bytes of both directions, and how long each stage took.
+    """Requests of one API: how many of each version, bytes of both directions, how long each stage took.
 
+    `requests`: {version, or `NOT_OFFERED`: how many}, of those that were answered.
     `errors`: {error code: how often}, of answers and of requests that ended their connection; 0 is for none.
     """
 

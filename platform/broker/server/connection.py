@@ -12,7 +12,7 @@ from typing import Protocol, cast
 
 from tidelog.broker.access.throttling import ThrottledRequest, Throttling
 from tidelog.broker.base.calls import Call, Encoded, Handlers, Peer
-from tidelog.broker.base.meter import BrokerMeter
+from tidelog.broker.base.meter import NOT_OFFERED, BrokerMeter
 from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
 from tidelog.broker.server.budget import Budget
@@ -100,6 +100,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         "_opened_s",
         "_paused",
         "_server",
+        "_sizes",
         "_taken_s",
         "_transport",
         "_unsent",
@@ -119,6 +120,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if self._login is not None:
             self._frames.bound(self._login.most_bytes, LOGIN_MAX)
         self._waiting: list[_Received] = []
+        self._sizes = 0  # bytes of those that wait
         self._held = 0  # bytes in the broker's budget of requests
         self._paused = False
         self._draining = False
@@ -163,6 +165,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._frames.drop()
         # Requests that are executed all the same hold their memory until then.
         self._waiting = [waiting for waiting in self._waiting if waiting.task is not None and not waiting.task.done()]
+        self._sizes = sum(waiting.size for waiting in self._waiting)
         self._account()
         self._server.closed(self)
 
@@ -177,6 +180,9 @@ class ClientConnection(asyncio.BufferedProtocol):
             for frame in self._frames.received(nbytes):
                 header = header_of(frame) if self._login is None else self._login.header_of(frame)
                 self._waiting.append(_Received(header, frame, self.heard_s))
+                self._sizes += len(frame)
+                if len(self._waiting) > MOST_WAITING and self._login is not None and not self._login.is_done:
+                    raise MalformedRequestError(f"it sent more than {MOST_WAITING} requests before it had logged in")
         except (MalformedRequestError, UnsupportedVersionError) as e:  # as Kafka does: a client knows what is offered
             self._refuse(e)
             return
@@ -214,7 +220,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         transport, bounds = self._transport, self._server.bounds
         if transport is None:
             return
-        if not self._may_write:
+        if self._login is not None and not self._login.is_done and now_s - self._opened_s >= self._login.within_s:
+            self.abort(f"it did not log in within {self._login.within_s:g} s")
+        elif not self._may_write:
             left = transport.get_write_buffer_size()
             if left != self._left:
                 self._left, self._taken_s = left, now_s
@@ -223,8 +231,6 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._closed_s is not None:
             if now_s - self._closed_s >= bounds.stalled_s:
                 self.abort("its last answer was not taken")
-        elif self._login is not None and not self._login.is_done and now_s - self._opened_s >= self._login.within_s:
-            self.abort(f"it did not log in within {self._login.within_s:g} s")
         elif not self._waiting and self._muted is None and now_s - self.heard_s >= bounds.idle_s:
             self.close(f"idle for {bounds.idle_s:g} s, which is connections.max.idle.ms")
 
@@ -303,7 +309,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _account(self) -> None:
         """Tell the broker's budget what this connection's requests take now."""
-        holds = self._frames.room + sum(waiting.size for waiting in self._waiting)
+        holds = self._frames.room + self._sizes
         change, self._held = holds - self._held, holds
         if change > 0:
             self._server.requests.take(change)
@@ -321,6 +327,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             if first.task is None or not first.task.done():
                 break
             del self._waiting[0]
+            self._sizes -= first.size
             answered = True
             if not self._write(transport, first, first.task):
                 return
@@ -381,6 +388,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         """A request has ended whose client is gone."""
         if waiting in self._waiting:
             self._waiting.remove(waiting)
+            self._sizes -= waiting.size
             self._account()
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, ClosedConnectionError):
@@ -444,7 +452,8 @@ class ClientConnection(asyncio.BufferedProtocol):
     def _count(self, waiting: _Received, size: int) -> None:
         """Count a request that is answered."""
         meter, now_s = self._server.meter.api(waiting.header.key.name), self._server.clock.elapsed_s()
-        meter.requests[waiting.header.version] += 1
+        # Anyone may ask ApiVersions of any version: those that are not offered count as one.
+        meter.requests[waiting.header.version if waiting.header.is_offered else NOT_OFFERED] += 1
         meter.bytes_in += waiting.size
         meter.bytes_out += size
         meter.queued.add(waiting.began_s - waiting.came_s, now_s)

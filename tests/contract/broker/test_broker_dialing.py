@@ -1,6 +1,7 @@
 """Brokers that ask each other by listeners with TLS and log-ins, without any credentials configured."""
 
 import asyncio
+import struct
 from collections import Counter
 
 import pytest
@@ -138,3 +139,27 @@ def test_a_process_without_the_secret_does_not_get_in(tmp_path, lake, secret, wh
         with pytest.raises(LoginFailedError, match=why):
             asyncio.run(dialed(address, secret))
         asyncio.run(dialed(address, AccessLog(lake).look().secret))
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b"\xff\xff\0\0\0\3\xff\xff\xff", b"\xff\xff\0\0\0\5r=abc", b"\xff\xff\x7f\xff\xff\xff"]
+)
+def test_what_listens_in_place_of_a_broker_may_say_anything(said):
+    async def at_once(call, *args):
+        return call(*args)
+
+    async def answer(reader, writer):
+        for body in (b"", said):
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            await reader.readexactly(size)
+            writer.write(struct.pack(">iih", 6 + len(body), 0, 0) + body)
+        writer.close()
+
+    async def dialed():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            login = BrokerLogin(SCRAM_512, lambda: b"the secret", at_once)
+            await BrokerDialer("IN", None, login).connect("127.0.0.1", port)
+
+    with pytest.raises(LoginFailedError):
+        asyncio.run(dialed())
