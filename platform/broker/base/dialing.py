@@ -9,7 +9,7 @@ from typing import Final
 import scramp
 
 from tidelog.access.broker_user import BROKER_USER, broker_password
-from tidelog.access.credentials import ScramMechanism
+from tidelog.access.credentials import MOST_ITERATIONS, ScramMechanism
 from tidelog.broker.base.blocking import Blocking
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.frames import LENGTH
@@ -53,8 +53,11 @@ class BrokerLogin:
         client = scramp.ScramClient([mechanism.value], BROKER_USER, broker_password(secret))
         try:
             first = await _exchanged(reader, writer, client.get_client_first())
-            await self._blocking(client.set_server_first, first)
-            client.set_server_final(await _exchanged(reader, writer, client.get_client_final()))
+            client.set_server_first(first)
+            if int(client.iterations) > MOST_ITERATIONS:  # no broker has so many, and no end can be put to them
+                raise LoginFailedError(f"the other end asks for {client.iterations} iterations")
+            final = await self._blocking(client.get_client_final)  # which computes them
+            client.set_server_final(await _exchanged(reader, writer, final))
         except scramp.ScramException as e:
             raise LoginFailedError(f"the other end does not know the server's secret: {e}") from e
         except (struct.error, ValueError) as e:  # whatever listens at the address by now may say anything

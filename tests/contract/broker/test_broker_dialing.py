@@ -3,6 +3,7 @@
 import asyncio
 import struct
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import Producer
@@ -163,3 +164,36 @@ def test_what_listens_in_place_of_a_broker_may_say_anything(said):
 
     with pytest.raises(LoginFailedError):
         asyncio.run(dialed())
+
+
+@pytest.mark.parametrize(("iterations", "hashed"), [(4096, ["get_client_final"]), (16_385, [])])
+def test_iterations_are_computed_by_a_thread_and_no_more_than_brokers_have(iterations, hashed):
+    in_threads = []
+
+    async def noted(call, *args):
+        in_threads.append(call.__name__)
+        return call(*args)
+
+    async def answer(reader, writer):
+        async def asked():
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            return await reader.readexactly(size)
+
+        await asked()
+        writer.write(struct.pack(">iih", 6, 0, 0))
+        nonce = (await asked()).rpartition(b"r=")[2]
+        said = b"r=%sand,s=c2FsdHNhbHRzYWx0c2FsdA==,i=%d" % (nonce, iterations)
+        writer.write(struct.pack(">iihhi", 12 + len(said), 0, 0, -1, len(said)) + said)
+        with suppress(asyncio.IncompleteReadError):
+            await asked()
+        writer.close()
+
+    async def dialed():
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            login = BrokerLogin(SCRAM_512, lambda: b"the secret", noted)
+            await BrokerDialer("IN", None, login).connect("127.0.0.1", port)
+
+    with pytest.raises(LoginFailedError, match="closed the connection" if hashed else "asks for 16385 iterations"):
+        asyncio.run(dialed())
+    assert in_threads == hashed
