@@ -54,7 +54,7 @@ class BrokerLogin:
         try:
             first = await _exchanged(reader, writer, client.get_client_first())
             client.set_server_first(first)
-            if int(client.iterations) > MOST_ITERATIONS:  # no broker has so many, and no end can be put to them
+            if int(client.iterations) > MOST_ITERATIONS:  # no broker has more
                 raise LoginFailedError(f"the other end asks for {client.iterations} iterations")
             final = await self._blocking(client.get_client_final)  # which computes them
             client.set_server_final(await _exchanged(reader, writer, final))
