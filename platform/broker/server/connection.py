@@ -17,7 +17,7 @@ from tidelog.broker.base.settings import Bounds
 from tidelog.broker.sasl.login import ConnectionLogin
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection_lines import ConnectionLines
-from tidelog.broker.server.receiving import FrameReceiver
+from tidelog.broker.server.receiving import FrameReceiver, has_gone
 from tidelog.broker.wire.apis import ApiKey
 from tidelog.broker.wire.codec import decode, encode, errors_in
 from tidelog.broker.wire.errors import (
@@ -231,7 +231,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         elif self._closed_s is not None:
             if now_s - self._closed_s >= bounds.stalled_s:
                 self.abort("its last answer was not taken")
-        elif not self._waiting and self._muted is None and now_s - self.heard_s >= bounds.idle_s:
+        elif now_s - self.heard_s >= bounds.idle_s and (
+            not self._waiting if self._muted is None else has_gone(transport)
+        ):
             self.close(f"idle for {bounds.idle_s:g} s, which is connections.max.idle.ms")
 
     def _patience_s(self) -> float:

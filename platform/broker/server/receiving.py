@@ -1,6 +1,9 @@
 """What a client sends, cut into frames. Memory grows with what has come, never with what was announced."""
 
+import asyncio
+import select
 from collections.abc import Iterator
+from typing import Final
 
 from tidelog.broker.wire.frames import LENGTH, REQUEST_MAX, size_of
 
@@ -11,6 +14,8 @@ _READ_AT_ONCE = memoryview(_SCRATCH)
 LEAST_ROOM = 64 * 1024
 # Room grows to this multiple of what has come, so that a large frame is copied a few times at most.
 _GROWTH = 4
+# What a poll says of a socket whose other end is closed; the first of them is Linux's.
+_GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 class FrameReceiver:
@@ -84,3 +89,13 @@ class FrameReceiver:
         self._size, self._filled = size, len(data)
         self._frame = bytearray(min(size, max(LEAST_ROOM, _GROWTH * len(data))))
         self._frame[: len(data)] = data
+
+
+def has_gone(transport: asyncio.Transport) -> bool:
+    """Whether the other end has closed the connection, of a transport that does not read and so would not notice."""
+    socket = transport.get_extra_info("socket")
+    if socket is None or socket.fileno() < 0:
+        return False
+    poll = select.poll()
+    poll.register(socket.fileno(), _GONE)
+    return bool(poll.poll(0))

@@ -5,7 +5,7 @@ import struct
 from collections import Counter
 
 import pytest
-from support.broker_connections import Client, Handler, connections, request, settle
+from support.broker_connections import Client, FakeClock, Handler, connections, request, settle
 from support.virtual_loop import run_virtually
 
 from tidelog.access.quotas import DEFAULT, Entity, Quota
@@ -220,6 +220,32 @@ def test_a_muted_client_is_not_idle():
         muted.transport.abort()
 
     run_virtually(scenario)
+
+
+def test_a_muted_client_that_has_gone_is_idle():
+    async def scenario():
+        clock = FakeClock()
+        all_ = connections({PRODUCE: appended}, {EVERYBODY: {Quota.PRODUCER_BYTE_RATE: 10}}, clock, idle_s=600)
+        server = await asyncio.get_running_loop().create_server(lambda: all_.new("PLAINTEXT"), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(produce(1, 30_000))
+        await reader.readexactly(4)
+        all_.look()
+        writer.close()
+        await writer.wait_closed()
+        clock.now_s += 500
+        all_.look()
+        await asyncio.sleep(0)
+        assert len(all_) == 1  # what it sent with its last breath may be there to be read
+        clock.now_s += 200
+        async with asyncio.timeout(60):
+            while len(all_):
+                all_.look()
+                await asyncio.sleep(0)
+        server.close()
+        await all_.drain(0)
+
+    asyncio.run(scenario())
 
 
 def test_a_client_without_a_quota_is_not_held_up_by_one_that_has():
