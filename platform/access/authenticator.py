@@ -8,7 +8,7 @@ from tidelog.log.base.errors import AuthenticationError
 
 # Longer ones are no names and passwords: what prepares and hashes them would be kept busy.
 MOST_NAME_CHARS = 1024
-MOST_PASSWORD_CHARS = 4096
+MOST_PASSWORD_CHARS = 1024
 
 
 class Authenticator:

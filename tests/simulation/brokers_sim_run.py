@@ -35,6 +35,7 @@ from sim_running import Planted, repeat, staged
 from transactions_sim_world import COPIERS
 
 from tidelog.broker.produce import joint_entries
+from tidelog.log.base.errors import CorruptSegmentError
 from tidelog.log.door import commit_loop
 from tidelog.log.rows import flat_combining
 from tidelog.log.upkeep import background
@@ -266,7 +267,10 @@ class _Director(Director):
         """Read all there is, and compare."""
         world, seen = self._world, self._world.history.seen
         judge = self._program("judge")
-        seen.log = read_log(judge.lake, world.topics)
+        try:
+            seen.log = read_log(judge.lake, world.topics)
+        except CorruptSegmentError as e:  # brokers have deleted what the log names
+            return [str(e)]
         for _, _, group in COPIERS[: world.plan.copiers]:
             offsets = judge.log.stable_offsets(group)
             seen.committed |= {(group, place): one.offset for place, one in offsets.items()}

@@ -464,7 +464,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _log_failure(self, header: Header, error: BaseException) -> None:
         logger.error(
-            "Request failed: %s version=%d client=%s: a mistake in tidelog, please report it.",
+            "Request failed: %s version=%d client=%r: a mistake in tidelog, please report it.",
             header.key.name,
             header.version,
             header.client_id,

@@ -124,6 +124,9 @@ class TlsHandshake:
         except NoPrincipalError as e:
             self.abort(str(e))
             return False
+        except ValueError as e:
+            self.abort(f"its certificate can't be read: {e}")
+            return False
         if self._ended:
             return False
         connection.peer = replace(peer, principal=principal)

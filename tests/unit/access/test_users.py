@@ -56,7 +56,7 @@ def test_a_user_and_its_password_give_the_principal() -> None:
         ("carol", PASSWORD),
         ("", PASSWORD),
         ("alice", ""),
-        ("alice", "x" * 5000),
+        ("alice", "x" * 1025),
     ):
         with pytest.raises(AuthenticationError):
             authenticator.basic(user, password)
