@@ -18,7 +18,8 @@ from aiokafka.errors import KafkaError as AiokafkaError
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from support.brokers import running_broker
-from support.kafka_clients import ACCESS_TOOLS, NEWEST, OLD, ready, round_trip
+from support.certificates import Authority
+from support.kafka_clients import ACCESS_TOOLS, NEWEST, OLD, KafkaClient, ready, round_trip
 from support.kafka_wire import WireClient
 from support.token_issuers import AUDIENCE, ISSUER, Issuer
 from support.waiting import eventually
@@ -27,7 +28,7 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.token_settings import TokenSettings
 from tidelog.broker.base.access import AccessSettings
-from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol
+from tidelog.broker.base.listener_settings import ListenerSettings, SecurityProtocol, TlsSettings
 from tidelog.broker.base.settings import GroupSettings, SaslSettings
 from tidelog.broker.sasl.logins import Logins
 from tidelog.broker.wire.apis import ApiKey
@@ -285,20 +286,51 @@ def test_java_takes_records_there_and_back(lake: Lake, mechanism: str, caplog: p
     assert "it did not log in again" not in caplog.text
 
 
+PYTHON_SETTINGS = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.plain.username": USER,
+    "sasl.plain.password": PASSWORD,
+}
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_kafka_python_takes_records_there_and_back(lake: Lake, mechanism: str) -> None:
     ready(KAFKA_PYTHON)
     add_user(lake)
     lake.create_topic("python", partitions=2)
-    settings = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.plain.username": USER,
-        "sasl.plain.password": PASSWORD,
-    }
+    settings = {**PYTHON_SETTINGS, "sasl.mechanism": mechanism}
     with running_broker(lake, listeners=SASL_LISTENER, access=ALLOWED, groups=_QUIET) as address:
         found = round_trip(KAFKA_PYTHON, address, "python", "g", 20, settings=settings)
     assert len(found) == 20 * len(KAFKA_PYTHON.codecs)
+
+
+@pytest.mark.parametrize(
+    ("client", "settings"),
+    [
+        pytest.param(
+            JAVA,
+            {
+                **java_settings("SCRAM-SHA-512", "scram.ScramLoginModule", username=USER, password=PASSWORD),
+                "ssl.truststore.type": "PEM",
+            },
+            id="java",
+        ),
+        pytest.param(KAFKA_PYTHON, {**PYTHON_SETTINGS, "sasl.mechanism": "SCRAM-SHA-256"}, id="kafka-python"),
+    ],
+)
+def test_clients_log_in_over_tls(lake: Lake, tmp_path: Path, client: KafkaClient, settings: dict[str, str]) -> None:
+    """They check the broker's certificate and its name, and take records there and back."""
+    ready(client)
+    add_user(lake)
+    lake.create_topic("secret", partitions=2)
+    authority = Authority(tmp_path)
+    tls = TlsSettings(str(authority.issue("broker.pem")))
+    listener = ListenerSettings("127.0.0.1", 0, SecurityProtocol.SASL_SSL, tls, MECHANISMS)
+    trusted = "ssl.truststore.location" if client is JAVA else "ssl.cafile"
+    settings = {**settings, "security.protocol": "SASL_SSL", trusted: str(authority.path)}
+    with running_broker(lake, listeners={"SECURE": listener}, access=ALLOWED, groups=_QUIET) as address:
+        found = round_trip(client, address, "secret", "g", 20, settings=settings)
+    assert len(found) == 20 * len(client.codecs)
 
 
 def test_java_logs_in_by_a_token(
