@@ -14,7 +14,7 @@ from tidelog.access.principal_rules import NoPrincipalError, PrincipalRules
 from tidelog.broker.base.blocking import Blocking, pause
 from tidelog.broker.base.calls import Peer
 from tidelog.broker.base.dialing import BrokerDialer, BrokerLogin
-from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings
+from tidelog.broker.base.listener_settings import ClientAuth, ListenerSettings, any_authenticates
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.base.tls import ListenerTls
 from tidelog.broker.server.tls_handshake import Accepting
@@ -74,6 +74,15 @@ class SecuredListeners:
 
     def begin(self) -> None:
         """Read certificates again when they change, from now on."""
+        name = self._settings.brokers_listener
+        listener = self._settings.listeners.get(name)
+        if any_authenticates(self._settings.listeners) and listener is not None and not listener.authenticates:
+            logger.warning(
+                "Brokers ask each other on the listener %s, where no client authenticates: one that reaches it can hand"
+                " over records to any topic, whatever the ACLs say. Name one that authenticates as"
+                " inter.broker.listener.name, or let nothing but brokers reach this one.",
+                name,
+            )
         if self._tls:
             self._reading = asyncio.get_running_loop().create_task(self._read())
 

@@ -197,3 +197,17 @@ def test_iterations_are_computed_by_a_thread_and_no_more_than_brokers_have(itera
     with pytest.raises(LoginFailedError, match="closed the connection" if hashed else "asks for 16385 iterations"):
         asyncio.run(dialed())
     assert in_threads == hashed
+
+
+@pytest.mark.parametrize(
+    ("first", "warned"), [(SecurityProtocol.PLAINTEXT, True), (SecurityProtocol.SASL_PLAINTEXT, False)]
+)
+def test_a_brokers_listener_that_lets_clients_in_unknown_is_warned_of(tmp_path, caplog, first, warned):
+    """Beside one that authenticates: what comes by it is a broker's, whatever the ACLs say."""
+
+    def listener(protocol):
+        return ListenerSettings("127.0.0.1", 0, protocol, mechanisms=("SCRAM-SHA-512",) if protocol.has_sasl else ())
+
+    both = {"FIRST": listener(first), "SECOND": listener(SecurityProtocol.SASL_PLAINTEXT)}
+    with Lake(str(tmp_path / "lake")) as lake, running_broker(lake, listeners=both):
+        assert ("Brokers ask each other on the listener FIRST" in caplog.text) is warned
