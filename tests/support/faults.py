@@ -1,5 +1,6 @@
 """A store that fails when a test says so."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -7,6 +8,20 @@ from typing import Any, BinaryIO
 from tidelog.log.storage import ObjectInfo, Storage
 
 Hook = Callable[[str, str, str], None]
+
+
+def of_this_thread(hook: Hook) -> Hook:
+    """`hook` for the calls of the thread that asks for it: a log's upkeep in the background goes on undisturbed.
+
+    For hooks that use what is the test's alone, such as its random numbers or `storage.hook` itself.
+    """
+    owner = threading.get_ident()
+
+    def called(method: str, path: str, phase: str) -> None:
+        if threading.get_ident() == owner:
+            hook(method, path, phase)
+
+    return called
 
 
 class FaultyStorage:

@@ -6,6 +6,7 @@ from collections import defaultdict
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.faults import of_this_thread
 from support.group_commits import answers
 from support.logs import CountingIds, memory_lake, open_lake, quiet, read, values
 
@@ -25,6 +26,7 @@ def test_acknowledged_records_are_there_once_and_in_order(seed: int, rate: float
     lake.create_topic("t", PARTITIONS)
     other = open_lake(storage, clock)
 
+    @of_this_thread
     def hook(method: str, path: str, phase: str) -> None:
         if path.startswith("t/") and rng.random() < rate:
             if rng.random() < 0.1:
