@@ -1,14 +1,17 @@
 """The principal of credentials, as HTTP and SASL bring them: a user's name and password, or a token."""
 
-from tidelog.access.credentials import is_password
+from typing import TYPE_CHECKING
+
+from tidelog.access.credentials import MOST_PASSWORD_CHARS, is_password
 from tidelog.access.identity import Identity
-from tidelog.access.tokens import Tokens
 from tidelog.access.users import Users
 from tidelog.log.base.errors import AuthenticationError
 
-# Longer ones are no names and passwords: what prepares and hashes them would be kept busy.
+if TYPE_CHECKING:  # what reads tokens is heavy, and most brokers accept none
+    from tidelog.access.tokens import Tokens
+
+# Longer ones are no names: what prepares and hashes them would be kept busy.
 MOST_NAME_CHARS = 1024
-MOST_PASSWORD_CHARS = 1024
 
 
 class Authenticator:
@@ -18,7 +21,7 @@ class Authenticator:
     accepts none.
     """
 
-    def __init__(self, users: Users, tokens: Tokens | None) -> None:
+    def __init__(self, users: Users, tokens: "Tokens | None") -> None:
         self.users = users
         self._tokens = tokens
 

@@ -22,6 +22,8 @@ MOST_ITERATIONS: Final = 16_384
 # Hashes are all that a broker computes for one login: more would let anyone keep it busy.
 DEFAULT_ITERATIONS: Final = 4_096
 SALT_BYTES: Final = 16
+# Longer ones are no passwords: what prepares and hashes them would be kept busy.
+MOST_PASSWORD_CHARS: Final = 1_024
 
 
 class ScramMechanism(StrEnum):

@@ -2,14 +2,13 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tidelog.access.audit import Requester
 from tidelog.access.authenticator import Authenticator
 from tidelog.access.broker_user import BROKER_PRINCIPAL
 from tidelog.access.identity import Identity
-from tidelog.access.public_keys import PublicKeys
-from tidelog.access.tokens import Tokens
+from tidelog.access.token_settings import TokenSettings
 from tidelog.access.users import Users
 from tidelog.broker.base.access import BrokerAccess
 from tidelog.broker.base.blocking import Blocking, in_threads, pause
@@ -21,6 +20,9 @@ from tidelog.broker.sasl.tries import FailedTries
 from tidelog.broker.wire.errors import LoginClosedError
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import AuthenticationError
+
+if TYPE_CHECKING:
+    from tidelog.access.tokens import Tokens
 
 # Log-ins of a kind that are checked at once.
 THREADS: Final = 2
@@ -63,9 +65,7 @@ class Logins:
         self.meter = meter
         self.tries = FailedTries(settings.failures_per_minute, clock)
         users = Users(lambda: access.state, ids.secret(_SECRET_BYTES))
-        asked = settings.tokens
-        keys = asked and PublicKeys(asked.jwks, asked.refresh_s, clock)
-        self.authenticator = Authenticator(users, Tokens(asked, keys, clock) if asked and keys else None)
+        self.authenticator = Authenticator(users, None if settings.tokens is None else _tokens(settings.tokens, clock))
         self._threads = threads
         self._audit = access.audit
         self._password_turns = asyncio.Semaphore(THREADS)
@@ -129,3 +129,11 @@ class Logins:
         if most_s is not None:
             told_s, lasts_s = min(told_s, most_s), min(lasts_s, most_s)
         return lasts_s, max(1, round(told_s * 1000))
+
+
+def _tokens(settings: TokenSettings, clock: Clock) -> "Tokens":
+    # Heavy, and most brokers accept no tokens.
+    from tidelog.access.public_keys import PublicKeys
+    from tidelog.access.tokens import Tokens
+
+    return Tokens(settings, PublicKeys(settings.jwks, settings.refresh_s, clock), clock)

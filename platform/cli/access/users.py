@@ -21,8 +21,6 @@ users = family("Add, list and remove the users that brokers know by a password (
 UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name, without 'User:'.", show_default=False)]
 
 _STDIN: Final = "-"
-# Longer than any password: a file that is none is not read whole.
-_MOST_CHARACTERS: Final = 4_096
 
 
 @command(users, "add", example="tidelog user add alice --password-file alice.txt")
@@ -78,18 +76,21 @@ def add(
 
 def _read(source: str) -> str:
     """The password that a file holds, without the line break at its end."""
+    from tidelog.access.credentials import MOST_PASSWORD_CHARS
+
+    most = MOST_PASSWORD_CHARS + 2  # a file that holds more is not read whole
     try:
         if source == _STDIN:
-            text = sys.stdin.read(_MOST_CHARACTERS + 1)
+            text = sys.stdin.read(most + 1)
         else:
             with Path(source).open(encoding="utf-8") as file:
-                text = file.read(_MOST_CHARACTERS + 1)
+                text = file.read(most + 1)
     except UnicodeDecodeError:
         raise UsageProblemError("The password is no text in UTF-8. Write it as one line of text.") from None
     found = text.removesuffix("\n").removesuffix("\r")
-    if len(text) > _MOST_CHARACTERS or "\n" in found:
+    if len(found) > MOST_PASSWORD_CHARS or "\n" in found:
         raise UsageProblemError(
-            f"The password is one line of at most {_MOST_CHARACTERS} characters, and nothing else is in its file."
+            f"The password is one line of at most {MOST_PASSWORD_CHARS} characters, and nothing else is in its file."
         )
     return found
 
