@@ -54,10 +54,7 @@ class AccessLog:
         return self.seen()[1]
 
     def seen(self) -> tuple[int, AccessState]:
-        """The version of the log's head, -1 before its first entry, and all that is known there.
-
-        access without rules.
-        """
+        """The version of the log's head, -1 before its first entry, and all that is known there."""
         log = self._log()
         try:
             return log.look(lambda fold: (log.version, fold.state))

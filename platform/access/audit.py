@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from tidelog.access.model import Acl, AclOperation, AclResource
+from tidelog.access.model import Acl, AclOperation, AclResource, acl_fields
 from tidelog.log.base.clock import Clock
 
 logger = logging.getLogger("tidelog.audit")
@@ -126,19 +126,6 @@ class Audit:
         logger.info("%s", line.decode())
         if self._also is not None:
             self._also(line)
-
-
-def acl_fields(acl: Acl) -> Mapping[str, str]:
-    """An ACL, as lines tell it."""
-    return {
-        "resource": acl.resource.name,
-        "pattern": acl.pattern.name,
-        "name": acl.name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation.name,
-        "permission": acl.permission.name,
-    }
 
 
 def _short(who: Requester) -> Requester:

@@ -139,6 +139,19 @@ class Acl:
     permission: AclPermission
 
 
+def acl_fields(acl: Acl) -> dict[str, str]:
+    """An ACL in Kafka's words, as rows, documents and lines of the audit have it."""
+    return {
+        "resource": acl.resource.name,
+        "pattern": acl.pattern.name,
+        "name": acl.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation.name,
+        "permission": acl.permission.name,
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class AclFilter:
     """Which ACLs are meant: None or ANY takes all. `MATCH`: all that concern the resource `name`, as Kafka has it."""

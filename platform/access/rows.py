@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from tidelog.access.credentials import ScramCredential, ScramMechanism
-from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
+from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource, acl_fields
 from tidelog.access.quotas import Entity, Quota
 from tidelog.access.state import AccessState, Tenant
 from tidelog.log.rows.schema import Row, RowSchema, list_of
@@ -125,16 +125,7 @@ def removed(row: Row) -> Row:
 
 def acl_row(acl: Acl) -> Row:
     """The row of an ACL. All of it is its key."""
-    return {
-        "kind": ACL,
-        "resource": acl.resource.name,
-        "pattern": acl.pattern.name,
-        "name": acl.name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation.name,
-        "permission": acl.permission.name,
-    }
+    return {"kind": ACL, **acl_fields(acl)}
 
 
 def scram_row(user: str, credential: ScramCredential) -> Row:

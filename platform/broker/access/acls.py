@@ -3,8 +3,15 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tidelog.access.audit import acl_fields
-from tidelog.access.model import Acl, AclFilter, AclOperation, AclPattern, AclPermission, AclResource
+from tidelog.access.model import (
+    Acl,
+    AclFilter,
+    AclOperation,
+    AclPattern,
+    AclPermission,
+    AclResource,
+    acl_fields,
+)
 from tidelog.access.rules import require_valid
 from tidelog.broker.access.asking import result
 from tidelog.broker.base.access import requester

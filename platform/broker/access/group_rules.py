@@ -103,9 +103,13 @@ async def commit_offsets(request: GuardedRequest) -> Reply:
 
 def _commit_refused(topic: Any, code: int) -> Answer:
     partitions = [{"partition_index": p.partition_index, "error_code": code} for p in topic.partitions]
+    return {**_named(topic), "partitions": partitions}
+
+
+def _named(topic: Any) -> dict[str, Any]:
+    """A topic as the request names it: by name, or by id."""
     by_id = getattr(topic, "topic_id", None)
-    named: dict[str, Any] = {"name": getattr(topic, "name", None) or ""}
-    return {**named, **({} if by_id is None else {"topic_id": by_id}), "partitions": partitions}
+    return {"name": getattr(topic, "name", None) or "", **({} if by_id is None else {"topic_id": by_id})}
 
 
 async def fetch_offsets(request: GuardedRequest) -> Reply:
@@ -156,9 +160,7 @@ def _fetch_refused(topic: Any, code: int) -> Answer:
         }
         for partition in topic.partition_indexes
     ]
-    by_id = getattr(topic, "topic_id", None)
-    named: dict[str, Any] = {"name": getattr(topic, "name", None) or ""}
-    return {**named, **({} if by_id is None else {"topic_id": by_id}), "partitions": partitions}
+    return {**_named(topic), "partitions": partitions}
 
 
 async def _readable(

@@ -2,8 +2,8 @@
 
 The answer has the time at once, as `throttle_time_ms`, and the broker reads nothing of the client meanwhile (KIP-219).
 Produced bytes count when they come; a consumer over its limit gets an answer without records. Source: Kafka's
-`ClientQuotaManager`,
-`ClientRequestQuotaManager` and `ControllerMutationQuotaManager`; the buckets are those of `tidelog.access.quotas`.
+`ClientQuotaManager`, `ClientRequestQuotaManager` and `ControllerMutationQuotaManager`; the buckets are those of
+`tidelog.access.quotas`.
 """
 
 import math

@@ -1,6 +1,7 @@
 """`tidelog acl …`: list, add, remove; export as a policy of the store."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,20 +12,24 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, note, print_json, say
 
+if TYPE_CHECKING:
+    from tidelog.access.model import Acl
+
 acls = family("List, add and remove ACLs: what principals may do by brokers. Export them as a policy of the store.")
 
 
 @command(acls, "list", example="tidelog acl list --topic orders")
 def list_acls(call: Session, wanted: AclOptions) -> None:
     """List ACLs: all, or those that concern what is given, such as prefixed ones of a topic's name."""
-    from tidelog.cli.access.views import acl_json, acls_table
+    from tidelog.access.model import acl_fields
+    from tidelog.cli.access.views import acls_table
 
     filters = wanted.filters(exact=False)
     with access_log(call) as log:
         found = sorted(acl for acl in log.look().acls if any(one.matches(acl) for one in filters))
     out = console()
     if call.as_json:
-        print_json([acl_json(acl) for acl in found])
+        print_json([acl_fields(acl) for acl in found])
     elif found or not out.is_terminal:
         out.print(acls_table(found))
     else:
@@ -46,17 +51,10 @@ def add(
 
     They are in force on all brokers within a second. ACLs bind clients that hold no credentials of the store.
     """
-    from tidelog.cli.access.views import acl_json, acls_table
-
     made = wanted.acls(producer=producer, consumer=consumer)
     with access_log(call) as log:
         new = log.add_acls(made)
-    if call.as_json:
-        print_json([acl_json(acl) for acl in new])
-    elif new:
-        console().print(acls_table(new))
-    else:
-        note("All of them are there already.")
+    _show_changed(call, new, otherwise="All of them are there already.")
 
 
 @command(acls, "remove", example="tidelog acl remove --principal User:alice --topic orders")
@@ -66,20 +64,25 @@ def remove(
     everything: Annotated[bool, typer.Option("--all", help="All ACLs.")] = False,
 ) -> None:
     """Remove the ACLs that are given, by the names that they have; shows which."""
-    from tidelog.cli.access.views import acl_json, acls_table
-
     if wanted.is_empty != everything:
         raise UsageProblemError(
             "Nothing was removed: say which ACLs, by --principal, --topic and others, or --all for all of them."
         )
     with access_log(call) as log:
         gone = sorted({acl for found in log.delete_acls(wanted.filters(exact=True)) for acl in found})
+    _show_changed(call, gone, otherwise="There were no such ACLs.")
+
+
+def _show_changed(call: Session, changed: "Sequence[Acl]", otherwise: str) -> None:
+    from tidelog.access.model import acl_fields
+    from tidelog.cli.access.views import acls_table
+
     if call.as_json:
-        print_json([acl_json(acl) for acl in gone])
-    elif gone:
-        console().print(acls_table(gone))
+        print_json([acl_fields(acl) for acl in changed])
+    elif changed:
+        console().print(acls_table(changed))
     else:
-        note("There were no such ACLs.")
+        note(otherwise)
 
 
 @command(acls, "export", example="tidelog acl export --iam --principal User:alice > alice.json")

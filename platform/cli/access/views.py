@@ -5,29 +5,16 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from tidelog.access.model import Acl
+from tidelog.access.model import Acl, acl_fields
 from tidelog.access.quotas import Entity, Quota
 from tidelog.access.state import Tenant
 from tidelog.commands.terminal import DASH, table
 
 
-def acl_json(acl: Acl) -> dict[str, Any]:
-    """An ACL as a JSON document, in Kafka's words."""
-    return {
-        "resource": acl.resource.name,
-        "pattern": acl.pattern.name,
-        "name": acl.name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation.name,
-        "permission": acl.permission.name,
-    }
-
-
 def acls_table(acls: Iterable[Acl]) -> RenderableType:
     """A row for each ACL."""
     columns = ["RESOURCE", "PATTERN", "NAME", "PRINCIPAL", "HOST", "OPERATION", "PERMISSION"]
-    return table(columns, [tuple(acl_json(acl).values()) for acl in acls])
+    return table(columns, [tuple(acl_fields(acl).values()) for acl in acls])
 
 
 def quota_json(entity: Entity, limits: Mapping[Quota, float]) -> dict[str, Any]:

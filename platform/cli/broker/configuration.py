@@ -162,13 +162,7 @@ def _tokens(given: Given) -> TokenSettings | None:
 
 
 def _value(given: Given, name: str, kind: Whole | Flag, default: Any) -> Any:
-    if name not in given:
-        return default
-    one = given[name]
-    try:
-        return kind.parse(one.text.strip())
-    except ValueError as e:
-        raise UsageProblemError(f"{one.said}={one.text!r}, and {name} is {kind.allowed}.") from e
+    return given[name].parse(name, kind) if name in given else default
 
 
 def _name(key: str) -> str:

@@ -5,9 +5,14 @@ from typing import Any, Final
 
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.commands.failures import UsageProblemError
-from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Whole
+from tidelog.log.base.typed_values import MAX_INT, MAX_LONG, Flag, Whole
 
 PREFIX: Final = "TIDELOG_BROKER_"
+
+
+def variable_of(name: str) -> str:
+    """A setting's variable: TIDELOG_BROKER_MAX_CONNECTIONS for max.connections."""
+    return PREFIX + name.upper().replace(".", "_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +31,8 @@ class EnvironmentSetting:
 
     @property
     def variable(self) -> str:
-        """Its variable: TIDELOG_BROKER_MAX_CONNECTIONS for max.connections."""
-        return PREFIX + self.name.upper().replace(".", "_")
+        """Its variable in the environment."""
+        return variable_of(self.name)
 
     def default(self) -> int:
         """Its value where nothing is set."""
@@ -127,13 +132,17 @@ class GivenSetting:
     text: str = field(repr=False)
     said: str
 
+    def parse(self, name: str, kind: Whole | Flag) -> Any:
+        """The value, for the setting `name`. Raises `UsageProblemError`."""
+        try:
+            return kind.parse(self.text.strip())
+        except ValueError as e:
+            raise UsageProblemError(f"{self.said}={self.text!r}, and {name} is {kind.allowed}.") from e
+
 
 def with_number(settings: BrokerSettings, setting: EnvironmentSetting, given: GivenSetting) -> BrokerSettings:
     """The settings with one more. Raises `UsageProblemError`."""
-    try:
-        value: Any = setting.kind.parse(given.text.strip())
-    except ValueError as e:
-        raise UsageProblemError(f"{given.said}={given.text!r}, and {setting.name} is {setting.kind.allowed}.") from e
+    value: Any = given.parse(setting.name, setting.kind)
     value = value if setting.per == 1 else value / setting.per
     if setting.group:
         changed = {setting.group: replace(getattr(settings, setting.group), **{setting.field: value})}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from tidelog.cli.broker.environment import PREFIX
+from tidelog.cli.broker.environment import variable_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class TextSetting:
 
     @property
     def variable(self) -> str:
-        """Its variable in the environment: TIDELOG_BROKER_SUPER_USERS for super.users."""
-        return PREFIX + self.name.upper().replace(".", "_")
+        """Its variable in the environment."""
+        return variable_of(self.name)
 
 
 # Of a listener: with `listener.name.<name>.` before it, of that one alone.
