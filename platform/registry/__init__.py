@@ -1,0 +1,1 @@
+"""A schema registry: Confluent's rules and API over the topic `_schemas` of a lake."""

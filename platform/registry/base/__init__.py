@@ -1,0 +1,1 @@
+"""What all kinds of schemas share: references, identity, JSON text, comparison, errors."""
