@@ -31,9 +31,10 @@ class Reference:
         """From its JSON. Raises `RegistryError` 42201 where a part is missing."""
         parts = value if isinstance(value, Mapping) else {}
         name, subject, version = parts.get("name"), parts.get("subject"), parts.get("version")
-        if not isinstance(name, str) or not isinstance(subject, str) or not _is_int(version):
+        texts = isinstance(name, str) and isinstance(subject, str)
+        if not texts or not isinstance(version, int) or isinstance(version, bool):
             raise invalid_schema("A reference needs a name, a subject and a version (a number), all three.")
-        return cls(name, subject, version)
+        return cls(str(name), str(subject), version)
 
     def json(self) -> dict[str, Any]:
         """As JSON, in Confluent's order."""
@@ -165,13 +166,14 @@ class RuleSet:
             return None
         if not isinstance(value, Mapping):
             raise invalid_rule_set("The ruleSet must be a JSON object with migrationRules and domainRules.")
-        rules = []
+        rules: list[tuple[SchemaRule, ...] | None] = []
         for key in ("migrationRules", "domainRules", "encodingRules"):
             listed = value.get(key)
             if not (listed is None or isinstance(listed, list)):
                 raise invalid_rule_set(f"The ruleSet's {key} must be a list of rules.")
             rules.append(None if listed is None else tuple(SchemaRule.of(one) for one in listed))
-        return cls(*rules, _text(value.get("enableAt"), "enableAt"))
+        migration, domain, encoding = rules
+        return cls(migration, domain, encoding, _text(value.get("enableAt"), "enableAt"))
 
     def json(self) -> dict[str, Any]:
         """As JSON, without what is empty."""
@@ -227,10 +229,6 @@ class Schema:
 
 def _filled(parts: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in parts.items() if value not in (None, [], {}, "")}
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _text(value: Any, key: str) -> str | None:

@@ -26,9 +26,9 @@ _ANNOTATIONS = (
 def compare(old: Part, new: Part, *, lenient: bool = False) -> Comparing[Part]:
     """The differences of two parts; asks for those of inner ones."""
     if (old.shape is Shape.COMBINED) != (new.shape is Shape.COMBINED):
-        found = yield from _compare_alternatives(old, new, lenient)
-        if found is not None:
-            return found
+        fitting: Differences | None = yield from _compare_alternatives(old, new, lenient)
+        if fitting is not None:
+            return fitting
     if old.shape is not new.shape:
         if old.shape is Shape.NOTHING or new.shape is Shape.ANYTHING or _both_bytes(old, new):
             return ()

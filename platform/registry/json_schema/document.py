@@ -1,4 +1,4 @@
-"""A JSON Schema's text as parts that can be compared: references resolved, keywords sorted by the type they are about."""
+"""A JSON Schema's text as parts that can be compared: references resolved, keywords sorted by their types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -9,6 +9,7 @@ from tidelog.registry.json_schema.limits import limits
 from tidelog.registry.json_schema.patterns import matches
 from tidelog.registry.json_schema.rules import RULES
 
+_SCHEMA = (Mapping, bool)
 _COUNTS = (("maxProperties", "MAX_PROPERTIES"), ("minProperties", "MIN_PROPERTIES"))
 
 
@@ -117,14 +118,14 @@ def _compare_dependencies(old: Part, new: Part) -> Comparing[Part]:
     for name in dict.fromkeys((*before, *after)):
         path = ("dependencies", name)
         one, other = before.get(name), after.get(name)
-        for kind, is_kind in (("ARRAY", lambda value: isinstance(value, list)), ("SCHEMA", _is_schema)):
-            has, gets = is_kind(one), is_kind(other)
+        for kind, types in (("ARRAY", list), ("SCHEMA", _SCHEMA)):
+            has, gets = isinstance(one, types), isinstance(other, types)
             if has != gets:
                 rule = f"DEPENDENCY_{kind}_{'REMOVED' if has else 'ADDED'}"
                 differences.append(Difference(RULES[rule], path))
         if isinstance(one, list) and isinstance(other, list):
             differences += _listed({*one}, {*other}, path)
-        elif _is_schema(one) and _is_schema(other):
+        elif isinstance(one, _SCHEMA) and isinstance(other, _SCHEMA):
             differences += yield Ask(old.child(one), new.child(other), path)
     return differences
 
@@ -133,10 +134,6 @@ def _listed(before: set[str], after: set[str], path: tuple[str, ...]) -> Iterato
     if before != after:
         what = "EXTENDED" if after > before else "NARROWED" if after < before else "CHANGED"
         yield Difference(RULES[f"DEPENDENCY_ARRAY_{what}"], path)
-
-
-def _is_schema(value: Json) -> bool:
-    return isinstance(value, Mapping | bool)
 
 
 def _dependencies(part: Part) -> Mapping[str, Json]:

@@ -43,7 +43,8 @@ ROWS = [
     ("MISSING_ENUM_SYMBOLS", "symbols", "[B, C]", enum("B", "A", "C"), enum("A")),
     ("MISSING_UNION_BRANCH", "1", "reader union lacking writer type: INT", ["null", "int"], ["null", "string"]),
     ("MISSING_UNION_BRANCH", "", "reader union lacking writer type: INT", "int", ["null", "string"]),
-    ("READER_FIELD_MISSING_DEFAULT_VALUE", "fields/1", "g", record(field("int")), record(field("int"), field("int", "g"))),
+    ("READER_FIELD_MISSING_DEFAULT_VALUE", "fields/1", "g", record(field("int")),
+     record(field("int"), field("int", "g"))),
 ]  # fmt: skip
 
 # (what, whether the reader reads it, writer's schema, reader's schema)

@@ -37,8 +37,9 @@ CANONICAL = [
         '{"type":"record","name":"r","namespace":"a.b","fields":[{"name":"f1","type":"string"}]}',
     ),
     (
-        '{"name": "r", "type": "record", "aliases": ["old", "x.other"], "p": 1, "doc": "d", "namespace": "n", "fields":'
-        ' [{"order": "descending", "aliases": ["g"], "q": 2, "default": null, "doc": "e", "type": "null", "name": "f"}]}',
+        '{"name": "r", "type": "record", "aliases": ["old", "x.other"], "p": 1, "doc": "d", "namespace": "n", '
+        '"fields": [{"order": "descending", "aliases": ["g"], "q": 2, "default": null, "doc": "e", "type": "null", '
+        '"name": "f"}]}',
         '{"type":"record","name":"r","namespace":"n","doc":"d","fields":[{"name":"f","type":"null","doc":"e",'
         '"default":null,"order":"descending","aliases":["g"],"q":2}],"p":1,"aliases":["old","x.other"]}',
     ),

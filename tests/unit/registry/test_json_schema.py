@@ -57,7 +57,7 @@ def test_numbers_keep_their_digits():
     ],
 )
 def test_what_is_no_schema_is_refused_by_a_sentence(text, message):
-    with pytest.raises(RegistryError, match="^") as refused:
+    with pytest.raises(RegistryError) as refused:
         JsonSchema(text, {}).check()
     assert refused.value.code == 42201
     assert message in str(refused.value)
