@@ -1,0 +1,175 @@
+"""Settings of subjects, contexts and all: compatibility, modes; where they come from, and how they change."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+from tidelog.registry.base.errors import (
+    RegistryError,
+    invalid_mode,
+    no_compatibility_configured,
+    no_mode_configured,
+    not_permitted,
+    reference_exists,
+    unprocessable,
+)
+from tidelog.registry.base.model import Metadata, RuleSet
+from tidelog.registry.compatibility import CompatibilityLevel
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
+from tidelog.registry.state.subjects import GLOBAL_CONTEXT, Subject
+
+DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD
+_POLICIES: Final = ("STRICT", "LENIENT")
+_FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas", "validateRules")
+_TEXTS: Final = ("alias", "aliasForDeks", "compatibilityGroup")
+_METADATA: Final = ("defaultMetadata", "overrideMetadata")
+_RULES: Final = ("defaultRuleSet", "overrideRuleSet")
+
+
+class Mode(StrEnum):
+    """What may be done to a subject (Confluent's modes)."""
+
+    READWRITE = "READWRITE"
+    READONLY = "READONLY"
+    READONLY_OVERRIDE = "READONLY_OVERRIDE"
+    IMPORT = "IMPORT"
+    FORWARD = "FORWARD"
+
+    @property
+    def imports(self) -> bool:
+        """Whether schemas come with their ids, and untested."""
+        return self in (Mode.IMPORT, Mode.FORWARD)
+
+
+def config_of(state: RegistryState, subject: str | None, *, in_scope: bool = False) -> Mapping[str, Any]:
+    """The configuration of a subject, a context, or of all (None), with a compatibility level.
+
+    `in_scope`: where it has none of its own, that of the context, or of all. Raises `RegistryError` 40408 without it.
+    """
+    own = state.configs.get(subject)
+    if own is None and subject is not None and not in_scope and Subject.of(subject).context != GLOBAL_CONTEXT:
+        raise no_compatibility_configured(subject)
+    found = _scoped(state.configs, subject) or {}
+    level = found.get("compatibilityLevel") or (_scoped(state.configs, None) or {}).get("compatibilityLevel")
+    return {**found, "compatibilityLevel": level or DEFAULT_LEVEL.value}
+
+
+def mode_of(state: RegistryState, subject: str | None, *, in_scope: bool = False) -> Mode:
+    """The mode of a subject, a context, or of all (None).
+
+    `in_scope`: where it has none of its own, that of the context, or of all. Raises `RegistryError` 40409 without it.
+    """
+    own = state.modes.get(subject)
+    if own is None and subject is not None and not in_scope and Subject.of(subject).context != GLOBAL_CONTEXT:
+        raise no_mode_configured(subject)
+    return Mode(_scoped(state.modes, subject) or Mode.READWRITE)
+
+
+def _scoped(settings: Mapping[str | None, Any], subject: str | None) -> Any:
+    """The settings nearest to a subject: its own, its context's, those of all."""
+    places = [subject]
+    if subject is not None:
+        places.append(Subject.of(subject).context_settings)
+    places.append(f":{GLOBAL_CONTEXT}:")
+    return next((settings[place] for place in places if place in settings), None)
+
+
+def check_writable(state: RegistryState, subject: str | None) -> None:
+    """Raise `RegistryError` 42205 where a mode allows no changes."""
+    modes = (mode_of(state, subject, in_scope=True), mode_of(state, None))
+    if modes[0] in (Mode.READONLY, Mode.READONLY_OVERRIDE) or modes[1] is Mode.READONLY_OVERRIDE:
+        context = Subject.of(subject or "").context
+        raise not_permitted(f"Subject {subject} in context {context} is in read-only mode")
+
+
+# --- changes -----------------------------------------------------------------------------------------------
+
+
+def decide_config(state: RegistryState, subject: str | None, change: Mapping[str, Any]) -> list[RegistryRecord]:
+    """Set what a change names; what it gives as null is taken away, all else stays."""
+    check_writable(state, subject)
+    wanted = _checked(change)
+    old = {key: value for key, value in (state.configs.get(subject) or {}).items() if key != "subject"}
+    new = {key: value for key, value in {**old, **wanted}.items() if value is not None}
+    named = {} if subject is None else {"subject": subject}
+    return [RegistryRecord(CONFIG, subject, value={**named, **new})]
+
+
+def decide_no_config(state: RegistryState, subject: str | None) -> list[RegistryRecord]:
+    """Take a configuration away. Raises `RegistryError` 40408 where a subject has none."""
+    check_writable(state, subject)
+    if subject is not None and subject not in state.configs:
+        raise no_compatibility_configured(subject)
+    return [RegistryRecord(CONFIG, subject)]
+
+
+def decide_mode(
+    state: RegistryState, subject: str | None, mode: object, *, force: bool = False
+) -> list[RegistryRecord]:
+    """Set a mode. IMPORT, without `force`, needs a place without subjects, and clears softly deleted ones."""
+    wanted = _mode(mode)
+    records: list[RegistryRecord] = []
+    if wanted is Mode.IMPORT and mode_of(state, subject, in_scope=True) is not Mode.IMPORT and not force:
+        if _subjects(state, subject, deleted=False):
+            raise not_permitted("Cannot import since found existing subjects")
+        for one in _subjects(state, subject, deleted=True):
+            for version in state.versions(one, deleted=True):
+                if state.referenced_by(one, version.version, deleted=True):
+                    raise reference_exists(one, version.version)
+                records.append(tombstone(one, version.version))
+        named = {} if subject is None else {"subject": subject}
+        records.append(RegistryRecord(CLEAR_SUBJECT, subject, value=named))
+    named = {} if subject is None else {"subject": subject}
+    return [*records, RegistryRecord(MODE, subject, value={**named, "mode": wanted.value})]
+
+
+def decide_no_mode(state: RegistryState, subject: str) -> list[RegistryRecord]:
+    """Take a subject's mode away. Raises `RegistryError` 40409 where it has none."""
+    if subject not in state.modes:
+        raise no_mode_configured(subject)
+    return [RegistryRecord(MODE, subject)]
+
+
+def _subjects(state: RegistryState, subject: str | None, *, deleted: bool) -> list[str]:
+    """The subject itself, all of a context, or all."""
+    if subject is None:
+        return state.subjects(":*:", deleted=deleted)
+    if not Subject.of(subject).name:
+        return state.subjects(subject, deleted=deleted)
+    return [subject] if state.has(subject, deleted=deleted) else []
+
+
+def _mode(mode: object) -> Mode:
+    if isinstance(mode, str) and mode.upper() in Mode.__members__:
+        return Mode[mode.upper()]
+    raise invalid_mode(mode)
+
+
+def _checked(change: Mapping[str, Any]) -> dict[str, Any]:
+    """A change's known keys, in Confluent's spelling. Raises `RegistryError` for values that they don't take."""
+    given = {"compatibilityLevel" if key == "compatibility" else key: value for key, value in change.items()}
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        if value is None:
+            found[key] = None
+        elif key == "compatibilityLevel":
+            found[key] = CompatibilityLevel.of(value).value
+        elif key == "compatibilityPolicy":
+            if not isinstance(value, str) or value.upper() not in _POLICIES:
+                raise RegistryError(
+                    42203, f"Invalid compatibility policy {value!r}. Valid values are strict and lenient."
+                )
+            found[key] = value.upper()
+        elif (key in _FLAGS and isinstance(value, bool)) or (key in _TEXTS and isinstance(value, str)):
+            found[key] = value
+        elif key in _METADATA:
+            metadata = Metadata.of(value)
+            found[key] = metadata and metadata.json()
+        elif key in _RULES:
+            rules = RuleSet.of(value)
+            found[key] = rules and rules.json()
+        elif key in (*_FLAGS, *_TEXTS):
+            raise unprocessable(f"The configuration's {key} can't be {value!r}.")
+    known = {"compatibilityLevel", "compatibilityPolicy", *_FLAGS, *_TEXTS, *_METADATA, *_RULES}
+    return {key: value for key, value in found.items() if key in known}

@@ -1,0 +1,49 @@
+"""Names of subjects, and the contexts that they are in (Confluent's "Schema Contexts")."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from tidelog.registry.base.errors import invalid_subject
+
+DEFAULT_CONTEXT: Final = "."
+GLOBAL_CONTEXT: Final = ".__GLOBAL"
+# The names under which other registries keep settings of their own.
+_RESERVED: Final = ("__GLOBAL", "__EMPTY")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """A subject of a context. `context` begins with a point, and is only one for the default; "" names the context."""
+
+    context: str
+    name: str
+
+    @classmethod
+    def of(cls, text: str) -> "Subject":
+        """`:.context:name`, or a name of the default context."""
+        if not text.startswith(":."):
+            return cls(DEFAULT_CONTEXT, text)
+        context, _, name = text[1:].partition(":")
+        return cls(context, name)
+
+    def __str__(self) -> str:
+        return self.name if self.context == DEFAULT_CONTEXT else f":{self.context}:{self.name}"
+
+    def inside(self, reference: str) -> str:
+        """A subject that this one references: of the same context unless it names one."""
+        if reference.startswith(":.") or self.context == DEFAULT_CONTEXT:
+            return str(Subject.of(reference))
+        return str(Subject(self.context, reference))
+
+    @property
+    def context_settings(self) -> str | None:
+        """What the settings of the subject's context are kept under; None for the default one, the global settings."""
+        return None if self.context == DEFAULT_CONTEXT else f":{self.context}:"
+
+
+def checked(text: str) -> str:
+    """A subject's name in its one form. Raises `RegistryError` 42208 for names that none may have."""
+    subject = Subject.of(text)
+    if subject.name.strip() == "" or subject.name in _RESERVED or any(not one.isprintable() for one in text):
+        raise invalid_subject(text)
+    return str(subject)
