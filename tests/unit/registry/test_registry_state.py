@@ -532,8 +532,7 @@ def test_records_have_confluents_keys_and_values(registry):
     assert registry.log == [
         (
             b'{"keytype":"SCHEMA","subject":"a","version":1,"magic":1}',
-            b'{"subject":"a","version":1,"id":1,"md5":"71JOobkecxc9k4reNsHbMg==",'
-            b'"schema":"\\"int\\"","deleted":false}',
+            b'{"subject":"a","version":1,"id":1,"md5":"71JOobkecxc9k4reNsHbMg==","schema":"\\"int\\"","deleted":false}',
         ),
         (
             b'{"keytype":"CONTEXT","tenant":"default","context":".c","magic":0}',

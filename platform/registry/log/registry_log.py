@@ -1,0 +1,197 @@
+"""The registry's log: decisions over the state at its head, of any number of registries over one lake."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+
+from tidelog.log.base.errors import (
+    InvalidConfigError,
+    OutcomeUnknownError,
+    TopicChangedError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from tidelog.log.lake import Lake
+from tidelog.log.rules.appends import Ranges, UnsettledRequestError
+from tidelog.log.rules.topics import Outcome
+from tidelog.log.segments.staging import stage_records
+from tidelog.log.staged_append import StagedAppend, append_staged
+from tidelog.log.state.topic_state import TopicState
+from tidelog.log.topic import Topic
+from tidelog.registry.log.rules import PARTITION, HeadMovedError, decide_append_at
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.records import RegistryRecord, read
+
+R = TypeVar("R")
+
+SCHEMAS_TOPIC: Final = "_schemas"
+# How often an append without an answer is asked for again before the caller hears of it.
+_ATTEMPTS: Final = 3
+_COLUMNS: Final = pa.schema({"key": pa.binary(), "value": pa.binary(), "partition": pa.int32()})
+
+# A decision: its response, and the records that make it so.
+Decide = Callable[[RegistryState], tuple[R, Sequence[RegistryRecord]]]
+
+
+class RegistryLog:
+    """The registry's state in one lake. All methods may be called from many threads.
+
+    No registry leads: a decision's records are appended only if the topic ends where it was read, and otherwise the
+    decision is made again on what others have appended. The topic is made by the first record.
+    """
+
+    def __init__(self, lake: Lake, topic: str = SCHEMAS_TOPIC) -> None:
+        self._lake = lake
+        self._name = topic
+        self._lock = threading.RLock()
+        self._topic: Topic | None = None
+        self._state = RegistryState()
+        self._position = 0
+        self._read_ms = 0
+
+    def look(self, at: Callable[[RegistryState], R]) -> R:
+        """The result of `at` for the state at the head of the log. It must not change the state, nor keep it."""
+        with self._lock:
+            self._read_on()
+            return at(self._state)
+
+    def known(self, at: Callable[[RegistryState], R]) -> R:
+        """The same for the state as of the last look: for what never changes once it is there, as a schema's id."""
+        with self._lock:
+            return at(self._state)
+
+    def decide(self, rule: Decide[R]) -> R:
+        """Append the records that the pure `rule` chooses, and return its response once they survive a power loss.
+
+        The rule may refuse by raising; it is made again whenever others were faster. Raises `OutcomeUnknownError` when
+        the store stops answering: the records may be there; decide again, and see.
+        """
+        with self._lock:
+            while True:
+                self._read_on()
+                response, records = rule(self._state)
+                if not records:
+                    return response
+                try:
+                    self._append(records)
+                except (HeadMovedError, TopicChangedError):
+                    continue
+                self._read_on()
+                return response
+
+    # --- reading -------------------------------------------------------------------------------------------
+
+    def _read_on(self) -> None:
+        """Take what is new. A topic that was made again, or that compaction may have outrun, is read from its start."""
+        now_ms = self._lake.clock.now_ms()
+        try:
+            if self._topic is None:
+                self._topic = self._opened()
+            if self._topic is None:
+                return
+            start, end = self._topic.offsets()[PARTITION]
+            # Tombstones go after delete.retention.ms: who has not read for so long may have missed one.
+            late = now_ms - self._read_ms > self._topic.config().delete_retention_ms // 2
+            if start > self._position or end < self._position or (late and self._position):
+                self._forget()
+            self._take(self._topic, max(self._position, start), end)
+        except (TopicChangedError, UnknownTopicError):
+            self._topic = None
+            self._forget()
+            self._topic = self._opened()
+            if self._topic is not None:
+                start, end = self._topic.offsets()[PARTITION]
+                self._take(self._topic, start, end)
+        self._read_ms = now_ms
+
+    def _take(self, topic: Topic, start: int, end: int) -> None:
+        for batch in topic.read(PARTITION, start, end) if start < end else ():
+            pairs = zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
+            found = (read(key, value) for key, value in pairs)
+            self._state.take(record for record in found if record is not None)
+        self._position = end
+
+    def _forget(self) -> None:
+        self._state, self._position = RegistryState(), 0
+
+    def _opened(self) -> Topic | None:
+        """The topic, None before it is there. Raises `InvalidConfigError` for one that would lose schemas."""
+        state = self._lake.peek(self._name)
+        if state is None:
+            return None
+        topic = self._lake.topic(self._name)
+        if state.partitions != 1:
+            raise InvalidConfigError(
+                f"Topic '{self._name}' has {state.partitions} partitions: a registry's log has one, which orders it."
+                " Give the registry another topic."
+            )
+        if topic.config().cleanup_policy != ("compact",):
+            raise InvalidConfigError(
+                f"Topic '{self._name}' has not cleanup.policy=compact: schemas would be deleted by their age."
+                " Set cleanup.policy=compact."
+            )
+        return topic
+
+    # --- appending -----------------------------------------------------------------------------------------
+
+    def _append(self, records: Sequence[RegistryRecord]) -> None:
+        topic = self._topic or self._created()
+        table = pa.Table.from_pylist(
+            [{"key": one.key(), "value": one.payload(), "partition": PARTITION} for one in records], _COLUMNS
+        )
+        append_staged(
+            lambda at_least_ms: _staged(topic, table, at_least_ms), lambda staged: self._commit(topic, staged)
+        )
+
+    def _created(self) -> Topic:
+        try:
+            self._lake.create_topic(self._name, 1, {"cleanup.policy": "compact"})
+        except TopicExistsError:
+            raise HeadMovedError(f"Topic '{self._name}' was made by another registry: read it.") from None
+        self._topic = self._opened()
+        assert self._topic is not None  # it was made above
+        return self._topic
+
+    def _commit(self, topic: Topic, staged: StagedAppend) -> Ranges:
+        end, known = self._position, min(segment.known_version for segment in staged.segments)
+        new_until: int | None = None
+
+        def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Ranges]:
+            return decide_append_at(
+                state,
+                self._name,
+                staged.segments,
+                end,
+                now_ms=now_ms,
+                log_append_time=by_committer,
+                new_until=new_until,
+            )
+
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return topic.commit_decided(decide, durable=True)
+            except OutcomeUnknownError:
+                staged.in_doubt = True
+                if not left:
+                    raise
+                new_until = known
+            except UnsettledRequestError as error:
+                raise OutcomeUnknownError(
+                    f"Whether records were appended to '{self._name}' is not known: the store gave no answer, and the"
+                    " topic was compacted meanwhile. Decide again, and see what is there.",
+                    request_id="",
+                ) from error
+        raise AssertionError("the last attempt returns or raises")
+
+
+def _staged(topic: Topic, table: Any, at_least_ms: int) -> StagedAppend:
+    metadata, stager = topic.known.metadata, topic.stager()
+    try:
+        now_ms = max(topic.now_ms(), at_least_ms)
+        stage_records(stager, table, topic.name, topic.config(), "murmur2", 0, now_ms)
+        return StagedAppend(metadata, stager, stager.finish())
+    except BaseException:
+        stager.abort()
+        raise

@@ -1,0 +1,263 @@
+"""The registry's log: an append lands only at the head that was read, whatever happens around it."""
+
+import threading
+from contextlib import suppress
+
+import pytest
+from support.crashes import Crash, CrashAt
+from support.logs import add, apply_all, created, end_txn, entry, memory_lake, open_lake, quiet
+
+from tidelog.log.base.errors import InvalidConfigError, OutcomeUnknownError, StorageUnavailableError
+from tidelog.log.rules.appends import UnsettledRequestError
+from tidelog.log.segments.writer import Staged
+from tidelog.log.state.topic_state import TopicState
+from tidelog.registry.base.errors import RegistryError
+from tidelog.registry.base.model import Schema
+from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
+from tidelog.registry.log.rules import HeadMovedError, decide_append_at
+from tidelog.registry.state.deleting import decide_delete_subject
+from tidelog.registry.state.registering import Registration, decide_register
+
+
+def register(log, subject, text):
+    def rule(state):
+        found = decide_register(state, Registration(subject, Schema(text)))
+        return (found.version.id, found.version.version), found.records
+
+    return log.decide(rule)
+
+
+def fixed(size):
+    return f'{{"type":"fixed","name":"f{size}","size":{size}}}'
+
+
+def all_of(log):
+    return log.look(lambda state: [(one.id, one.subject) for s in state.subjects() for one in state.versions(s)])
+
+
+# --- the rule ----------------------------------------------------------------------------------------------
+
+
+def staged(path, known=0):
+    return Staged(0, path, 3, 100, 0, 0, known, "id-1")
+
+
+def test_an_append_at_the_head_is_as_any_other():
+    state = apply_all(TopicState(), [created(partitions=1)])
+    outcome = decide_append_at(state, "t", [staged("p.parquet")], 0, now_ms=1)
+    assert outcome.response == {0: (0, 3)}
+    assert not outcome.blind_append
+
+
+@pytest.mark.parametrize("end", [0, 2, 4])
+def test_an_append_elsewhere_is_refused(end):
+    state = apply_all(TopicState(), [created(partitions=1), entry(1, add(0, 0, 3), end_txn(0, 3))])
+    with pytest.raises(HeadMovedError, match="ends at offset 3 by now"):
+        decide_append_at(state, "t", [staged("p.parquet")], end, now_ms=1)
+
+
+def test_a_repeat_gets_its_first_answer_wherever_the_head_is():
+    mine = add(0, 0, 3)
+    state = apply_all(
+        TopicState(),
+        [created(partitions=1), entry(1, mine, end_txn(0, 3)), entry(2, add(0, 3, 5), end_txn(0, 5))],
+    )
+    outcome = decide_append_at(state, "t", [staged(mine.path)], 0, now_ms=1)
+    assert (outcome.actions, outcome.response) == ((), {0: (0, 3)})
+
+
+# --- the log -----------------------------------------------------------------------------------------------
+
+
+def test_the_first_record_makes_the_topic():
+    lake, _, _ = memory_lake()
+    log = RegistryLog(lake)
+    assert all_of(log) == []
+    assert lake.topics(internal=True) == []
+    assert register(log, "a", fixed(1)) == (1, 1)
+    assert lake.topic_config(SCHEMAS_TOPIC).cleanup_policy == ("compact",)
+    assert lake.topic(SCHEMAS_TOPIC).offsets() == {0: (0, 1)}
+
+
+def test_a_refusal_appends_nothing():
+    lake, _, _ = memory_lake()
+    log = RegistryLog(lake)
+    with pytest.raises(RegistryError):
+        register(log, "a", "{")
+    assert lake.topics(internal=True) == []
+    register(log, "a", fixed(1))
+    assert register(log, "a", fixed(1)) == (1, 1)
+    assert lake.topic(SCHEMAS_TOPIC).offsets() == {0: (0, 1)}
+
+
+def test_registries_over_one_lake_see_each_others_schemas():
+    lake, storage, clock = memory_lake()
+    logs = [RegistryLog(lake), RegistryLog(open_lake(storage, clock)), RegistryLog(open_lake(storage, clock))]
+    ids = [register(logs[i % 3], f"s{i}", fixed(i + 1))[0] for i in range(9)]
+    assert ids == list(range(1, 10))
+    assert all_of(logs[0]) == all_of(logs[1]) == all_of(logs[2])
+    again = RegistryLog(open_lake(storage, clock))
+    assert all_of(again) == all_of(logs[0])
+
+
+def test_a_decision_is_made_again_when_another_registry_was_faster():
+    lake, storage, clock = memory_lake()
+    other, mine = RegistryLog(open_lake(storage, clock)), RegistryLog(lake)
+    register(other, "a", fixed(1))
+    seen = []
+
+    def rule(state):
+        seen.append(state.next_id())
+        if len(seen) == 1:
+            register(other, "b", fixed(2))
+        found = decide_register(state, Registration("c", Schema(fixed(3))))
+        return found.version.id, found.records
+
+    assert mine.decide(rule) == 3
+    assert seen == [2, 3]
+
+
+def test_eight_registries_that_register_at_once_agree():
+    """Each registers the same schemas in another order: ids are unique and dense, and the same everywhere."""
+    lake, storage, clock = memory_lake()
+    lake.ensure_lake()
+    answers = [{} for _ in range(8)]
+    failures = []
+
+    def work(number):
+        try:
+            log = RegistryLog(open_lake(storage, clock))
+            for i in range(8):
+                size = (i * 3 + number) % 8 + 1
+                answers[number][size] = register(log, f"s{number % 3}-{size}", fixed(size))[0]
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert all(one == answers[0] for one in answers)
+    assert sorted(answers[0].values()) == list(range(1, 9))
+
+
+def test_a_lost_answer_is_asked_for_again():
+    lake, storage, clock = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+    lost = []
+
+    def lose(method, path, phase):
+        if (method, phase) == ("put_if_absent", "after") and "_delta_log" in path and len(lost) < 1:
+            lost.append(path)
+            raise StorageUnavailableError("timed out")
+
+    storage.hook = lose
+    assert register(log, "b", fixed(2)) == (2, 1)
+    assert lost
+    assert all_of(RegistryLog(open_lake(storage, clock))) == [(1, "a"), (2, "b")]
+
+
+def test_a_delete_whose_answers_are_lost_is_done_once():
+    lake, storage, _ = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+
+    def lose(method, path, phase):
+        if (method, phase) == ("put_if_absent", "after") and "_delta_log" in path:
+            raise StorageUnavailableError("timed out")
+
+    storage.hook = lose
+    try:
+        deleted = log.decide(lambda state: decide_delete_subject(state, "a"))
+    except OutcomeUnknownError:
+        deleted = [1]
+    storage.hook = quiet
+    assert deleted == [1]
+    assert log.look(lambda state: (state.subjects(), state.subjects(deleted=True))) == ([], ["a"])
+
+
+@pytest.mark.parametrize("moment", range(20))
+def test_a_registry_that_ends_between_any_two_steps_leaves_the_log_whole(moment):
+    lake, storage, clock = memory_lake()
+    register(RegistryLog(lake), "a", fixed(1))
+    crash = storage.hook = CrashAt(moment)
+    answered = None
+    with suppress(Crash):
+        answered = register(RegistryLog(open_lake(storage, clock)), "b", fixed(2))
+    storage.hook = quiet
+    after = RegistryLog(open_lake(storage, clock))
+    assert all_of(after) in ([(1, "a")], [(1, "a"), (2, "b")])
+    assert (answered is None) is crash.crashed or all_of(after)[-1] == (2, "b")
+    assert register(after, "b", fixed(2)) == (2, 1)
+    assert register(after, "c", fixed(3)) == (3, 1)
+
+
+def test_a_store_that_never_answers_is_reported():
+    lake, storage, _ = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+
+    def down(method, path, phase):
+        if "_delta_log" in path and (method, phase) != ("put_if_absent", "before"):
+            raise StorageUnavailableError("timed out")
+
+    real = log.known
+    assert real(lambda state: state.next_id()) == 2
+    storage.hook = down
+    with pytest.raises((OutcomeUnknownError, StorageUnavailableError)):
+        register(log, "b", fixed(2))
+    storage.hook = quiet
+    assert register(log, "b", fixed(2)) == (2, 1)
+
+
+def test_an_append_that_compaction_hides_is_not_known(monkeypatch):
+    lake, _, _ = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+
+    def unsettled(*_, **__):
+        raise UnsettledRequestError
+
+    monkeypatch.setattr("tidelog.registry.log.registry_log.decide_append_at", unsettled)
+    with pytest.raises(OutcomeUnknownError, match="Decide again"):
+        register(log, "b", fixed(2))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "config", "message"),
+    [(2, {"cleanup.policy": "compact"}, "has 2 partitions"), (1, {}, "cleanup.policy=compact")],
+)
+def test_a_topic_that_would_lose_schemas_is_refused(partitions, config, message):
+    lake, _, _ = memory_lake()
+    lake.create_topic(SCHEMAS_TOPIC, partitions, config)
+    with pytest.raises(InvalidConfigError, match=message):
+        all_of(RegistryLog(lake))
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_start():
+    lake, storage, clock = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+    other = open_lake(storage, clock)
+    other.delete_topic(SCHEMAS_TOPIC)
+    assert all_of(log) == []
+    assert register(log, "b", fixed(2)) == (1, 1)
+
+
+def test_a_registry_that_did_not_look_for_long_reads_all_again():
+    """Compaction may have taken a tombstone away that it never saw."""
+    lake, _, clock = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+    states = {id(log.look(lambda state: state))}
+    clock.pass_s(60.0)
+    states.add(id(log.look(lambda state: state)))
+    assert len(states) == 1
+    clock.pass_s(13 * 3600.0)
+    states.add(id(log.look(lambda state: state)))
+    assert len(states) == 2
+    assert all_of(log) == [(1, "a")]
