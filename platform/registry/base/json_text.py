@@ -19,6 +19,7 @@ def loads(text: str) -> Json:
     """
     try:
         value = json.loads(text, parse_constant=_no_constant)
+        dumps(value).encode()  # not of lone surrogates, which no text of UTF-8 holds
     except RecursionError:
         raise too_deep() from None
     except ValueError as error:

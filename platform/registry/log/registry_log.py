@@ -51,6 +51,11 @@ class RegistryLog:
         self._position = 0
         self._read_ms = 0
 
+    @property
+    def uri(self) -> str:
+        """The lake's address."""
+        return self._lake.uri
+
     def look(self, at: Callable[[RegistryState], R]) -> R:
         """The result of `at` for the state at the head of the log. It must not change the state, nor keep it."""
         with self._lock:

@@ -124,9 +124,9 @@ def decide_mode(
     return [*records, RegistryRecord(MODE, subject, value={**named, "mode": wanted.value})]
 
 
-def decide_no_mode(state: RegistryState, subject: str) -> list[RegistryRecord]:
-    """Take a subject's mode away. Raises `RegistryError` 40409 where it has none."""
-    if subject not in state.modes:
+def decide_no_mode(state: RegistryState, subject: str | None) -> list[RegistryRecord]:
+    """Take a mode away. Raises `RegistryError` 40409 where a subject has none."""
+    if subject is not None and subject not in state.modes:
         raise no_mode_configured(subject)
     return [RegistryRecord(MODE, subject)]
 

@@ -1,0 +1,1 @@
+"""Confluent's HTTP API of a schema registry ("Schema Registry API Reference" of its documentation)."""

@@ -1,0 +1,159 @@
+"""A request on its way: what its path, its query and its body say."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from tidelog.registry.base.errors import RegistryError, invalid_version, unprocessable
+from tidelog.registry.base.model import Metadata, Reference, RuleSet, Schema
+from tidelog.registry.compatibility import kind_of
+from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.registry.state.records import SubjectVersion
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, Subject, checked
+
+T = TypeVar("T")
+LATEST: Final = -1
+_MOST_VERSION: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An answer that is a text as it stands, not a value of JSON: a schema alone."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """`path`: the path's variables, decoded once. `context`: of a path below /contexts/, else the default one."""
+
+    log: RegistryLog
+    path: Mapping[str, str]
+    query: Mapping[str, Sequence[str]]
+    body: bytes = b""
+    context: str = DEFAULT_CONTEXT
+
+    # --- path and query ------------------------------------------------------------------------------------
+
+    @property
+    def subject(self) -> str:
+        """The path's subject, or the one that it is an alias of. Raises `RegistryError` 42208."""
+        named = self.settings_subject
+        if named is None or not Subject.of(named).name:
+            raise RegistryError(42208, f"The specified subject '{self.path['subject']}' is not valid.")
+        alias = self.log.known(lambda state: (state.configs.get(named) or {}).get("alias"))
+        return checked(str(alias or named))
+
+    @property
+    def settings_subject(self) -> str | None:
+        """What settings are about: a subject, a context (`:.context:`), or all (None)."""
+        named = self.path.get("subject")
+        if named is None:
+            return None if self.context == DEFAULT_CONTEXT else f":{self.context}:"
+        inside = str(Subject(self.context, named)) if not named.startswith(":.") else named
+        subject = Subject.of(inside)
+        if not subject.name and subject.context != DEFAULT_CONTEXT:
+            return f":{subject.context}:"
+        return checked(inside)
+
+    def version(self) -> int:
+        """The path's version: a number from 1 on, or `LATEST`. Raises `RegistryError` 42202."""
+        text = self.path["version"]
+        if text in ("latest", "-1"):
+            return LATEST
+        if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= _MOST_VERSION:
+            raise invalid_version(text)
+        return int(text)
+
+    def number(self, name: str) -> int:
+        """A number of the path. Raises `RegistryError` 404 for another text, as a path that isn't there."""
+        text = self.path[name]
+        if not text.removeprefix("-").isdecimal() or not text.isascii():
+            raise RegistryError(404, "HTTP 404 Not Found")
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or, as every other text, not."""
+        return self.text(name).lower() == "true"
+
+    def text(self, name: str) -> str:
+        """A parameter, "" where it isn't given."""
+        return (self.query.get(name) or ("",))[0]
+
+    def page(self, found: Sequence[T]) -> list[T]:
+        """The part of a list that `offset` and `limit` ask for; a negative limit is none."""
+        start, limit = self._int("offset", 0), self._int("limit", -1)
+        start = max(0, start)
+        return list(found[start:] if limit < 0 else found[start : start + limit])
+
+    def _int(self, name: str, default: int) -> int:
+        text = self.text(name)
+        if not text:
+            return default
+        if not text.removeprefix("-").isdecimal() or not text.isascii():
+            raise RegistryError(404, f"The parameter {name} must be a number, not '{text}'.")
+        return int(text)
+
+    # --- body ----------------------------------------------------------------------------------------------
+
+    def json(self) -> Mapping[str, Any]:
+        """The body's object. Raises `RegistryError` 400 for what is no JSON, 422 for another value."""
+        try:
+            value = json.loads(self.body)
+            json.dumps(value, ensure_ascii=False).encode()  # not of lone surrogates, which no text of UTF-8 holds
+        except (ValueError, RecursionError) as error:
+            raise RegistryError(400, f"The request's body is not valid JSON: {error}") from None
+        if not isinstance(value, Mapping):
+            raise unprocessable("The request's body must be a JSON object.")
+        return value
+
+    def schema(self) -> Schema:
+        """The body's schema. Raises `RegistryError` 422 for a body without one."""
+        body = self.json()
+        text = body.get("schema")
+        if not (text is None or isinstance(text, str)):
+            raise unprocessable("The field schema must be a text: the schema itself, quoted as a JSON string.")
+        references = body.get("references")
+        if not (references is None or isinstance(references, list)):
+            raise unprocessable("The field references must be a list.")
+        return Schema(
+            text or "",
+            kind_of(body.get("schemaType")),
+            tuple(Reference.of(one) for one in references or ()),
+            Metadata.of(body.get("metadata")),
+            RuleSet.of(body.get("ruleSet")),
+        )
+
+    def integer(self, name: str, default: int) -> int:
+        """A number of the body. Raises `RegistryError` 422 for another value."""
+        value = self.json().get(name)
+        if value is None:
+            return default
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise unprocessable(f"The field {name} must be a number, not {value!r}.")
+        return value
+
+
+Handler = Callable[[ApiCall], Any]
+
+
+def schema_json(schema: Schema, text: str | None = None) -> dict[str, Any]:
+    """What answers say of a schema; the kind only where it isn't Avro. `text`: instead of its own."""
+    found: dict[str, Any] = {"guid": schema.guid}
+    if schema.kind != "AVRO":
+        found["schemaType"] = schema.kind.value
+    if schema.references:
+        found["references"] = [one.json() for one in schema.references]
+    if schema.metadata is not None:
+        found["metadata"] = schema.metadata.json()
+    if schema.rules is not None:
+        found["ruleSet"] = schema.rules.json()
+    return {**found, "schema": schema.text if text is None else text}
+
+
+def version_json(version: SubjectVersion, text: str | None = None) -> dict[str, Any]:
+    """What answers say of a version."""
+    found = {"subject": version.subject, "version": version.version, "id": version.id}
+    deleted = {"deleted": True} if version.deleted else {}
+    return {**found, **schema_json(version.schema, text), **deleted}

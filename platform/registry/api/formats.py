@@ -1,0 +1,20 @@
+"""The forms in which a schema's text may be asked for (`format`)."""
+
+from tidelog.registry.avro.parsed import AvroSchema
+from tidelog.registry.base.model import Schema
+from tidelog.registry.compatibility import parse
+from tidelog.registry.protobuf.parsed import ProtobufSchema
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.registering import resolved
+
+
+def formatted(state: RegistryState, subject: str, schema: Schema, form: str) -> str:
+    """A schema's text: `resolved` (Avro, references written out), `serialized` (Protobuf, base64), else as stored."""
+    if form.lower() not in ("resolved", "serialized"):
+        return schema.text
+    parsed = parse(schema.kind, schema.text, resolved(state, subject, schema))
+    if form.lower() == "resolved" and isinstance(parsed, AvroSchema):
+        return parsed.resolved
+    if form.lower() == "serialized" and isinstance(parsed, ProtobufSchema):
+        return parsed.serialized
+    return schema.text
