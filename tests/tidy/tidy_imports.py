@@ -11,7 +11,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"transactions", "cluster", "access"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
     frozenset({"clients", "admin", "aio", "spark", "check"}),
-    frozenset({"commands", "broker"}),
+    frozenset({"commands", "broker", "registry"}),
     frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
 )
 STRANGERS = LAYERS[2]

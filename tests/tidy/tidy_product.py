@@ -15,6 +15,9 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
+    "platform/registry/json_schema/matching.py": "an algorithm of graphs, without schemas",
+    "platform/registry/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",
+    "platform/registry/log/rules.py": "the rule of an append, apart from threads and stores",
     "groups/store/pending.py": "which offsets of transactions count, a rule of values",
     "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",
 }

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.registry.api import schemas, settings, subjects
-from tidelog.registry.api.calls import ApiCall, Handler, Text
+from tidelog.registry.api.calls import ApiCall, Handler, SchemaText
 from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
@@ -66,7 +66,7 @@ class RegistryApp:
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
             call = ApiCall(self._log, path, query, body, context)
             answer = await run_in_threadpool(handler, call)
-            return Response(answer.text if isinstance(answer, Text) else _json(answer), media_type=content_type)
+            return Response(answer.text if isinstance(answer, SchemaText) else _json(answer), media_type=content_type)
         except RegistryError as error:
             return _refusal(error.status, error.code, str(error), content_type)
         except RecordTooLargeError as error:

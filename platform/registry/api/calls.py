@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from tidelog.registry.base.errors import RegistryError, invalid_version, unprocessable
-from tidelog.registry.base.model import Metadata, Reference, RuleSet, Schema
+from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.registry.compatibility import kind_of
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, Subject, checked
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, checked
 
 T = TypeVar("T")
 LATEST: Final = -1
@@ -18,7 +18,7 @@ _MOST_VERSION: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class SchemaText:
     """An answer that is a text as it stands, not a value of JSON: a schema alone."""
 
     text: str
@@ -40,7 +40,7 @@ class ApiCall:
     def subject(self) -> str:
         """The path's subject, or the one that it is an alias of. Raises `RegistryError` 42208."""
         named = self.settings_subject
-        if named is None or not Subject.of(named).name:
+        if named is None or not SubjectName.of(named).name:
             raise RegistryError(42208, f"The specified subject '{self.path['subject']}' is not valid.")
         alias = self.log.known(lambda state: (state.configs.get(named) or {}).get("alias"))
         return checked(str(alias or named))
@@ -51,8 +51,8 @@ class ApiCall:
         named = self.path.get("subject")
         if named is None:
             return None if self.context == DEFAULT_CONTEXT else f":{self.context}:"
-        inside = str(Subject(self.context, named)) if not named.startswith(":.") else named
-        subject = Subject.of(inside)
+        inside = str(SubjectName(self.context, named)) if not named.startswith(":.") else named
+        subject = SubjectName.of(inside)
         if not subject.name and subject.context != DEFAULT_CONTEXT:
             return f":{subject.context}:"
         return checked(inside)
@@ -121,7 +121,7 @@ class ApiCall:
             text or "",
             kind_of(body.get("schemaType")),
             tuple(Reference.of(one) for one in references or ()),
-            Metadata.of(body.get("metadata")),
+            SchemaMetadata.of(body.get("metadata")),
             RuleSet.of(body.get("ruleSet")),
         )
 

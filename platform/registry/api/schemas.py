@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.registry.api.calls import ApiCall, Handler, Text, schema_json, version_json
+from tidelog.registry.api.calls import ApiCall, Handler, SchemaText, schema_json, version_json
 from tidelog.registry.api.formats import formatted
 from tidelog.registry.base.errors import schema_not_found
 from tidelog.registry.base.model import Schema
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, Subject
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
 
 
 def schemas(call: ApiCall) -> Any:
@@ -46,7 +46,7 @@ def schema_text(call: ApiCall) -> Any:
         found, subject = _by_id(state, call)
         return formatted(state, subject, found, call.text("format"))
 
-    return Text(_known(call, at))
+    return SchemaText(_known(call, at))
 
 
 def subjects_of_id(call: ApiCall) -> Any:
@@ -98,7 +98,7 @@ def delete_context(call: ApiCall) -> Any:
 def _context(call: ApiCall) -> str:
     """Of the path, or of the subject that the query names."""
     named = call.text("subject")
-    return Subject.of(named).context if named.startswith(":.") else call.context
+    return SubjectName.of(named).context if named.startswith(":.") else call.context
 
 
 def _known(call: ApiCall, at: Any) -> Any:
@@ -113,7 +113,7 @@ def _by_id(state: RegistryState, call: ApiCall) -> tuple[Schema, str]:
     number, context = call.number("id"), _context(call)
     named = call.text("subject")
     for one in state.places_of(number, context, deleted=True):
-        if not Subject.of(named).name or one.subject == str(Subject.of(named)):
+        if not SubjectName.of(named).name or one.subject == str(SubjectName.of(named)):
             return one.schema, one.subject
     # A subject narrows the search where it has the id, and is no more than a hint where it hasn't.
     found = state.places_of(number, context, deleted=True)
@@ -132,7 +132,7 @@ def _places(call: ApiCall) -> list[Any]:
 
     named = call.text("subject")
     found = call.log.look(at)
-    return [one for one in found if not Subject.of(named).name or one.subject == str(Subject.of(named))]
+    return [one for one in found if not SubjectName.of(named).name or one.subject == str(SubjectName.of(named))]
 
 
 def _ids_of_guid(state: RegistryState, call: ApiCall) -> list[tuple[str, int]]:

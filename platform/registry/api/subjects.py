@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tidelog.registry.api.calls import LATEST, ApiCall, Handler, Text, version_json
+from tidelog.registry.api.calls import LATEST, ApiCall, Handler, SchemaText, version_json
 from tidelog.registry.api.formats import formatted
 from tidelog.registry.base.errors import subject_not_found, version_not_found
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
@@ -110,7 +110,7 @@ def version_text(call: ApiCall) -> Any:
         found = found_version(state, call)
         return formatted(state, found.subject, found.schema, call.text("format"))
 
-    return Text(call.log.look(at))
+    return SchemaText(call.log.look(at))
 
 
 def referenced_by(call: ApiCall) -> Any:

@@ -15,11 +15,11 @@ def written(root: AvroType, known: Iterable[AvroType] = (), *, normalized: bool 
 
     `normalized`: properties and aliases sorted, as are keys inside of properties and defaults.
     """
-    writer = _Writer({*known}, normalized)
+    writer = _AvroWriter({*known}, normalized)
     return dumps(writer.json(root, ""), sort_keys=False)
 
 
-class _Writer:
+class _AvroWriter:
     def __init__(self, known: set[AvroType], normalized: bool) -> None:
         self._known = known
         self._normalized = normalized

@@ -67,14 +67,14 @@ Compare: TypeAlias = Callable[[Part, Part], Comparing[Part]]
 
 
 def compared(compare: Compare[Part], old: Part, new: Part, *, lenient: bool = False) -> Differences:
-    """All differences of two parts. Parts are told apart by `==`, so they need a hash.
+    """All differences of two parts. Parts are the same where `==` says so, and need a hash.
 
     Raises `RegistryError` 42209 where more than `MOST_PAIRS` pairs of parts would have to be compared.
     """
     known: Mapping[tuple[Part, Part], Differences] = {}
     budget = MOST_PAIRS
     while True:
-        run = _Run(compare, known, budget, lenient)
+        run = _Comparison(compare, known, budget, lenient)
         found = run.result(old, new)
         broken = {pair: own for pair, own in run.done.items() if any(one.breaking(lenient=lenient) for one in own)}
         if not run.assumed or broken.keys() <= known.keys():
@@ -83,7 +83,7 @@ def compared(compare: Compare[Part], old: Part, new: Part, *, lenient: bool = Fa
         budget = run.budget
 
 
-class _Run(Generic[Part]):
+class _Comparison(Generic[Part]):
     """One pass: `done` has what was found, `assumed` says whether a pair counted as equal before it was compared."""
 
     def __init__(

@@ -48,7 +48,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class SchemaMetadata:
     """What users say about a schema. Stored and returned.
 
     `tags`: {path in the schema: tags}; `properties`: {name: value}; `sensitive`: names of properties to hide.
@@ -200,7 +200,7 @@ class Schema:
     text: str
     kind: SchemaKind = SchemaKind.AVRO
     references: tuple[Reference, ...] = ()
-    metadata: Metadata | None = None
+    metadata: SchemaMetadata | None = None
     rules: RuleSet | None = field(default=None)
 
     def digest(self) -> bytes:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tidelog.registry.base.comparison import Ask, Comparing, Difference
 from tidelog.registry.base.json_text import Json
-from tidelog.registry.json_schema.document import Part, Shape
+from tidelog.registry.json_schema.document import PartShape, SchemaPart
 from tidelog.registry.json_schema.limits import limits
 from tidelog.registry.json_schema.objects import compare_beside, compare_unevaluated, covered
 from tidelog.registry.json_schema.rules import RULES
@@ -22,13 +22,13 @@ _COUNTS = (
 class _Items:
     """`every`: the schema of all items; `placed`: of those at a place; `others`: of items after those."""
 
-    part: Part
+    part: SchemaPart
     every: Json
     placed: Sequence[Json]
     others: Json
 
     @classmethod
-    def of(cls, part: Part) -> "_Items":
+    def of(cls, part: SchemaPart) -> "_Items":
         items, prefix, others = (part.of.get(key) for key in ("items", "prefixItems", "additionalItems"))
         if isinstance(items, list):
             return cls(part, None, items, others)
@@ -42,7 +42,7 @@ class _Items:
         if self.others is False or isinstance(self.others, Mapping):
             return False
         unevaluated = self.part.of.get("unevaluatedItems")
-        return unevaluated is None or self.part.child(unevaluated).shape is Shape.ANYTHING
+        return unevaluated is None or self.part.child(unevaluated).shape is PartShape.ANYTHING
 
     def beside(self) -> Json:
         """The schema that an item without a place of its own must fit; None where there is none."""
@@ -50,11 +50,11 @@ class _Items:
             return self.others
         unevaluated = self.part.of.get("unevaluatedItems")
         if self.others is not False and isinstance(unevaluated, Mapping):
-            return None if self.part.child(unevaluated).shape is Shape.ANYTHING else unevaluated
+            return None if self.part.child(unevaluated).shape is PartShape.ANYTHING else unevaluated
         return None
 
 
-def compare_arrays(old: Part, new: Part, lenient: bool) -> Comparing[Part]:
+def compare_arrays(old: SchemaPart, new: SchemaPart, lenient: bool) -> Comparing[SchemaPart]:
     """The differences of two schemas of arrays."""
     before, after = _Items.of(old), _Items.of(new)
     differences = [*limits(old.of, new.of, _COUNTS), *_unique(old, new)]
@@ -78,7 +78,7 @@ def compare_arrays(old: Part, new: Part, lenient: bool) -> Comparing[Part]:
     return differences
 
 
-def _compare_removed(before: _Items, after: _Items, path: tuple[str, ...], lenient: bool) -> Comparing[Part]:
+def _compare_removed(before: _Items, after: _Items, path: tuple[str, ...], lenient: bool) -> Comparing[SchemaPart]:
     removed = before.part.child(before.placed[int(path[-1])])
     if after.is_open():
         return (Difference(RULES["ITEM_REMOVED_FROM_OPEN_CONTENT_MODEL"], path),)
@@ -86,15 +86,15 @@ def _compare_removed(before: _Items, after: _Items, path: tuple[str, ...], lenie
     if beside is not None:
         found = yield Ask(removed, after.part.child(beside), path)
         return [*found, covered(found, "ITEM_REMOVED", path, lenient)]
-    nothing = removed.shape is Shape.NOTHING
+    nothing = removed.shape is PartShape.NOTHING
     rule = f"ITEM_{'WITH_FALSE_' if nothing else ''}REMOVED_FROM_CLOSED_CONTENT_MODEL"
     return (Difference(RULES[rule], path),)
 
 
-def _compare_added(before: _Items, after: _Items, path: tuple[str, ...], lenient: bool) -> Comparing[Part]:
+def _compare_added(before: _Items, after: _Items, path: tuple[str, ...], lenient: bool) -> Comparing[SchemaPart]:
     added = after.part.child(after.placed[int(path[-1])])
     if before.is_open():
-        anything = added.shape is Shape.ANYTHING
+        anything = added.shape is PartShape.ANYTHING
         rule = f"ITEM_{'WITH_EMPTY_SCHEMA_' if anything else ''}ADDED_TO_OPEN_CONTENT_MODEL"
         return (Difference(RULES[rule], path),)
     beside = before.beside()
@@ -104,7 +104,7 @@ def _compare_added(before: _Items, after: _Items, path: tuple[str, ...], lenient
     return (Difference(RULES["ITEM_ADDED_TO_CLOSED_CONTENT_MODEL"], path),)
 
 
-def _unique(old: Part, new: Part) -> Iterator[Difference]:
+def _unique(old: SchemaPart, new: SchemaPart) -> Iterator[Difference]:
     before, after = (part.of.get("uniqueItems") is True for part in (old, new))
     if before != after:
         yield Difference(RULES[f"UNIQUE_ITEMS_{'REMOVED' if before else 'ADDED'}"], ("uniqueItems",))

@@ -7,7 +7,7 @@ from typing import Any
 from tidelog.registry.base.comparison import Ask, Comparing, Difference, Differences
 from tidelog.registry.base.json_text import Json, dumps
 from tidelog.registry.json_schema.arrays import compare_arrays
-from tidelog.registry.json_schema.document import Part, Shape
+from tidelog.registry.json_schema.document import PartShape, SchemaPart
 from tidelog.registry.json_schema.limits import limit, limits
 from tidelog.registry.json_schema.matching import most_pairs
 from tidelog.registry.json_schema.objects import compare_objects
@@ -23,37 +23,37 @@ _ANNOTATIONS = (
 )
 
 
-def compare(old: Part, new: Part, *, lenient: bool = False) -> Comparing[Part]:
+def compare(old: SchemaPart, new: SchemaPart, *, lenient: bool = False) -> Comparing[SchemaPart]:
     """The differences of two parts; asks for those of inner ones."""
-    if (old.shape is Shape.COMBINED) != (new.shape is Shape.COMBINED):
+    if (old.shape is PartShape.COMBINED) != (new.shape is PartShape.COMBINED):
         fitting: Differences | None = yield from _compare_alternatives(old, new, lenient)
         if fitting is not None:
             return fitting
     if old.shape is not new.shape:
-        if old.shape is Shape.NOTHING or new.shape is Shape.ANYTHING or _both_bytes(old, new):
+        if old.shape is PartShape.NOTHING or new.shape is PartShape.ANYTHING or _both_bytes(old, new):
             return ()
         return (Difference(RULES["TYPE_CHANGED"]),)
     differences = list(_annotations(old, new))
-    if old.shape is Shape.STRING:
+    if old.shape is PartShape.STRING:
         differences += _strings(old, new)
-    elif old.shape is Shape.NUMBER:
+    elif old.shape is PartShape.NUMBER:
         differences += _numbers(old, new)
-    elif old.shape is Shape.ENUM:
+    elif old.shape is PartShape.ENUM:
         differences += _enums(old, new)
-    elif old.shape is Shape.CONST:
+    elif old.shape is PartShape.CONST:
         if _frozen(old.of["const"]) != _frozen(new.of["const"]):
             differences.append(Difference(RULES["ENUM_ARRAY_CHANGED"], ("const",)))
-    elif old.shape is Shape.NOT:
+    elif old.shape is PartShape.NOT:
         # What must not match: the other way round.
         inner = yield Ask(new.child(new.of["not"]), old.child(old.of["not"]))
         rule = "NOT_TYPE_NARROWED" if _fine(inner, lenient) else "NOT_TYPE_EXTENDED"
         if new.of["not"] != old.of["not"]:
             differences.append(Difference(RULES[rule], ("not",)))
-    elif old.shape is Shape.COMBINED:
+    elif old.shape is PartShape.COMBINED:
         differences += yield from _compare_combined(old, new, lenient)
-    elif old.shape is Shape.OBJECT:
+    elif old.shape is PartShape.OBJECT:
         differences += yield from compare_objects(old, new, lenient)
-    elif old.shape is Shape.ARRAY:
+    elif old.shape is PartShape.ARRAY:
         differences += yield from compare_arrays(old, new, lenient)
     return differences
 
@@ -62,9 +62,9 @@ def _fine(differences: Differences, lenient: bool) -> bool:
     return not any(one.breaking(lenient=lenient) for one in differences)
 
 
-def _compare_alternatives(old: Part, new: Part, lenient: bool) -> Any:
+def _compare_alternatives(old: SchemaPart, new: SchemaPart, lenient: bool) -> Any:
     """A type against alternatives of types; None where no alternative fits."""
-    if new.shape is Shape.COMBINED:
+    if new.shape is PartShape.COMBINED:
         alternatives, rule = new.parts(), "SUM_TYPE_EXTENDED"
         usable = new.criterion != "allOf"
     else:
@@ -73,13 +73,13 @@ def _compare_alternatives(old: Part, new: Part, lenient: bool) -> Any:
     if len(alternatives) == 1:
         rule, usable = "", True
     for alternative in alternatives if usable else ():
-        found = yield Ask(old, alternative) if new.shape is Shape.COMBINED else Ask(alternative, new)
+        found = yield Ask(old, alternative) if new.shape is PartShape.COMBINED else Ask(alternative, new)
         if _fine(found, lenient):
             return [*found, *([Difference(RULES[rule])] if rule else [])]
     return None
 
 
-def _compare_combined(old: Part, new: Part, lenient: bool) -> Comparing[Part]:
+def _compare_combined(old: SchemaPart, new: SchemaPart, lenient: bool) -> Comparing[SchemaPart]:
     before, after = old.parts(), new.parts()
     differences: list[Difference] = []
     if old.criterion != new.criterion:
@@ -111,14 +111,14 @@ def _compare_combined(old: Part, new: Part, lenient: bool) -> Comparing[Part]:
     return differences
 
 
-def _annotations(old: Part, new: Part) -> Iterator[Difference]:
+def _annotations(old: SchemaPart, new: SchemaPart) -> Iterator[Difference]:
     for keys, rule in _ANNOTATIONS:
         before, after = ([part.of.get(key) for key in keys] for part in (old, new))
         if before != after:
             yield Difference(RULES[rule])
 
 
-def _strings(old: Part, new: Part) -> Iterator[Difference]:
+def _strings(old: SchemaPart, new: SchemaPart) -> Iterator[Difference]:
     yield from limits(old.of, new.of, _LENGTHS)
     before, after = old.of.get("pattern"), new.of.get("pattern")
     if before != after:
@@ -126,7 +126,7 @@ def _strings(old: Part, new: Part) -> Iterator[Difference]:
         yield Difference(RULES[f"PATTERN_{what}"], ("pattern",))
 
 
-def _numbers(old: Part, new: Part) -> Iterator[Difference]:
+def _numbers(old: SchemaPart, new: SchemaPart) -> Iterator[Difference]:
     yield from limits(old.of, new.of, _BOUNDS)
     for key, beside in (("exclusiveMaximum", "maximum"), ("exclusiveMinimum", "minimum")):
         name = "EXCLUSIVE_MAXIMUM" if beside == "maximum" else "EXCLUSIVE_MINIMUM"
@@ -165,7 +165,7 @@ def _decimal(value: Json) -> Decimal | None:
     return None if value is None else Decimal(str(value))
 
 
-def _enums(old: Part, new: Part) -> Iterator[Difference]:
+def _enums(old: SchemaPart, new: SchemaPart) -> Iterator[Difference]:
     before, after = ({_frozen(value) for value in part.of["enum"]} for part in (old, new))
     if before != after:
         what = "EXTENDED" if after > before else "NARROWED" if after < before else "CHANGED"
@@ -179,6 +179,6 @@ def _frozen(value: Json) -> Hashable:
     return dumps(value, sort_keys=True)
 
 
-def _both_bytes(old: Part, new: Part) -> bool:
+def _both_bytes(old: SchemaPart, new: SchemaPart) -> bool:
     """Kafka Connect's converter writes bytes under several types; they read each other (Confluent's exception)."""
     return old.of.get("connect.type") == new.of.get("connect.type") == "bytes"

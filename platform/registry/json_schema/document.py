@@ -10,7 +10,7 @@ from tidelog.registry.base.errors import RegistryError, invalid_schema
 from tidelog.registry.base.json_text import Json, dumps, loads
 
 
-class Shape(Enum):
+class PartShape(Enum):
     """What a part of a schema is about. A schema with several of them is an allOf of them."""
 
     ANYTHING = auto()
@@ -29,18 +29,18 @@ class Shape(Enum):
 
 
 # {the type that a schema names: the shape of its part}
-TYPES: Final[Mapping[str, Shape]] = {
-    "string": Shape.STRING,
-    "number": Shape.NUMBER,
-    "integer": Shape.NUMBER,
-    "boolean": Shape.BOOLEAN,
-    "null": Shape.NULL,
-    "object": Shape.OBJECT,
-    "array": Shape.ARRAY,
+TYPES: Final[Mapping[str, PartShape]] = {
+    "string": PartShape.STRING,
+    "number": PartShape.NUMBER,
+    "integer": PartShape.NUMBER,
+    "boolean": PartShape.BOOLEAN,
+    "null": PartShape.NULL,
+    "object": PartShape.OBJECT,
+    "array": PartShape.ARRAY,
 }
 # Keywords that make a part of their own where no type does.
-KEYWORDS: Final[Mapping[Shape, frozenset[str]]] = {
-    Shape.ARRAY: frozenset(
+KEYWORDS: Final[Mapping[PartShape, frozenset[str]]] = {
+    PartShape.ARRAY: frozenset(
         [
             "items",
             "additionalItems",
@@ -54,7 +54,7 @@ KEYWORDS: Final[Mapping[Shape, frozenset[str]]] = {
             "unevaluatedItems",
         ]
     ),
-    Shape.OBJECT: frozenset(
+    PartShape.OBJECT: frozenset(
         [
             "properties",
             "required",
@@ -69,8 +69,8 @@ KEYWORDS: Final[Mapping[Shape, frozenset[str]]] = {
             "unevaluatedProperties",
         ]
     ),
-    Shape.NUMBER: frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
-    Shape.STRING: frozenset(["minLength", "maxLength", "pattern", "format"]),
+    PartShape.NUMBER: frozenset(["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+    PartShape.STRING: frozenset(["minLength", "maxLength", "pattern", "format"]),
 }
 CRITERIA: Final = ("allOf", "anyOf", "oneOf")
 _REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
@@ -82,33 +82,33 @@ _MAPS: Final = frozenset(
 
 
 @dataclass(eq=False, slots=True)
-class Part:
+class SchemaPart:
     """One part of a schema: of one shape, or several parts COMBINED.
 
     `of`: the schema that it was read from; `criterion` and `inner`: of a COMBINED part, how values must match its parts
     ("allOf", "anyOf", "oneOf"), and the parts' schemas.
     """
 
-    shape: Shape
+    shape: PartShape
     of: Mapping[str, Json]
     document: "Document"
     base: str
     criterion: str = ""
     inner: Sequence[Json] = ()
     integer: bool = False
-    _parts: list["Part"] | None = field(default=None)
+    _parts: list["SchemaPart"] | None = field(default=None)
 
-    def child(self, schema: Json) -> "Part":
+    def child(self, schema: Json) -> "SchemaPart":
         """A schema inside of this one, as a part."""
         return self.document.part(schema, self.base)
 
-    def parts(self) -> list["Part"]:
+    def parts(self) -> list["SchemaPart"]:
         """The parts of a COMBINED one; those that are equal, once."""
         if self._parts is None:
             distinct = {
                 dumps(schema, sort_keys=True): schema for schema in reversed(self.inner) if not _is_part(schema)
             }
-            parts = [schema for schema in self.inner if isinstance(schema, Part)]
+            parts = [schema for schema in self.inner if isinstance(schema, SchemaPart)]
             self._parts = parts + [self.child(schema) for schema in reversed(distinct.values())]
         return self._parts
 
@@ -123,9 +123,9 @@ class Document:
         self.root = root
         self._texts = references
         self._documents: dict[str, Document] = {}
-        self._parts: dict[tuple[int, str], Part] = {}
-        self._anything = Part(Shape.ANYTHING, {}, self, base)
-        self._nothing = Part(Shape.NOTHING, {}, self, base)
+        self._parts: dict[tuple[int, str], SchemaPart] = {}
+        self._anything = SchemaPart(PartShape.ANYTHING, {}, self, base)
+        self._nothing = SchemaPart(PartShape.NOTHING, {}, self, base)
         self.base = urljoin(base, _own_id(root))
         self._ids: dict[str, tuple[Json, str]] = {}
         for schema, own in self._schemas():
@@ -141,11 +141,11 @@ class Document:
         """The year of the draft from 2019 on, else its number; 7 where the schema names none that is known."""
         return draft_of(self.root)
 
-    def root_part(self) -> Part:
+    def root_part(self) -> SchemaPart:
         """The whole schema."""
         return self.part(self.root, self.base)
 
-    def part(self, schema: Json, base: str) -> Part:
+    def part(self, schema: Json, base: str) -> SchemaPart:
         """A schema of this document, as a part. Raises `RegistryError` 42201 for a reference that leads nowhere."""
         if schema is True:
             return self._anything
@@ -163,7 +163,7 @@ class Document:
 
     # --- references ----------------------------------------------------------------------------------------
 
-    def _resolved(self, schema: Mapping[str, Json], base: str) -> Part:
+    def _resolved(self, schema: Mapping[str, Json], base: str) -> SchemaPart:
         """The part at the end of a schema's references, which all schemas on the way are, too."""
         document, walked = self, dict[tuple[Document, int, str], None]()
         while True:
@@ -180,7 +180,7 @@ class Document:
                 known = document._taken_apart(schema, base)
                 break
             if document.draft >= 2019 and _shapes(beside):
-                known = Part(Shape.COMBINED, schema, document, base, "allOf", ({"$ref": reference}, beside))
+                known = SchemaPart(PartShape.COMBINED, schema, document, base, "allOf", ({"$ref": reference}, beside))
                 break
             document, schema, base = document._target(reference, urljoin(base, reference))
             if not isinstance(schema, Mapping):
@@ -255,16 +255,16 @@ class Document:
 
     # --- parts ---------------------------------------------------------------------------------------------
 
-    def _taken_apart(self, schema: Mapping[str, Json], base: str) -> Part:
+    def _taken_apart(self, schema: Mapping[str, Json], base: str) -> SchemaPart:
         parts = [
-            Part(shape, schema, self, base, criterion, inner, integer)
+            SchemaPart(shape, schema, self, base, criterion, inner, integer)
             for shape, criterion, inner, integer in _shapes(schema)
         ]
         if not parts:
-            return Part(Shape.ANYTHING, schema, self, base)
+            return SchemaPart(PartShape.ANYTHING, schema, self, base)
         if len(parts) == 1:
             return parts[0]
-        return Part(Shape.COMBINED, schema, self, base, "allOf", parts)
+        return SchemaPart(PartShape.COMBINED, schema, self, base, "allOf", parts)
 
 
 def draft_of(root: Json) -> int:
@@ -276,29 +276,29 @@ def draft_of(root: Json) -> int:
     return 7
 
 
-def _shapes(schema: Mapping[str, Json]) -> list[tuple[Shape, str, Sequence[Json], bool]]:
-    found: list[tuple[Shape, str, Sequence[Json], bool]] = []
+def _shapes(schema: Mapping[str, Json]) -> list[tuple[PartShape, str, Sequence[Json], bool]]:
+    found: list[tuple[PartShape, str, Sequence[Json], bool]] = []
     if "enum" in schema:
-        found.append((Shape.ENUM, "", (), False))
-    found += [(Shape.COMBINED, key, schema[key], False) for key in CRITERIA if isinstance(schema.get(key), list)]
+        found.append((PartShape.ENUM, "", (), False))
+    found += [(PartShape.COMBINED, key, schema[key], False) for key in CRITERIA if isinstance(schema.get(key), list)]
     if "not" in schema:
-        found.append((Shape.NOT, "", (), False))
+        found.append((PartShape.NOT, "", (), False))
     if "const" in schema:
-        found.append((Shape.CONST, "", (), False))
+        found.append((PartShape.CONST, "", (), False))
     named = schema.get("type")
-    taken: set[Shape] = set()
+    taken: set[PartShape] = set()
     if isinstance(named, str):
         taken = {TYPES[named]}
         found.append((TYPES[named], "", (), named == "integer"))
     elif isinstance(named, list):
         taken = {TYPES[one] for one in named}
         about = {key: schema[key] for shape in taken for key in KEYWORDS.get(shape, ()) if key in schema}
-        found.append((Shape.COMBINED, "anyOf", [{"type": one, **about} for one in named], False))
+        found.append((PartShape.COMBINED, "anyOf", [{"type": one, **about} for one in named], False))
     for shape, keywords in KEYWORDS.items():
         if shape not in taken and not keywords.isdisjoint(schema):
             found.append((shape, "", (), False))
     if "if" in schema:
-        found.append((Shape.CONDITION, "", (), False))
+        found.append((PartShape.CONDITION, "", (), False))
     return found
 
 
@@ -316,4 +316,4 @@ def _nowhere(reference: str, why: str) -> RegistryError:
 
 
 def _is_part(schema: object) -> bool:
-    return isinstance(schema, Part)
+    return isinstance(schema, SchemaPart)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidelog.registry.base.comparison import Ask, Comparing, Difference, Differences
 from tidelog.registry.base.json_text import Json
-from tidelog.registry.json_schema.document import Part, Shape
+from tidelog.registry.json_schema.document import PartShape, SchemaPart
 from tidelog.registry.json_schema.limits import limits
 from tidelog.registry.json_schema.patterns import matches
 from tidelog.registry.json_schema.rules import RULES
@@ -13,7 +13,7 @@ _SCHEMA = (Mapping, bool)
 _COUNTS = (("maxProperties", "MAX_PROPERTIES"), ("minProperties", "MIN_PROPERTIES"))
 
 
-def compare_objects(old: Part, new: Part, lenient: bool) -> Comparing[Part]:
+def compare_objects(old: SchemaPart, new: SchemaPart, lenient: bool) -> Comparing[SchemaPart]:
     """The differences of two schemas of objects."""
     differences = [*_required(old, new), *limits(old.of, new.of, _COUNTS)]
     for name in dict.fromkeys((*_map(old, "properties"), *_map(new, "properties"))):
@@ -24,18 +24,18 @@ def compare_objects(old: Part, new: Part, lenient: bool) -> Comparing[Part]:
     return differences
 
 
-def is_open(part: Part) -> bool:
+def is_open(part: SchemaPart) -> bool:
     """Whether objects may have any property beside those that are defined."""
     if part.of.get("additionalProperties") not in (None, True) or _map(part, "patternProperties"):
         return False
     return _is_anything(part, part.of.get("unevaluatedProperties"))
 
 
-def _is_anything(part: Part, schema: Json) -> bool:
-    return schema is None or part.child(schema).shape is Shape.ANYTHING
+def _is_anything(part: SchemaPart, schema: Json) -> bool:
+    return schema is None or part.child(schema).shape is PartShape.ANYTHING
 
 
-def _beside(part: Part, name: str) -> Json:
+def _beside(part: SchemaPart, name: str) -> Json:
     """The schema that a property which isn't defined must fit; None where there is none."""
     for pattern, schema in _map(part, "patternProperties").items():
         if matches(pattern, name):
@@ -49,7 +49,7 @@ def _beside(part: Part, name: str) -> Json:
     return None
 
 
-def _compare_property(old: Part, new: Part, name: str, lenient: bool) -> Comparing[Part]:
+def _compare_property(old: SchemaPart, new: SchemaPart, name: str, lenient: bool) -> Comparing[SchemaPart]:
     before, after = _map(old, "properties").get(name), _map(new, "properties").get(name)
     path = ("properties", name)
     if before is not None and after is not None:
@@ -62,17 +62,17 @@ def _compare_property(old: Part, new: Part, name: str, lenient: bool) -> Compari
         if beside is not None:
             found = yield Ask(old.child(before), new.child(beside), path)
             return [*found, covered(found, "PROPERTY_REMOVED", path, lenient)]
-        nothing = old.child(before).shape is Shape.NOTHING
+        nothing = old.child(before).shape is PartShape.NOTHING
         rule = f"PROPERTY_{'WITH_FALSE_' if nothing else ''}REMOVED_FROM_CLOSED_CONTENT_MODEL"
         return (Difference(RULES[rule], path),)
     return (yield from _compare_added(old, new, name, lenient))
 
 
-def _compare_added(old: Part, new: Part, name: str, lenient: bool) -> Comparing[Part]:
+def _compare_added(old: SchemaPart, new: SchemaPart, name: str, lenient: bool) -> Comparing[SchemaPart]:
     after, path = _map(new, "properties")[name], ("properties", name)
     needed = _needed(new, name)
     if is_open(old):
-        if new.child(after).shape is Shape.ANYTHING:
+        if new.child(after).shape is PartShape.ANYTHING:
             return (Difference(RULES["PROPERTY_WITH_EMPTY_SCHEMA_ADDED_TO_OPEN_CONTENT_MODEL"], path),)
         return (Difference(RULES[f"{needed}_ADDED_TO_OPEN_CONTENT_MODEL"], path),)
     differences: list[Difference] = []
@@ -90,7 +90,7 @@ def covered(found: Differences, name: str, path: tuple[str, ...], lenient: bool)
     return Difference(RULES[f"{name}_{'NOT' if broken else 'IS'}_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL"], path)
 
 
-def _needed(part: Part, name: str) -> str:
+def _needed(part: SchemaPart, name: str) -> str:
     """What the rules call a property: required, so with a default, or optional."""
     if name not in _names(part, "required"):
         return "OPTIONAL_PROPERTY"
@@ -99,7 +99,7 @@ def _needed(part: Part, name: str) -> str:
     return "REQUIRED_PROPERTY_WITH_DEFAULT" if with_default else "REQUIRED_PROPERTY"
 
 
-def _required(old: Part, new: Part) -> Iterator[Difference]:
+def _required(old: SchemaPart, new: SchemaPart) -> Iterator[Difference]:
     before, after = _names(old, "required"), _names(new, "required")
     for name in _map(old, "properties"):
         if name not in _map(new, "properties") or (name in before) == (name in after):
@@ -112,7 +112,7 @@ def _required(old: Part, new: Part) -> Iterator[Difference]:
         yield Difference(RULES[rule], ("required", name))
 
 
-def _compare_dependencies(old: Part, new: Part) -> Comparing[Part]:
+def _compare_dependencies(old: SchemaPart, new: SchemaPart) -> Comparing[SchemaPart]:
     differences: list[Difference] = []
     before, after = (_dependencies(part) for part in (old, new))
     for name in dict.fromkeys((*before, *after)):
@@ -136,7 +136,7 @@ def _listed(before: set[str], after: set[str], path: tuple[str, ...]) -> Iterato
         yield Difference(RULES[f"DEPENDENCY_ARRAY_{what}"], path)
 
 
-def _dependencies(part: Part) -> Mapping[str, Json]:
+def _dependencies(part: SchemaPart) -> Mapping[str, Json]:
     return {
         name: value
         for key in ("dependencies", "dependentRequired", "dependentSchemas")
@@ -144,13 +144,15 @@ def _dependencies(part: Part) -> Mapping[str, Json]:
     }
 
 
-def _compare_additional(old: Part, new: Part) -> Comparing[Part]:
+def _compare_additional(old: SchemaPart, new: SchemaPart) -> Comparing[SchemaPart]:
     keys = "additionalProperties", "ADDITIONAL_PROPERTIES"
     before, after = old.of.get(keys[0]), new.of.get(keys[0])
     return (yield from compare_beside(old, new, before, after, *keys))
 
 
-def compare_beside(old: Part, new: Part, before: Json, after: Json, key: str, name: str) -> Comparing[Part]:
+def compare_beside(
+    old: SchemaPart, new: SchemaPart, before: Json, after: Json, key: str, name: str
+) -> Comparing[SchemaPart]:
     """Differences of additionalProperties, or of additional items: none, any, or those that fit a schema."""
     if (before is False) != (after is False):
         return (Difference(RULES[f"{name}_{'ADDED' if before is False else 'REMOVED'}"], (key,)),)
@@ -162,32 +164,33 @@ def compare_beside(old: Part, new: Part, before: Json, after: Json, key: str, na
     return ()
 
 
-def compare_unevaluated(old: Part, new: Part, key: str, name: str) -> Comparing[Part]:
+def compare_unevaluated(old: SchemaPart, new: SchemaPart, key: str, name: str) -> Comparing[SchemaPart]:
     """Differences of unevaluatedProperties or unevaluatedItems."""
     before, after = old.of.get(key), new.of.get(key)
     if before is None and after is None:
         return ()
     shapes = [
-        Shape.ANYTHING if schema is None else part.child(schema).shape for part, schema in ((old, before), (new, after))
+        PartShape.ANYTHING if schema is None else part.child(schema).shape
+        for part, schema in ((old, before), (new, after))
     ]
     if shapes[0] is shapes[1] and before is not None and after is not None:
         return (yield Ask(old.child(before), new.child(after), (key,)))
-    if Shape.NOTHING in shapes:
-        what = "ADDED" if shapes[0] is Shape.NOTHING else "REMOVED"
-    elif after is None or shapes[1] is Shape.ANYTHING:
+    if PartShape.NOTHING in shapes:
+        what = "ADDED" if shapes[0] is PartShape.NOTHING else "REMOVED"
+    elif after is None or shapes[1] is PartShape.ANYTHING:
         what = "EXTENDED"
-    elif before is None or shapes[0] is Shape.ANYTHING:
+    elif before is None or shapes[0] is PartShape.ANYTHING:
         what = "NARROWED"
     else:
         return (yield Ask(old.child(before), new.child(after), (key,)))
     return (Difference(RULES[f"{name}_{what}"], (key,)),)
 
 
-def _map(part: Part, key: str) -> Mapping[str, Json]:
+def _map(part: SchemaPart, key: str) -> Mapping[str, Json]:
     value = part.of.get(key)
     return value if isinstance(value, Mapping) else {}
 
 
-def _names(part: Part, key: str) -> Sequence[str]:
+def _names(part: SchemaPart, key: str) -> Sequence[str]:
     value = part.of.get(key)
     return value if isinstance(value, list) else ()

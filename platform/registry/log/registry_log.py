@@ -29,6 +29,8 @@ R = TypeVar("R")
 SCHEMAS_TOPIC: Final = "_schemas"
 # How often an append without an answer is asked for again before the caller hears of it.
 _ATTEMPTS: Final = 3
+_TOMBSTONES_STAY_MS: Final = 86_400_000
+_CONFIG: Final = {"cleanup.policy": "compact", "delete.retention.ms": str(_TOMBSTONES_STAY_MS)}
 _COLUMNS: Final = pa.schema({"key": pa.binary(), "value": pa.binary(), "partition": pa.int32()})
 
 # A decision: its response, and the records that make it so.
@@ -97,8 +99,8 @@ class RegistryLog:
             if self._topic is None:
                 return
             start, end = self._topic.offsets()[PARTITION]
-            # Tombstones go after delete.retention.ms: who has not read for so long may have missed one.
-            late = now_ms - self._read_ms > self._topic.config().delete_retention_ms // 2
+            # Tombstones go after a day: a registry that has not read for so long may have missed one.
+            late = now_ms - self._read_ms > _TOMBSTONES_STAY_MS // 2
             if start > self._position or end < self._position or (late and self._position):
                 self._forget()
             self._take(self._topic, max(self._position, start), end)
@@ -152,7 +154,7 @@ class RegistryLog:
 
     def _created(self) -> Topic:
         try:
-            self._lake.create_topic(self._name, 1, {"cleanup.policy": "compact"})
+            self._lake.create_topic(self._name, 1, _CONFIG)
         except TopicExistsError:
             raise HeadMovedError(f"Topic '{self._name}' was made by another registry: read it.") from None
         self._topic = self._opened()

@@ -1,4 +1,4 @@
-"""What changed between two Protobuf schemas, by Confluent's rules. Fields are told apart by their numbers."""
+"""What changed between two Protobuf schemas, by Confluent's rules. Fields are the same where their numbers are."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -28,10 +28,10 @@ Resolve = Callable[[str, tuple[str, ...]], str]
 
 def written(file: ast.File, resolve: Resolve | None = None) -> str:
     """A file's canonical text; with `resolve`, its normalised one."""
-    return _Writer(resolve).file(file)
+    return _ProtoWriter(resolve).file(file)
 
 
-class _Writer:
+class _ProtoWriter:
     def __init__(self, resolve: Resolve | None) -> None:
         self._resolve = resolve
         self._normalized = resolve is not None

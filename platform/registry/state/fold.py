@@ -17,7 +17,7 @@ from tidelog.registry.state.records import (
     SubjectVersion,
     subject_version,
 )
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, Subject
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
 
 Place = tuple[str, int]
 
@@ -75,7 +75,7 @@ class RegistryState:
                 self._highest[context] = max(self._highest.get(context, 0), int(highest))
 
     def _add(self, version: SubjectVersion) -> None:
-        place, context = (version.subject, version.version), Subject.of(version.subject).context
+        place, context = (version.subject, version.version), SubjectName.of(version.subject).context
         self._versions.setdefault(version.subject, {})[version.version] = version
         self._by_id.setdefault((context, version.id), {})[place] = None
         self._by_digest.setdefault((context, version.schema.digest()), {})[version.id] = None
@@ -87,7 +87,7 @@ class RegistryState:
         version = self._versions.get(subject, {}).pop(number, None)
         if version is None:
             return
-        place, context = (subject, number), Subject.of(subject).context
+        place, context = (subject, number), SubjectName.of(subject).context
         if not self._versions[subject]:
             del self._versions[subject]
         places = self._by_id[context, version.id]
@@ -113,7 +113,7 @@ class RegistryState:
 
     @staticmethod
     def _referenced_by(version: SubjectVersion) -> Iterator[Place]:
-        subject = Subject.of(version.subject)
+        subject = SubjectName.of(version.subject)
         for reference in version.schema.references:
             yield subject.inside(reference.subject), reference.version
 
@@ -142,14 +142,14 @@ class RegistryState:
     def _under(self, prefix: str | None) -> list[str]:
         if prefix is not None and prefix.startswith(":*:"):
             name = prefix.removeprefix(":*:")
-            return sorted(one for one in self._versions if Subject.of(one).name.startswith(name))
-        wanted = Subject.of(prefix or "")
-        found = ((Subject.of(one), one) for one in self._versions)
+            return sorted(one for one in self._versions if SubjectName.of(one).name.startswith(name))
+        wanted = SubjectName.of(prefix or "")
+        found = ((SubjectName.of(one), one) for one in self._versions)
         return sorted(one for own, one in found if own.context == wanted.context and own.name.startswith(wanted.name))
 
     def contexts(self) -> list[str]:
         """Contexts that have a subject, and the default one, sorted."""
-        return sorted({DEFAULT_CONTEXT, *self._contexts, *(Subject.of(one).context for one in self._versions)})
+        return sorted({DEFAULT_CONTEXT, *self._contexts, *(SubjectName.of(one).context for one in self._versions)})
 
     def by_id(self, number: int, context: str = DEFAULT_CONTEXT) -> Schema | None:
         """The schema of an id, also where all its versions are softly deleted."""

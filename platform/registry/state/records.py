@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidelog.registry.base.json_text import dumps
-from tidelog.registry.base.model import Metadata, Reference, RuleSet, Schema, SchemaKind
+from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 
 SCHEMA: Final = "SCHEMA"
 CONFIG: Final = "CONFIG"
@@ -107,7 +107,7 @@ def subject_version(record: RegistryRecord) -> SubjectVersion:
         value["schema"],
         SchemaKind(value.get("schemaType") or SchemaKind.AVRO),
         tuple(Reference.of(one) for one in value.get("references") or ()),
-        Metadata.of(value.get("metadata")),
+        SchemaMetadata.of(value.get("metadata")),
         RuleSet.of(value.get("ruleSet")),
     )
     return SubjectVersion(record.subject, record.version, value["id"], schema, bool(value.get("deleted")))

@@ -18,7 +18,7 @@ from tidelog.registry.compatibility import CompatibilityLevel, ParsedSchema, inc
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
 from tidelog.registry.state.settings import Mode, check_writable, config_of, mode_of
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, Subject
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def decide_register(state: RegistryState, wanted: Registration) -> Registered:
     The same schema in the subject gets what it has, without a test; one that the context knows gets its id. A refused
     one changes nothing. Raises `RegistryError` 409 for an incompatible schema, 422 for an invalid one and for modes.
     """
-    subject = Subject.of(wanted.subject)
+    subject = SubjectName.of(wanted.subject)
     _check_mode(state, wanted)
     importing = mode_of(state, wanted.subject, in_scope=True).imports
     config = config_of(state, wanted.subject, in_scope=True)
@@ -75,7 +75,7 @@ def decide_register(state: RegistryState, wanted: Registration) -> Registered:
 
 
 def _new_version(state: RegistryState, wanted: Registration, schema: Schema, number: int) -> Registered:
-    subject = Subject.of(wanted.subject)
+    subject = SubjectName.of(wanted.subject)
     every = state.versions(wanted.subject, deleted=True)
     next_version = max((one.version for one in every), default=0) + 1
     importing = mode_of(state, wanted.subject, in_scope=True).imports
@@ -156,7 +156,7 @@ def resolved(state: RegistryState, subject: str, schema: Schema) -> dict[str, st
     stack: list[tuple[str, Reference, bool]] = [(subject, one, False) for one in reversed(schema.references)]
     while stack:
         parent, reference, ready = stack.pop()
-        place = Subject.of(parent).inside(reference.subject), reference.version
+        place = SubjectName.of(parent).inside(reference.subject), reference.version
         version = state.version(*place, deleted=True)
         if version is None:
             raise invalid_schema(f'No schema reference found for subject "{place[0]}" and version {place[1]}')
@@ -170,19 +170,19 @@ def resolved(state: RegistryState, subject: str, schema: Schema) -> dict[str, st
 
 
 def _newest(state: RegistryState, subject: str, reference: Reference) -> Reference:
-    version = state.version(Subject.of(subject).inside(reference.subject), -1)
+    version = state.version(SubjectName.of(subject).inside(reference.subject), -1)
     return reference if version is None else replace(reference, version=version.version)
 
 
 def _check_mode(state: RegistryState, wanted: Registration) -> None:
     check_writable(state, wanted.subject)
-    mode, context = mode_of(state, wanted.subject, in_scope=True), Subject.of(wanted.subject).context
+    mode, context = mode_of(state, wanted.subject, in_scope=True), SubjectName.of(wanted.subject).context
     if wanted.id >= 0 and not mode.imports:
-        raise not_permitted(f"Subject {wanted.subject} in context {context} is not in import mode")
+        raise not_permitted(f"SubjectName {wanted.subject} in context {context} is not in import mode")
     if wanted.id < 0 and mode is not Mode.READWRITE:
-        raise not_permitted(f"Subject {wanted.subject} in context {context} is not in read-write mode")
+        raise not_permitted(f"SubjectName {wanted.subject} in context {context} is not in read-write mode")
     for one in wanted.schema.references:
-        place = Subject.of(wanted.subject).inside(one.subject)
+        place = SubjectName.of(wanted.subject).inside(one.subject)
         if not mode.imports and state.version(place, one.version) is None:
             raise invalid_schema(f'No schema reference found for subject "{place}" and version {one.version}')
 

@@ -13,11 +13,11 @@ from tidelog.registry.base.errors import (
     reference_exists,
     unprocessable,
 )
-from tidelog.registry.base.model import Metadata, RuleSet
+from tidelog.registry.base.model import RuleSet, SchemaMetadata
 from tidelog.registry.compatibility import CompatibilityLevel
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import CLEAR_SUBJECT, CONFIG, MODE, RegistryRecord, tombstone
-from tidelog.registry.state.subjects import GLOBAL_CONTEXT, Subject
+from tidelog.registry.state.subjects import GLOBAL_CONTEXT, SubjectName
 
 DEFAULT_LEVEL: Final = CompatibilityLevel.BACKWARD
 _POLICIES: Final = ("STRICT", "LENIENT")
@@ -48,7 +48,7 @@ def config_of(state: RegistryState, subject: str | None, *, in_scope: bool = Fal
     `in_scope`: where it has none of its own, that of the context, or of all. Raises `RegistryError` 40408 without it.
     """
     own = state.configs.get(subject)
-    if own is None and subject is not None and not in_scope and Subject.of(subject).context != GLOBAL_CONTEXT:
+    if own is None and subject is not None and not in_scope and SubjectName.of(subject).context != GLOBAL_CONTEXT:
         raise no_compatibility_configured(subject)
     found = _scoped(state.configs, subject) or {}
     level = found.get("compatibilityLevel") or (_scoped(state.configs, None) or {}).get("compatibilityLevel")
@@ -61,7 +61,7 @@ def mode_of(state: RegistryState, subject: str | None, *, in_scope: bool = False
     `in_scope`: where it has none of its own, that of the context, or of all. Raises `RegistryError` 40409 without it.
     """
     own = state.modes.get(subject)
-    if own is None and subject is not None and not in_scope and Subject.of(subject).context != GLOBAL_CONTEXT:
+    if own is None and subject is not None and not in_scope and SubjectName.of(subject).context != GLOBAL_CONTEXT:
         raise no_mode_configured(subject)
     return Mode(_scoped(state.modes, subject) or Mode.READWRITE)
 
@@ -70,7 +70,7 @@ def _scoped(settings: Mapping[str | None, Any], subject: str | None) -> Any:
     """The settings nearest to a subject: its own, its context's, those of all."""
     places = [subject]
     if subject is not None:
-        places.append(Subject.of(subject).context_settings)
+        places.append(SubjectName.of(subject).context_settings)
     places.append(f":{GLOBAL_CONTEXT}:")
     return next((settings[place] for place in places if place in settings), None)
 
@@ -79,8 +79,8 @@ def check_writable(state: RegistryState, subject: str | None) -> None:
     """Raise `RegistryError` 42205 where a mode allows no changes."""
     modes = (mode_of(state, subject, in_scope=True), mode_of(state, None))
     if modes[0] in (Mode.READONLY, Mode.READONLY_OVERRIDE) or modes[1] is Mode.READONLY_OVERRIDE:
-        context = Subject.of(subject or "").context
-        raise not_permitted(f"Subject {subject} in context {context} is in read-only mode")
+        context = SubjectName.of(subject or "").context
+        raise not_permitted(f"SubjectName {subject} in context {context} is in read-only mode")
 
 
 # --- changes -----------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def _subjects(state: RegistryState, subject: str | None, *, deleted: bool) -> li
     """The subject itself, all of a context, or all."""
     if subject is None:
         return state.subjects(":*:", deleted=deleted)
-    if not Subject.of(subject).name:
+    if not SubjectName.of(subject).name:
         return state.subjects(subject, deleted=deleted)
     return [subject] if state.has(subject, deleted=deleted) else []
 
@@ -164,7 +164,7 @@ def _checked(change: Mapping[str, Any]) -> dict[str, Any]:
         elif (key in _FLAGS and isinstance(value, bool)) or (key in _TEXTS and isinstance(value, str)):
             found[key] = value
         elif key in _METADATA:
-            metadata = Metadata.of(value)
+            metadata = SchemaMetadata.of(value)
             found[key] = metadata and metadata.json()
         elif key in _RULES:
             rules = RuleSet.of(value)

@@ -12,14 +12,14 @@ _RESERVED: Final = ("__GLOBAL", "__EMPTY")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Subject:
+class SubjectName:
     """A subject of a context. `context` begins with a point, and is only one for the default; "" names the context."""
 
     context: str
     name: str
 
     @classmethod
-    def of(cls, text: str) -> "Subject":
+    def of(cls, text: str) -> "SubjectName":
         """`:.context:name`, or a name of the default context."""
         if not text.startswith(":."):
             return cls(DEFAULT_CONTEXT, text)
@@ -32,8 +32,8 @@ class Subject:
     def inside(self, reference: str) -> str:
         """A subject that this one references: of the same context unless it names one."""
         if reference.startswith(":.") or self.context == DEFAULT_CONTEXT:
-            return str(Subject.of(reference))
-        return str(Subject(self.context, reference))
+            return str(SubjectName.of(reference))
+        return str(SubjectName(self.context, reference))
 
     @property
     def context_settings(self) -> str | None:
@@ -43,7 +43,7 @@ class Subject:
 
 def checked(text: str) -> str:
     """A subject's name in its one form. Raises `RegistryError` 42208 for names that none may have."""
-    subject = Subject.of(text)
+    subject = SubjectName.of(text)
     if subject.name.strip() == "" or subject.name in _RESERVED or any(not one.isprintable() for one in text):
         raise invalid_subject(text)
     return str(subject)

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from tidelog.registry.base.errors import RegistryError
-from tidelog.registry.base.model import Metadata, Reference, RuleSet, Schema, SchemaKind
+from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 
 REFERENCE = {"name": "n", "subject": "s", "version": 258}
 METADATA = {"tags": {"b": ["z", "y"], "a": ["x"]}, "properties": {"q": "2", "p": "1"}, "sensitive": ["t", "s"]}
@@ -43,9 +43,9 @@ def test_references_count_in_their_order():
 
 
 def test_metadata_count_behind_a_one_and_sorted():
-    schema = Schema("x", metadata=Metadata.of(METADATA))
+    schema = Schema("x", metadata=SchemaMetadata.of(METADATA))
     assert schema.guid == guid(b"x\1", b"ax", b"byz", b"p1q2", b"st")
-    assert Schema("x", metadata=Metadata()).guid == guid(b"x\1")
+    assert Schema("x", metadata=SchemaMetadata()).guid == guid(b"x\1")
 
 
 def test_rules_count_behind_a_one():
@@ -55,13 +55,13 @@ def test_rules_count_behind_a_one():
 
 def test_what_is_sent_comes_back():
     assert Reference.of(REFERENCE).json() == REFERENCE
-    metadata = Metadata.of(METADATA)
+    metadata = SchemaMetadata.of(METADATA)
     assert metadata.json() == {**METADATA, "tags": {"a": ["x"], "b": ["y", "z"]}, "sensitive": ["s", "t"]}
-    assert Metadata.of(metadata.json()) == metadata
+    assert SchemaMetadata.of(metadata.json()) == metadata
     rules = RuleSet.of({"domainRules": [RULE]})
     assert rules.json() == {"domainRules": [{**RULE, "tags": ["a", "b"]}]}
     assert RuleSet.of(rules.json()) == rules
-    assert Metadata.of(None) is None
+    assert SchemaMetadata.of(None) is None
     assert RuleSet.of(None) is None
 
 
@@ -71,10 +71,10 @@ def test_what_is_sent_comes_back():
         (Reference.of, {"name": "n", "subject": "s"}, 42201),
         (Reference.of, {"name": "n", "subject": "s", "version": True}, 42201),
         (Reference.of, "text", 42201),
-        (Metadata.of, [], 42210),
-        (Metadata.of, {"tags": []}, 42210),
-        (Metadata.of, {"properties": {"a": 1}}, 42210),
-        (Metadata.of, {"sensitive": "a"}, 42210),
+        (SchemaMetadata.of, [], 42210),
+        (SchemaMetadata.of, {"tags": []}, 42210),
+        (SchemaMetadata.of, {"properties": {"a": 1}}, 42210),
+        (SchemaMetadata.of, {"sensitive": "a"}, 42210),
         (RuleSet.of, 1, 42210),
         (RuleSet.of, {"domainRules": {}}, 42210),
         (RuleSet.of, {"domainRules": ["x"]}, 42210),
