@@ -1,0 +1,1 @@
+"""tidelog.cli.registry: `tidelog registry …`."""

@@ -1,0 +1,50 @@
+"""`tidelog registry …`: a schema registry that Confluent's clients and tools use as it is."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tidelog.commands.declare import command, family
+from tidelog.commands.options import Session
+from tidelog.commands.terminal import print_json, say
+from tidelog.log.base.extras import require
+
+registries = family("Run a schema registry over a lake, in Confluent's API.")
+
+# The modules of the extra `registry`.
+REGISTRY_MODULES = ("jsonschema_rs", "protoxy", "proto_schema_parser", "starlette", "uvicorn")
+
+
+@command(registries, "start", example="tidelog --lake ./lake registry start --listener 127.0.0.1:8081")
+def start(
+    call: Session,
+    listener: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where clients connect; port 0 takes a free one.")
+    ] = "127.0.0.1:8081",
+    topic: Annotated[
+        str, typer.Option(metavar="TOPIC", help="The compacted topic of one partition that holds the schemas.")
+    ] = "_schemas",
+) -> None:
+    """Serve a lake's schemas in Confluent's API, until SIGTERM or Ctrl-C. Any number of registries may serve one lake.
+
+    Says on stdout when clients can connect; its log goes to stderr.
+    """
+    address = call.named_lake()
+    require("registry", *REGISTRY_MODULES)
+    # The API and the log: heavy, and not needed for --help.
+    from tidelog.broker.server.listeners import parse_listener, shown
+    from tidelog.cli.broker.logs import logging_lines
+    from tidelog.log.lake import Lake
+    from tidelog.registry.api.serving import RegistryServer
+
+    with logging_lines(), Lake(address, options=call.store) as lake:
+        server = RegistryServer(lake, parse_listener(listener), topic=topic)
+
+        def ready() -> None:
+            url = f"http://{shown(server.address)}"
+            found = {"url": url, "lake": lake.uri, "schemas": server.schemas}
+            typer.echo(as_json_text(found) if call.as_json else f"Registry ready at {url} ({lake.uri})")
+            sys.stdout.flush()
+
+        server.run(ready)

@@ -1,0 +1,75 @@
+"""The registry as a server of HTTP: started, and stopped."""
+
+import logging
+import socket
+from collections.abc import Callable
+from typing import Final
+
+import uvicorn
+
+from tidelog.log.base.errors import TidelogError
+from tidelog.log.lake import Lake
+from tidelog.registry.api.app import MOST_BYTES, RegistryApp
+from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
+
+logger = logging.getLogger("tidelog.registry")
+
+BACKLOG: Final = 1024
+# How long requests may take to end once the server is asked to stop.
+_STOPS_WITHIN_S: Final = 10
+
+
+class RegistryAddressError(TidelogError):
+    """An address that a registry can't listen at."""
+
+
+class RegistryServer:
+    """A registry over a lake at an address. `topic`: where its records are.
+
+    `address`: (host, port); port 0 takes a free one. Raises `RegistryAddressError`, and what reading the topic raises.
+    """
+
+    def __init__(
+        self, lake: Lake, address: tuple[str, int], *, topic: str = SCHEMAS_TOPIC, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self.log = RegistryLog(lake, topic)
+        self.schemas = self.log.look(len)
+        self._socket = _bound(address)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+        config = uvicorn.Config(
+            RegistryApp(self.log, most_bytes),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_STOPS_WITHIN_S,
+        )
+        self._server = uvicorn.Server(config)
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop`, or until SIGTERM or SIGINT where this is the main thread. Requests that began, end."""
+        host, port = self.address
+        logger.info("Registry started: listener=%s:%d lake=%s schemas=%d", host, port, self.log.uri, self.schemas)
+        ready()  # the socket takes connections already, and keeps them until the server accepts them
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._socket.close()
+            logger.info("Registry stopped")
+
+    def stop(self) -> None:
+        """Ask the server to end, from any thread."""
+        self._server.should_exit = True
+
+
+def _bound(address: tuple[str, int]) -> socket.socket:
+    host, port = address
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+        )
+    except OSError as error:
+        raise RegistryAddressError(
+            f"The registry can't listen at {host}:{port}: {error.strerror or error}. Give another address, or end what"
+            " listens there."
+        ) from error

@@ -1,0 +1,43 @@
+"""A registry in a thread of the test's process, on a free loopback port."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidelog.log.lake import Lake
+from tidelog.registry.api.serving import RegistryServer
+
+
+@dataclass(frozen=True)
+class RunningRegistry:
+    """`url` for clients, `server` to ask it to stop."""
+
+    url: str
+    server: RegistryServer
+
+
+@contextmanager
+def running_registry(folder: Path) -> Iterator[RunningRegistry]:
+    """A registry over the lake in a folder, until the end of the block."""
+    ready, failures = threading.Event(), []
+    with Lake(folder) as lake:
+        server = RegistryServer(lake, ("127.0.0.1", 0))
+
+        def serve() -> None:
+            try:
+                server.run(ready.set)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+        thread = threading.Thread(target=serve, name="registry")
+        thread.start()
+        ready.wait()
+        try:
+            yield RunningRegistry(f"http://127.0.0.1:{server.address[1]}", server)
+        finally:
+            server.stop()
+            thread.join()
+    assert failures == []
