@@ -1,13 +1,15 @@
 """`tidelog registry …`: a schema registry that Confluent's clients and tools use as it is."""
 
+import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
+import orjson
 import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import print_json, say
 from tidelog.log.base.extras import require
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
@@ -44,7 +46,11 @@ def start(
         def ready() -> None:
             url = f"http://{shown(server.address)}"
             found = {"url": url, "lake": lake.uri, "schemas": server.schemas}
-            typer.echo(as_json_text(found) if call.as_json else f"Registry ready at {url} ({lake.uri})")
+            typer.echo(orjson.dumps(found).decode() if call.as_json else f"Registry ready at {url} ({lake.uri})")
             sys.stdout.flush()
 
-        server.run(ready)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.stop())
+        # In a thread of its own, uvicorn leaves the signals to this one, and the process ends with exit code 0.
+        with ThreadPoolExecutor(1, thread_name_prefix="registry") as threads:
+            threads.submit(server.run, ready).result()

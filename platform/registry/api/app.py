@@ -2,9 +2,8 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
@@ -12,11 +11,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
-from tidelog.registry.api import schemas, settings, subjects
-from tidelog.registry.api.calls import ApiCall, Handler, SchemaText
+from tidelog.registry.api.calls import ApiCall, SchemaText
+from tidelog.registry.api.routing import routed
 from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT
 
 logger = logging.getLogger("tidelog.registry")
 
@@ -27,22 +25,16 @@ CONSUMES: Final = (*PRODUCES, "application/octet-stream")
 # The largest body of a request, in bytes.
 MOST_BYTES: Final = 16 * 2**20
 
-_ROUTES: Final[Mapping[tuple[str, str], Handler]] = {**subjects.ROUTES, **schemas.ROUTES, **settings.ROUTES}
-
 
 class RegistryApp:
     """Confluent's API over a lake's registry, as an ASGI application.
 
-    Paths are decoded once, segment by segment, so that a subject may have slashes and percent signs. Handlers run in
-    threads.
+    Handlers run in threads.
     """
 
     def __init__(self, log: RegistryLog, most_bytes: int = MOST_BYTES) -> None:
         self._log = log
         self._most_bytes = most_bytes
-        self._routes: dict[tuple[str, ...], dict[str, Handler]] = {}
-        for (method, path), handler in _ROUTES.items():
-            self._routes.setdefault(tuple(path.split("/")) if path else (), {})[method] = handler
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of HTTP."""
@@ -60,12 +52,13 @@ class RegistryApp:
     async def _answered(self, request: Request) -> Response:
         content_type = V1
         try:
-            handler, path, context = self._routed(request)
+            raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+            route = routed("GET" if request.method == "HEAD" else request.method, raw.decode("latin-1").split("?")[0])
             content_type = _accepted(request.headers.get("accept", "*/*"))
             body = await self._body(request)
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            call = ApiCall(self._log, path, query, body, context)
-            answer = await run_in_threadpool(handler, call)
+            call = ApiCall(self._log, route.variables, query, body, route.context)
+            answer = await run_in_threadpool(route.handler, call)
             return Response(answer.text if isinstance(answer, SchemaText) else _json(answer), media_type=content_type)
         except RegistryError as error:
             return _refusal(error.status, error.code, str(error), content_type)
@@ -83,28 +76,6 @@ class RegistryApp:
             logger.exception("A request failed: this is a bug.")
             return _refusal(500, 500, "Internal Server Error", content_type)
 
-    def _routed(self, request: Request) -> tuple[Handler, dict[str, str], str]:
-        """The handler of a request, and its path's variables. Raises `RegistryError` 404, 405."""
-        raw = request.scope.get("raw_path") or request.scope["path"].encode()
-        parts = [unquote(part, errors="replace") for part in raw.decode("latin-1").split("?")[0].split("/")[1:]]
-        while parts and not parts[-1]:
-            parts.pop()
-        context = DEFAULT_CONTEXT
-        if len(parts) > 2 and parts[0] == "contexts":
-            context = parts[1].strip(":")
-            parts = parts[2:]
-        matching = [
-            (path, found) for path, methods in self._routes.items() if (found := _matched(path, parts, methods))
-        ]
-        if not matching:
-            raise RegistryError(404, "HTTP 404 Not Found")
-        # A word of a path counts before a variable: schemas/types is no id.
-        _, (variables, methods) = min(matching, key=lambda one: sum(part.startswith("{") for part in one[0]))
-        method = "GET" if request.method == "HEAD" else request.method
-        if method not in methods:
-            raise RegistryError(405, "HTTP 405 Method Not Allowed")
-        return methods[method], variables, context
-
     async def _body(self, request: Request) -> bytes:
         """The body. Raises `RegistryError` 415 for a type that isn't JSON's, 42209 for one that is too large."""
         if request.method in ("GET", "HEAD", "DELETE"):
@@ -118,20 +89,6 @@ class RegistryApp:
             if len(body) > self._most_bytes:
                 raise schema_too_large(f"The request's body has more than {self._most_bytes} bytes.")
         return bytes(body)
-
-
-def _matched(
-    path: Sequence[str], parts: Sequence[str], methods: dict[str, Handler]
-) -> tuple[dict[str, str], dict[str, Handler]] | None:
-    if len(path) != len(parts):
-        return None
-    variables: dict[str, str] = {}
-    for own, part in zip(path, parts, strict=True):
-        if own.startswith("{"):
-            variables[own[1:-1]] = part
-        elif own != part:
-            return None
-    return variables, methods
 
 
 def _accepted(header: str) -> str:

@@ -47,7 +47,11 @@ class RegistryServer:
         self._server = uvicorn.Server(config)
 
     def run(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until `stop`, or until SIGTERM or SIGINT where this is the main thread. Requests that began, end."""
+        """Serve until `stop`; `ready` is called once clients can connect. Requests that began, end.
+
+        Signals are the caller's, unless it calls this in the main thread: then SIGTERM and SIGINT end the server, too,
+        and are raised again.
+        """
         host, port = self.address
         logger.info("Registry started: listener=%s:%d lake=%s schemas=%d", host, port, self.log.uri, self.schemas)
         ready()  # the socket takes connections already, and keeps them until the server accepts them

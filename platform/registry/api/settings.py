@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidelog.registry.api.calls import ApiCall, Handler
 from tidelog.registry.api.subjects import found_version
 from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.registering import why_incompatible
+from tidelog.registry.state.registering import prepare, why_incompatible
 from tidelog.registry.state.settings import (
     config_of,
     decide_config,
@@ -21,6 +21,7 @@ from tidelog.registry.state.settings import (
 def check_version(call: ApiCall) -> Any:
     """POST /compatibility/subjects/{subject}/versions/{version}: against one version."""
     schema, subject, normalize = call.schema(), call.subject, call.flag("normalize")
+    call.log.known(lambda state: prepare(state, subject, schema))()
 
     def at(state: RegistryState) -> list[str]:
         return why_incompatible(state, subject, schema, [found_version(state, call)], normalize=normalize)
@@ -31,6 +32,7 @@ def check_version(call: ApiCall) -> Any:
 def check_subject(call: ApiCall) -> Any:
     """POST /compatibility/subjects/{subject}/versions: as a registration would be tested."""
     schema, subject, normalize = call.schema(), call.subject, call.flag("normalize")
+    call.log.known(lambda state: prepare(state, subject, schema))()
 
     def at(state: RegistryState) -> list[str]:
         return why_incompatible(state, subject, schema, state.versions(subject), normalize=normalize)
@@ -56,7 +58,8 @@ def change_config(call: ApiCall) -> Any:
     call.log.decide(lambda state: (None, decide_config(state, subject, change)))
     found = call.log.known(lambda state: state.configs.get(subject) or {})
     renamed = {"compatibility" if key == "compatibilityLevel" else key: value for key, value in found.items()}
-    return {key: value for key, value in renamed.items() if key != "subject"}
+    asked = {"compatibility" if key == "compatibilityLevel" else key for key in change}
+    return {key: value for key, value in renamed.items() if key in asked}
 
 
 def delete_config(call: ApiCall) -> Any:

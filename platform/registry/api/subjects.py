@@ -9,7 +9,7 @@ from tidelog.registry.base.errors import subject_not_found, version_not_found
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.registering import Registration, decide_register, look_up
+from tidelog.registry.state.registering import Registration, decide_register, look_up, prepare
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
 
 
@@ -30,6 +30,7 @@ def look_up_schema(call: ApiCall) -> Any:
     """POST /subjects/{subject}: which version a schema is."""
     schema, deleted = call.schema(), call.flag("deleted")
     subject, normalize = call.subject, call.flag("normalize")
+    call.log.known(lambda state: prepare(state, subject, schema))()
 
     def at(state: RegistryState) -> dict[str, Any]:
         found = look_up(state, subject, schema, normalize=normalize, deleted=deleted)
@@ -82,6 +83,8 @@ def register(call: ApiCall) -> Any:
         call.integer("version", 0),
         normalize=call.flag("normalize"),
     )
+
+    call.log.known(lambda state: prepare(state, wanted.subject, wanted.schema))()
 
     def rule(state: RegistryState) -> Any:
         found = decide_register(state, wanted)

@@ -188,7 +188,7 @@ class Document:
                 break
             base = urljoin(base, _own_id(schema))
         for document, identity, base in walked:
-            document._parts[identity, base] = known
+            known = document._parts.setdefault((identity, base), known)  # another thread may have been faster
         return known
 
     def _target(self, reference: str, uri: str) -> tuple["Document", Json, str]:

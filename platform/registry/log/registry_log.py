@@ -65,9 +65,15 @@ class RegistryLog:
             return at(self._state)
 
     def known(self, at: Callable[[RegistryState], R]) -> R:
-        """The same for the state as of the last look: for what never changes once it is there, as a schema's id."""
-        with self._lock:
+        """The same for the state as of the last look: for what never changes once it is there, as a schema's id.
+
+        It does not wait for a decision that another thread makes.
+        """
+        try:
             return at(self._state)
+        except (KeyError, RuntimeError):  # the other thread was changing the state
+            with self._lock:
+                return at(self._state)
 
     def decide(self, rule: Decide[R]) -> R:
         """Append the records that the pure `rule` chooses, and return its response once they survive a power loss.

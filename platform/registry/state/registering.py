@@ -1,6 +1,7 @@
 """Registrations and look-ups of schemas: which id and version one gets, or has."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -127,6 +128,23 @@ def why_incompatible(
     parsed, schema = canonical(state, subject, schema, normalize=normalize)
     parsed.check()
     return _messages(state, config, parsed, schema, versions)
+
+
+def prepare(state: RegistryState, subject: str, schema: Schema) -> Callable[[], None]:
+    """What reads a schema ahead of a decision, which then finds it read: parsers may take long, and need no state.
+
+    What can't be read is for the decision to refuse.
+    """
+    try:
+        references = resolved(state, subject, schema)
+    except RegistryError:
+        return lambda: None
+
+    def ahead() -> None:
+        with suppress(RegistryError):
+            parse(schema.kind, schema.text, references).check()
+
+    return ahead
 
 
 def canonical(

@@ -146,5 +146,5 @@ def test_a_body_of_100_mb_is_refused(registry):
 
 
 def test_an_address_that_is_taken_is_refused_by_a_sentence(tmp_path, registry):
-    with Lake(tmp_path / "other") as lake, pytest.raises(RegistryAddressError, match="can't listen at 127.0.0.1"):
+    with Lake(tmp_path / "other") as lake, pytest.raises(RegistryAddressError, match="can't listen at"):
         RegistryServer(lake, registry.server.address)

@@ -175,6 +175,7 @@ def test_configurations(client):
     assert client.refused("GET", "/config/a")[:2] == (404, 40408)
     assert client.ok("GET", "/config/a", defaultToGlobal="true") == {"compatibilityLevel": "FULL"}
     assert client.ok("PUT", "/config/a", {"normalize": True}) == {"normalize": True}
+    assert client.ok("PUT", "/config/a", {"alias": None}) == {}
     assert client.ok("GET", "/config/a") == {"compatibilityLevel": "FULL", "normalize": True}
     assert client.ok("DELETE", "/config/a") == {"compatibilityLevel": "FULL", "normalize": True}
     assert client.refused("DELETE", "/config/a")[:2] == (404, 40408)

@@ -261,3 +261,39 @@ def test_a_registry_that_did_not_look_for_long_reads_all_again():
     states.add(id(log.look(lambda state: state)))
     assert len(states) == 2
     assert all_of(log) == [(1, "a")]
+
+
+def test_what_is_known_is_given_while_another_thread_decides():
+    lake, _, _ = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+    deciding, go_on = threading.Event(), threading.Event()
+
+    def slow(state):
+        deciding.set()
+        go_on.wait()
+        return None, ()
+
+    thread = threading.Thread(target=log.decide, args=(slow,))
+    thread.start()
+    deciding.wait()
+    try:
+        assert log.known(lambda state: state.by_id(1)) == Schema(fixed(1))
+    finally:
+        go_on.set()
+        thread.join()
+
+
+def test_what_is_known_is_asked_again_when_it_changed_meanwhile():
+    lake, _, _ = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+    asked = []
+
+    def at(state):
+        asked.append(1)
+        if len(asked) == 1:
+            raise RuntimeError("dictionary changed size during iteration")
+        return state.next_id()
+
+    assert log.known(at) == 2

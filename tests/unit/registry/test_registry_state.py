@@ -7,7 +7,7 @@ from support.registries import INT, LONG, TEXT, Registry, record, refused
 
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
-from tidelog.registry.state.registering import look_up, why_incompatible
+from tidelog.registry.state.registering import Registration, decide_register, look_up, prepare, why_incompatible
 
 
 @pytest.fixture
@@ -310,3 +310,17 @@ def test_look_ups(registry):
     with refused(40401):
         look_up(registry.state, "a", Schema(INT))
     assert look_up(registry.state, "a", Schema(INT), deleted=True).version == 1
+
+
+def test_a_schema_that_was_read_ahead_is_not_read_again(registry, monkeypatch):
+    text = '{"type":"fixed","name":"ahead","size":1}'
+    prepare(registry.state, "a", Schema(text))()
+    monkeypatch.setattr("tidelog.registry.compatibility._KINDS", {})
+    assert registry.register("a", text) == (1, 1)
+
+
+@pytest.mark.parametrize("schema", [Schema("{"), Schema(INT, references=(Reference("n", "n", 1),))])
+def test_what_cant_be_read_ahead_is_refused_later(registry, schema):
+    prepare(registry.state, "a", schema)()
+    with refused(42201):
+        decide_register(registry.state, Registration("a", schema))
