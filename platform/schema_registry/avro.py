@@ -11,7 +11,7 @@ from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import Deserializer, SerializationContext, Serializer
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.framing import unframed
-from tidelog.schema_registry.model import Schema
+from tidelog.schema_registry.model import RegisteredSchema, Schema
 from tidelog.schema_registry.serdes import SchemaChooser, configured, referenced, schema_of
 
 
@@ -35,16 +35,19 @@ class AvroSerializer(Serializer):
         self._to_dict = to_dict
         self._chooser = SchemaChooser(schema_registry_client, configured(conf))
         self._schema = Schema(schema_str) if isinstance(schema_str, str) else schema_str
-        self._parsed: dict[Schema, Any] = {}
-        self._name = _name(self._parse(self._schema)) if self._schema is not None else None
+        self._by_subject: dict[str, tuple[RegisteredSchema, Any]] = {}
+        self._name = None if self._schema is None else _name(parsed_schema(self._client, self._schema))
 
     def __call__(self, obj: Any, ctx: SerializationContext | None = None) -> bytes | None:
         """An object's bytes; None stays None. Raises `SerializationError`, `SchemaRegistryError`."""
         if obj is None:
             return None
-        version = self._chooser.version(ctx, self._schema, self._name)
-        schema = self._schema if self._schema is not None and version.schema.schema_str is None else version.schema
-        parsed = self._parse(schema)
+        subject = self._chooser.subject(ctx, self._name)
+        known = self._by_subject.get(subject)
+        if known is None:
+            chosen = self._chooser.version(subject, self._schema)
+            known = self._by_subject[subject] = chosen, parsed_schema(self._client, chosen.schema)
+        version, parsed = known
         value = obj if self._to_dict is None else self._to_dict(obj, ctx)
         buffer = io.BytesIO()
         try:
@@ -52,12 +55,6 @@ class AvroSerializer(Serializer):
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
             raise SerializationError(f"The value does not fit the schema '{_name(parsed)}': {error}") from error
         return self._chooser.framing(buffer.getvalue(), ctx, version)
-
-    def _parse(self, schema: Schema) -> Any:
-        found = self._parsed.get(schema)
-        if found is None:
-            found = self._parsed[schema] = parsed_schema(self._client, schema)
-        return found
 
 
 class AvroDeserializer(Deserializer):

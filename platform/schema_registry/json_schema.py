@@ -10,7 +10,7 @@ from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import Deserializer, SerializationContext, Serializer
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.framing import unframed
-from tidelog.schema_registry.model import Schema
+from tidelog.schema_registry.model import RegisteredSchema, Schema
 from tidelog.schema_registry.serdes import DEFAULTS, SchemaChooser, configured, referenced, schema_of
 
 _SERIALIZER: Final = {**DEFAULTS, "validate": True}
@@ -40,19 +40,21 @@ class JSONSerializer(Serializer):
         self._validate = settings["validate"]
         self._chooser = SchemaChooser(schema_registry_client, settings)
         self._schema = Schema(schema_str, "JSON") if isinstance(schema_str, str) else schema_str
-        self._validators: dict[Schema, jsonschema_rs.Validator] = {}
+        self._by_subject: dict[str, tuple[RegisteredSchema, jsonschema_rs.Validator]] = {}
         self._name = None if self._schema is None else _title(self._schema)
 
     def __call__(self, obj: Any, ctx: SerializationContext | None = None) -> bytes | None:
         """An object's bytes; None stays None. Raises `SerializationError`, `SchemaRegistryError`."""
         if obj is None:
             return None
-        version = self._chooser.version(ctx, self._schema, self._name)
+        subject = self._chooser.subject(ctx, self._name)
+        known = self._by_subject.get(subject)
+        if known is None:
+            chosen = self._chooser.version(subject, self._schema)
+            known = self._by_subject[subject] = chosen, validator_of(self._client, chosen.schema)
+        version, validator = known
         value = obj if self._to_dict is None else self._to_dict(obj, ctx)
         if self._validate:
-            validator = self._validators.get(version.schema)
-            if validator is None:
-                validator = self._validators[version.schema] = validator_of(self._client, version.schema)
             check(validator, value)
         try:
             payload = self._encode(value)

@@ -39,32 +39,21 @@ def configured(conf: Mapping[str, Any] | None, defaults: Mapping[str, Any] = DEF
 
 
 class SchemaChooser:
-    """Which version a serializer's bytes name: registered by it, the newest, or one of an id. Kept for each subject."""
+    """Which version a serializer's bytes name: registered by it, the newest, or one of an id."""
 
     def __init__(self, client: SchemaRegistryClient, settings: Mapping[str, Any]) -> None:
         self._client = client
         self._settings = settings
-        self._strategy: Callable[[SerializationContext | None, str | None], str] = settings["subject.name.strategy"]
-        self._known: dict[tuple[str, Schema | None], RegisteredSchema] = {}
+        # A message's subject, of its context and of the schema's full name.
+        self.subject: Callable[[SerializationContext | None, str | None], str] = settings["subject.name.strategy"]
+        # How the schema is named in a message.
+        self.framing: Framing = settings["schema.id.serializer"]
 
-    @property
-    def framing(self) -> Framing:
-        """How the schema is named in the message."""
-        found: Framing = self._settings["schema.id.serializer"]
-        return found
-
-    def version(self, ctx: SerializationContext | None, schema: Schema | None, name: str | None) -> RegisteredSchema:
-        """The version for a message. `schema`: the serializer's own; `name`: its type's full name.
+    def version(self, subject: str, schema: Schema | None) -> RegisteredSchema:
+        """The version for a subject's messages; to be asked for once. `schema`: the serializer's own.
 
         Raises `SchemaRegistryError`, and `SerializationError` where no setting gives a schema.
         """
-        subject = self._strategy(ctx, name)
-        known = self._known.get((subject, schema))
-        if known is None:
-            known = self._known[subject, schema] = self._chosen(subject, schema)
-        return known
-
-    def _chosen(self, subject: str, schema: Schema | None) -> RegisteredSchema:
         settings, client = self._settings, self._client
         number, properties = settings["use.schema.id"], settings["use.latest.with.metadata"]
         if number is not None:
