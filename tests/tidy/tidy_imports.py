@@ -12,7 +12,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"sources", "sinks", "groups", "retention"}),
     frozenset({"clients", "admin", "aio", "spark", "check"}),
     frozenset({"commands", "broker", "registry"}),
-    frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli"}),
+    frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry"}),
 )
 STRANGERS = LAYERS[2]
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a

@@ -52,6 +52,9 @@ class RegistryLog:
         self._state = RegistryState()
         self._position = 0
         self._read_ms = 0
+        # {what a record is about: keys that say so in another registry's form}. Compaction goes by a key's bytes: an
+        # older record under another form would come back once the newer one's tombstone is gone.
+        self._foreign: dict[tuple[str, str | None, int], set[bytes]] = {}
 
     @property
     def uri(self) -> str:
@@ -122,12 +125,19 @@ class RegistryLog:
     def _take(self, topic: Topic, start: int, end: int) -> None:
         for batch in topic.read(PARTITION, start, end) if start < end else ():
             pairs = zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
-            found = (read(key, value) for key, value in pairs)
-            self._state.take(record for record in found if record is not None)
+            for key, value in pairs:
+                record = read(key, value)
+                if record is None:
+                    continue
+                if key != record.key():
+                    forms = self._foreign.setdefault(_about(record), set())
+                    (forms.discard if value is None else forms.add)(key)
+                self._state.take([record])
         self._position = end
 
     def _forget(self) -> None:
         self._state, self._position = RegistryState(), 0
+        self._foreign.clear()
 
     def _opened(self) -> Topic | None:
         """The topic, None before it is there. Raises `InvalidConfigError` for one that would lose schemas."""
@@ -151,9 +161,12 @@ class RegistryLog:
 
     def _append(self, records: Sequence[RegistryRecord]) -> None:
         topic = self._topic or self._created()
-        table = pa.Table.from_pylist(
-            [{"key": one.key(), "value": one.payload(), "partition": PARTITION} for one in records], _COLUMNS
-        )
+        rows = []
+        for one in records:
+            forms = sorted(self._foreign.get(_about(one), ()))
+            rows += [{"key": form, "value": None, "partition": PARTITION} for form in forms]
+            rows.append({"key": one.key(), "value": one.payload(), "partition": PARTITION})
+        table = pa.Table.from_pylist(rows, _COLUMNS)
         append_staged(
             lambda at_least_ms: _staged(topic, table, at_least_ms), lambda staged: self._commit(topic, staged)
         )
@@ -197,6 +210,10 @@ class RegistryLog:
                     request_id="",
                 ) from error
         raise AssertionError("the last attempt returns or raises")
+
+
+def _about(record: RegistryRecord) -> tuple[str, str | None, int]:
+    return record.kind, record.subject, record.version
 
 
 def _staged(topic: Topic, table: Any, at_least_ms: int) -> StagedAppend:

@@ -3,6 +3,7 @@
 import threading
 from contextlib import suppress
 
+import pyarrow as pa
 import pytest
 from support.crashes import Crash, CrashAt
 from support.logs import add, apply_all, created, end_txn, entry, memory_lake, open_lake, quiet
@@ -17,6 +18,7 @@ from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
 from tidelog.registry.log.rules import HeadMovedError, decide_append_at
 from tidelog.registry.state.deleting import decide_delete_subject
 from tidelog.registry.state.registering import Registration, decide_register
+from tidelog.registry.state.settings import decide_config, decide_no_config
 
 
 def register(log, subject, text):
@@ -297,3 +299,23 @@ def test_what_is_known_is_asked_again_when_it_changed_meanwhile():
         return state.next_id()
 
     assert log.known(at) == 2
+
+
+def test_records_under_another_registrys_keys_are_taken_away():
+    """Compaction goes by bytes: what is written in our form must not leave an older one under another form."""
+    lake, _, _ = memory_lake()
+    log = RegistryLog(lake)
+    register(log, "a", fixed(1))
+    foreign = b'{"magic":0,"keytype":"CONFIG","subject":null}'
+    table = pa.table({"key": [foreign], "value": [b'{"compatibilityLevel":"FULL"}']})
+    lake.topic(SCHEMAS_TOPIC).append(table)
+    assert log.look(lambda state: state.configs) == {None: {"compatibilityLevel": "FULL"}}
+    log.decide(lambda state: (None, decide_no_config(state, None)))
+    assert log.look(lambda state: state.configs) == {}
+    rows = [row for batch in lake.topic(SCHEMAS_TOPIC).read(0) for row in batch.to_pylist()]
+    assert [(row["key"], row["value"]) for row in rows[2:]] == [
+        (foreign, None),
+        (b'{"keytype":"CONFIG","magic":0}', None),
+    ]
+    log.decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
+    assert lake.topic(SCHEMAS_TOPIC).offsets() == {0: (0, 5)}
