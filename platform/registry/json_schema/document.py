@@ -159,7 +159,9 @@ class Document:
         """Raise `RegistryError` 42201 where a reference leads nowhere."""
         for schema, base in self._schemas():
             if any(isinstance(schema.get(key), str) for key in _REFERENCES):
-                self.part(schema, base)
+                part = self.part(schema, base)
+                if part.shape is PartShape.COMBINED:  # of a reference and what is beside it
+                    part.parts()
 
     # --- references ----------------------------------------------------------------------------------------
 

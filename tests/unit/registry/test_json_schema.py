@@ -52,6 +52,10 @@ def test_numbers_keep_their_digits():
         ('{"properties": {"default": {"$ref": "other.json"}}}', "no schema is referenced under that name"),
         ('{"$ref": "#"}', "leads back to itself"),
         ('{"definitions": {"a": {"$ref": "#/definitions/b"}, "b": {"$ref": "#/definitions/a"}}}', "back to itself"),
+        (
+            '{"$schema": "https://json-schema.org/draft/2019-09/schema", "$ref": "#/x", "properties": {}}',
+            "'#/x' leads nowhere",
+        ),
         ("[" * 100_000 + "]" * 100_000, "nested deeper than 200 levels"),
         ('{"not":' * 201 + "{}" + "}" * 201, "nested deeper than 200 levels"),
     ],
