@@ -6,7 +6,7 @@ reader's aliases count, too.
 
 from typing import Final
 
-from tidelog.registry.avro.model import ABSENT, PRIMITIVES, AvroField, AvroType
+from tidelog.registry.avro.model import ABSENT, PRIMITIVES, AvroType
 from tidelog.registry.base.comparison import Ask, Comparing, CompatibilityRule, Difference
 
 _ROWS: Final = (
@@ -15,6 +15,7 @@ _ROWS: Final = (
     ("FIXED_SIZE_MISMATCH", "The size at '{path}' differs between the {reader} schema and the {writer} schema"),
     ("MISSING_ENUM_SYMBOLS", "The {reader} schema lacks symbols at '{path}' that the {writer} schema has"),
     ("MISSING_UNION_BRANCH", "The {reader} schema has no branch for the type at '{path}' of the {writer} schema"),
+    ("READER_FIELD_AMBIGUOUS", "The field at '{path}' of the {reader} schema is several fields of the {writer} schema"),
     (
         "READER_FIELD_MISSING_DEFAULT_VALUE",
         "The field at '{path}' of the {reader} schema has no default, and the {writer} schema does not write it",
@@ -70,7 +71,7 @@ def _compare_branches(writer: AvroType, reader: AvroType) -> Comparing[AvroType]
     """Each branch of a writer's union must be read; it is only said of a reader's union, which branches it lacks."""
     differences: list[Difference] = []
     for index, branch in enumerate(writer.inner):
-        found = yield Ask(branch, reader)
+        found = yield Ask(branch, reader, (str(index),))
         if found and reader.type == "union":
             message = f"reader union lacking writer type: {branch.type.upper()}"
             differences.append(_differs("MISSING_UNION_BRANCH", (str(index),), message))
@@ -84,16 +85,14 @@ def _compare_fields(writer: AvroType, reader: AvroType) -> Comparing[AvroType]:
     differences: list[Difference] = []
     for index, own in enumerate(reader.fields):
         path = ("fields", str(index))
-        source = _source(own, written)
-        if source is not None:
-            differences += yield Ask(source.type, own.type, (*path, "type"))
+        sources = [written[name] for name in dict.fromkeys((own.name, *own.aliases)) if name in written]
+        if len(sources) > 1:
+            differences.append(_differs("READER_FIELD_AMBIGUOUS", path, ", ".join(one.name for one in sources)))
+        elif sources:
+            differences += yield Ask(sources[0].type, own.type, (*path, "type"))
         elif own.default is ABSENT:
             differences.append(_differs("READER_FIELD_MISSING_DEFAULT_VALUE", path, own.name))
     return differences
-
-
-def _source(own: AvroField, written: dict[str, AvroField]) -> AvroField | None:
-    return next((written[name] for name in (own.name, *own.aliases) if name in written), None)
 
 
 def _differs(rule: str, path: tuple[str, ...], detail: str) -> Difference:

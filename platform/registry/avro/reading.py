@@ -48,10 +48,8 @@ class _Reader:
         if not isinstance(value, Mapping):
             raise _wrong(place, f"expected a type's name, an object or a list, found {value!r}")
         kind = value.get("type")
-        if kind is None:
-            raise _wrong(place, "the object has no type")
-        if isinstance(kind, Mapping | list):
-            return self.type_of(kind, space, f"{place}/type")
+        if not isinstance(kind, str):
+            raise _wrong(place, f"the object's type must be a type's name, found {kind!r}")
         if kind in NAMED:
             return self._named(value, kind, space, place)
         if kind in ("array", "map"):
@@ -64,9 +62,7 @@ class _Reader:
             return AvroType(kind, props={key: one for key, one in value.items() if key != "type"})
         return self._by_name(kind, space, place)
 
-    def _by_name(self, name: Json, space: str, place: str) -> AvroType:
-        if not isinstance(name, str):
-            raise _wrong(place, f"expected a type's name, found {name!r}")
+    def _by_name(self, name: str, space: str, place: str) -> AvroType:
         if name in PRIMITIVES:
             return AvroType(name)
         full = name if "." in name or not space else f"{space}.{name}"

@@ -43,6 +43,9 @@ ROWS = [
     ("MISSING_ENUM_SYMBOLS", "symbols", "[B, C]", enum("B", "A", "C"), enum("A")),
     ("MISSING_UNION_BRANCH", "1", "reader union lacking writer type: INT", ["null", "int"], ["null", "string"]),
     ("MISSING_UNION_BRANCH", "", "reader union lacking writer type: INT", "int", ["null", "string"]),
+    ("READER_FIELD_AMBIGUOUS", "fields/0", "f, g", record(field("int"), field("int", "g")),
+     record(field("int", aliases=["g", "f"]))),
+    ("TYPE_MISMATCH", "1", "reader type: INT not compatible with writer type: STRING", ["int", "string"], "int"),
     ("READER_FIELD_MISSING_DEFAULT_VALUE", "fields/1", "g", record(field("int")),
      record(field("int"), field("int", "g"))),
 ]  # fmt: skip
@@ -150,7 +153,7 @@ def schemas(draw, depth=3, made=None):
         if kind == "fixed":
             return fixed(draw(st.integers(1, 2)), name)
         fields = [
-            field(inner(), one, **draw(st.sampled_from([{}, {"aliases": ["z"]}])))
+            field(inner(), one, **draw(st.sampled_from([{}, {"aliases": ["v"]}])))
             for one in sorted(draw(st.sets(st.sampled_from("xyz"))))
         ]
         if draw(st.booleans()):

@@ -27,7 +27,6 @@ def field(kind, name="f", **keys):
 CANONICAL = [
     ('"string"', '"string"'),
     ('{ "type": "string" }', '"string"'),
-    ('{"type": {"type": "int"}}', '"int"'),
     ('{"logicalType": "date", "type": "int"}', '{"type":"int","logicalType":"date"}'),
     ('["null", {"type": "string"}]', '["null","string"]'),
     ('{"items": "int", "x": 1, "type": "array"}', '{"type":"array","items":"int","x":1}'),
@@ -105,8 +104,9 @@ def test_types_inside_of_references_may_be_used():
     [
         ("{", "not valid JSON"),
         ("1", "at '#': expected a type's name, an object or a list, found 1"),
-        ("{}", "has no type"),
-        ({"type": 3}, "expected a type's name, found 3"),
+        ("{}", "must be a type's name, found None"),
+        ({"type": 3}, "must be a type's name, found 3"),
+        ({"type": {"type": "int"}}, "must be a type's name"),
         ({"type": "array"}, "the array has no items"),
         ({"type": "map"}, "the map has no values"),
         ("[]x", "not valid JSON"),
