@@ -10,19 +10,8 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
-COMMAND = """
-import sys
-from tidelog.cli.main import app
-from tidelog.cli.registry.commands import registries
-from tidelog.commands.failures import exit_code_of
-
-app.add_typer(registries, name="registry")
-sys.exit(exit_code_of(app, "tidelog"))
-"""
-
-
 def tidelog(*arguments, **options):
-    return subprocess.Popen([sys.executable, "-c", COMMAND, *map(str, arguments)], text=True, **options)
+    return subprocess.Popen([sys.executable, "-m", "tidelog", *map(str, arguments)], text=True, **options)
 
 
 @contextmanager
