@@ -19,6 +19,7 @@ from tidelog.cli.lake_commands import forget, lakes, maintain
 from tidelog.cli.perf.command import perf
 from tidelog.cli.produce.command import produce
 from tidelog.cli.registry.commands import registries
+from tidelog.cli.registry.schemas import schemas
 from tidelog.cli.topic.commands import topics
 from tidelog.cli.transaction.commands import producers, transactions
 from tidelog.commands.declare import command, flat
@@ -43,6 +44,7 @@ app.add_typer(producers, name="producer")
 app.add_typer(perf, name="perf")
 app.add_typer(brokers, name="broker")
 app.add_typer(registries, name="registry")
+app.add_typer(schemas, name="schema")
 app.add_typer(users, name="user")
 app.add_typer(acls, name="acl")
 app.add_typer(quotas, name="quota")

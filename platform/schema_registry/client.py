@@ -7,7 +7,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from tidelog.log.lake import Lake
-from tidelog.schema_registry.model import RegisteredSchema, Schema, ServerConfig
+from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaRegistryError, ServerConfig
 from tidelog.schema_registry.transports import HttpTransport, LakeTransport, Transport
 
 _KEYS = frozenset({"url", "lake", "topic", "timeout", "basic.auth.user.info"})
@@ -177,6 +177,17 @@ class SchemaRegistryClient:
         answer = self._transport.send("POST", path, _flags(normalize=normalize), schema.to_json())
         return bool(answer["is_compatible"])
 
+    def incompatibilities(
+        self, subject_name: str, schema: Schema, version: int | str | None = None, normalize: bool = False
+    ) -> list[str]:
+        """What of a schema is not compatible with a version, [] for nothing; None: as a registration is tested."""
+        path = f"/compatibility/subjects/{_part(subject_name)}/versions"
+        query = _flags(normalize=normalize, verbose=True)
+        one = "" if version is None else f"/{_part(str(version))}"
+        answer = self._transport.send("POST", path + one, query, schema.to_json())
+        found: list[str] = answer.get("messages") or []
+        return [] if answer["is_compatible"] else found or ["The schema is not compatible."]
+
     def set_compatibility(self, subject_name: str | None = None, level: str | None = None) -> str:
         """Set the compatibility level of a subject, or of all; the level that was set."""
         if level is None:
@@ -223,6 +234,23 @@ class SchemaRegistryClient:
     def update_global_mode(self, mode: str, force: bool = False) -> str:
         """Set the mode of all."""
         return str(self._transport.send("PUT", "/mode", _flags(force=force), {"mode": mode})["mode"])
+
+    def settings_in_force(self, subject_name: str | None = None) -> dict[str, Any]:
+        """What counts for a subject, or for all: its own settings, and those of all where it has none."""
+        query = _flags(defaultToGlobal=subject_name is not None)
+        config: dict[str, Any] = dict(self._transport.send("GET", _setting("config", subject_name), query))
+        level = config.pop("compatibilityLevel", None)
+        mode = self._transport.send("GET", _setting("mode", subject_name), query)["mode"]
+        return {**({} if level is None else {"compatibility": level}), "mode": mode, **config}
+
+    def unset(self, subject_name: str | None = None) -> None:
+        """Take the configuration and the mode of a subject, or of all, away; nothing where there are none."""
+        for kind in ("mode", "config"):  # a mode may forbid the other
+            try:
+                self._transport.send("DELETE", _setting(kind, subject_name), {})
+            except SchemaRegistryError as error:
+                if error.http_status_code != 404:
+                    raise
 
     def get_contexts(self, offset: int = 0, limit: int = -1) -> list[str]:
         """The contexts."""

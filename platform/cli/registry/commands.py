@@ -8,14 +8,12 @@ from typing import Annotated
 import orjson
 import typer
 
+from tidelog.cli.registry.opening import REGISTRY_MODULES
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
-
-# The modules of the extra `registry`.
-REGISTRY_MODULES = ("jsonschema_rs", "protoxy", "proto_schema_parser", "starlette", "uvicorn")
 
 
 @command(registries, "start", example="tidelog --lake ./lake registry start --listener 127.0.0.1:8081")

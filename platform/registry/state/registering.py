@@ -196,9 +196,9 @@ def _check_mode(state: RegistryState, wanted: Registration) -> None:
     check_writable(state, wanted.subject)
     mode, context = mode_of(state, wanted.subject, in_scope=True), SubjectName.of(wanted.subject).context
     if wanted.id >= 0 and not mode.imports:
-        raise not_permitted(f"SubjectName {wanted.subject} in context {context} is not in import mode")
+        raise not_permitted(f"Subject {wanted.subject} in context {context} is not in import mode")
     if wanted.id < 0 and mode is not Mode.READWRITE:
-        raise not_permitted(f"SubjectName {wanted.subject} in context {context} is not in read-write mode")
+        raise not_permitted(f"Subject {wanted.subject} in context {context} is not in read-write mode")
     for one in wanted.schema.references:
         place = SubjectName.of(wanted.subject).inside(one.subject)
         if not mode.imports and state.version(place, one.version) is None:

@@ -80,7 +80,7 @@ def check_writable(state: RegistryState, subject: str | None) -> None:
     modes = (mode_of(state, subject, in_scope=True), mode_of(state, None))
     if modes[0] in (Mode.READONLY, Mode.READONLY_OVERRIDE) or modes[1] is Mode.READONLY_OVERRIDE:
         context = SubjectName.of(subject or "").context
-        raise not_permitted(f"SubjectName {subject} in context {context} is in read-only mode")
+        raise not_permitted(f"Subject {subject} in context {context} is in read-only mode")
 
 
 # --- changes -----------------------------------------------------------------------------------------------

@@ -13,11 +13,15 @@ from tidelog.access.state import Tenant
 from tidelog.cli.main import app
 from tidelog.groups.store.adapters import LoggedPositions
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.schema_registry import Schema, SchemaRegistryClient
 from tidelog.transactions.transaction_log import TransactionLog
 
 PASSWORD = NamedTemporaryFile("w")  # noqa: SIM115 - open as long as the tests
 PASSWORD.write("a password\n")
 PASSWORD.flush()
+SCHEMA = NamedTemporaryFile("w", suffix=".avsc")  # noqa: SIM115 - as above
+SCHEMA.write('"int"')
+SCHEMA.flush()
 # Each command with arguments that make it read from, or write to, a lake.
 COMMANDS = [
     ["topic", "create", "new"],
@@ -58,12 +62,19 @@ COMMANDS = [
     ["tenant", "list"],
     ["tenant", "alter", "sales", "--quota", "producer_byte_rate=1"],
     ["tenant", "remove", "sales"],
+    ["schema", "list"],
+    ["schema", "show", "orders-value"],
+    ["schema", "register", "new-value", SCHEMA.name],
+    ["schema", "check", "orders-value", SCHEMA.name],
+    ["schema", "delete", "orders-value"],
+    ["schema", "config"],
     ["perf", "produce", "--topic", "orders", "--num-records", "1", "--record-size", "1"],
     ["perf", "consume", "--topic", "orders", "--messages", "1", "--timeout", "0"],
 ]
 # The commands that have commands.
 FAMILIES = (
-    "topic", "lake", "group", "transaction", "producer", "perf", "broker", "user", "acl", "quota", "tenant",
+    "topic", "lake", "group", "transaction", "producer", "perf", "broker", "user", "acl", "quota", "tenant", "registry",
+    "schema",
 )  # fmt: skip
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
@@ -86,6 +97,7 @@ def filled(address):
         access = AccessLog(opened)
         access.upsert_scram("alice", credential(ScramMechanism.SHA_512, "secret", b"salt" * 4))
         access.create_tenant(Tenant("sales", "sales.", ("sales",)))
+        SchemaRegistryClient({"lake": opened}).register_schema("orders-value", Schema('"int"'))
     return address
 
 
@@ -101,7 +113,7 @@ def test_all_commands_are_covered():
         for name, command in get_command(app).commands.items()
         for sub in ([(s,) for s in command.commands] if hasattr(command, "commands") else [()])
     }
-    assert found - {("demo",), ("broker", "start")} == words
+    assert found - {("demo",), ("broker", "start"), ("registry", "start")} == words
 
 
 @by_name
