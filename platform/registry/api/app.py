@@ -12,7 +12,10 @@ from starlette.types import Receive, Scope, Send
 
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.registry.api.calls import ApiCall, SchemaText
-from tidelog.registry.api.routing import routed
+from tidelog.registry.api.guard import answered
+from tidelog.registry.api.logins import RegistryLogins
+from tidelog.registry.api.rights import EVERYTHING, ApiRights
+from tidelog.registry.api.routing import Route, routed
 from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
 
@@ -29,12 +32,13 @@ MOST_BYTES: Final = 16 * 2**20
 class RegistryApp:
     """Confluent's API over a lake's registry, as an ASGI application.
 
-    Handlers run in threads.
+    Handlers run in threads. `logins`: None lets everyone do everything.
     """
 
-    def __init__(self, log: RegistryLog, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, log: RegistryLog, most_bytes: int = MOST_BYTES, logins: RegistryLogins | None = None) -> None:
         self._log = log
         self._most_bytes = most_bytes
+        self._logins = logins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of HTTP."""
@@ -55,10 +59,11 @@ class RegistryApp:
             raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
             route = routed("GET" if request.method == "HEAD" else request.method, raw.decode("latin-1").split("?")[0])
             content_type = _accepted(request.headers.get("accept", "*/*"))
+            rights = await self._rights(request, route)
             body = await self._body(request)
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            call = ApiCall(self._log, route.variables, query, body, route.context)
-            answer = await run_in_threadpool(route.handler, call)
+            call = ApiCall(self._log, route.variables, query, body, route.context, rights)
+            answer = await run_in_threadpool(answered, route.handler, call)
             return Response(answer.text if isinstance(answer, SchemaText) else _json(answer), media_type=content_type)
         except RegistryError as error:
             return _refusal(error.status, error.code, str(error), content_type)
@@ -75,6 +80,14 @@ class RegistryApp:
         except Exception:
             logger.exception("A request failed: this is a bug.")
             return _refusal(500, 500, "Internal Server Error", content_type)
+
+    async def _rights(self, request: Request, route: Route) -> ApiRights:
+        """What the client may do, before its body is read. Raises `RegistryError` 401."""
+        if self._logins is None:
+            return EVERYTHING
+        host = request.client.host if request.client is not None else ""
+        name, sent = route.handler.__name__, request.headers.get("authorization")
+        return await run_in_threadpool(self._logins.rights, sent, host, name)
 
     async def _body(self, request: Request) -> bytes:
         """The body. Raises `RegistryError` 415 for a type that isn't JSON's, 42209 for one that is too large."""
@@ -116,8 +129,10 @@ def _json(value: Any) -> bytes:
 
 def _refusal(status: int, code: int, message: str, content_type: str) -> Response:
     body = _json({"error_code": code, "message": message})
-    close = {"connection": "close"} if code in (413, 42209) else None
-    return Response(body, status, close, content_type)
+    headers = {"connection": "close"} if code in (413, 42209) else {}
+    if status == 401:
+        headers["www-authenticate"] = 'Basic realm="tidelog", charset="UTF-8"'
+    return Response(body, status, headers, content_type)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

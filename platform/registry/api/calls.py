@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from tidelog.registry.api.rights import EVERYTHING, ApiRights
 from tidelog.registry.base.errors import RegistryError, invalid_version, unprocessable
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.registry.compatibility import kind_of
@@ -26,13 +27,17 @@ class SchemaText:
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """`path`: the path's variables, decoded once. `context`: of a path below /contexts/, else the default one."""
+    """`path`: the path's variables, decoded once. `context`: of a path below /contexts/, else the default one.
+
+    `rights`: of the client, which lists and ids go by; the others are asked about before (`guard`).
+    """
 
     log: RegistryLog
     path: Mapping[str, str]
     query: Mapping[str, Sequence[str]]
     body: bytes = b""
     context: str = DEFAULT_CONTEXT
+    rights: ApiRights = EVERYTHING
 
     # --- path and query ------------------------------------------------------------------------------------
 

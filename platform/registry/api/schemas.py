@@ -1,6 +1,6 @@
 """Schemas by their ids: /schemas; and contexts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from tidelog.registry.base.errors import schema_not_found
 from tidelog.registry.base.model import Schema
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
 
 
@@ -19,7 +20,11 @@ def schemas(call: ApiCall) -> Any:
     prefix, deleted = call.text("subjectPrefix") or everywhere, call.flag("deleted")
 
     def at(state: RegistryState) -> list[Any]:
-        listed = [state.versions(one, deleted=deleted) for one in state.subjects(prefix, deleted=deleted)]
+        listed = [
+            state.versions(one, deleted=deleted)
+            for one in state.subjects(prefix, deleted=deleted)
+            if call.rights.sees(one)
+        ]
         newest = call.flag("latestOnly")
         return [version for found in listed for version in (found[-1:] if newest else found)]
 
@@ -66,7 +71,7 @@ def schema_of_guid(call: ApiCall) -> Any:
         context, number = _ids_of_guid(state, call)[0]
         found = state.by_id(number, context)
         assert found is not None  # an id that the state gave
-        subject = state.places_of(number, context, deleted=True)[0].subject
+        subject = _seen(call, state.places_of(number, context, deleted=True))[0].subject
         return schema_json(found, formatted(state, subject, found, call.text("format")))
 
     return call.log.look(at)
@@ -112,27 +117,32 @@ def _by_id(state: RegistryState, call: ApiCall) -> tuple[Schema, str]:
     """The path's schema, and a subject that has it."""
     number, context = call.number("id"), _context(call)
     named = call.text("subject")
-    for one in state.places_of(number, context, deleted=True):
+    places = _seen(call, state.places_of(number, context, deleted=True))
+    for one in places:
         if not SubjectName.of(named).name or one.subject == str(SubjectName.of(named)):
             return one.schema, one.subject
     # A subject narrows the search where it has the id, and is no more than a hint where it hasn't.
-    found = state.places_of(number, context, deleted=True)
-    if not found:
+    if not places:
         raise schema_not_found(number)
-    return found[0].schema, found[0].subject
+    return places[0].schema, places[0].subject
 
 
 def _places(call: ApiCall) -> list[Any]:
     number, context, deleted = call.number("id"), _context(call), call.flag("deleted")
 
     def at(state: RegistryState) -> list[Any]:
-        if state.by_id(number, context) is None:
+        if not _seen(call, state.places_of(number, context, deleted=True)):
             raise schema_not_found()
-        return state.places_of(number, context, deleted=deleted)
+        return _seen(call, state.places_of(number, context, deleted=deleted))
 
     named = call.text("subject")
     found = call.log.look(at)
     return [one for one in found if not SubjectName.of(named).name or one.subject == str(SubjectName.of(named))]
+
+
+def _seen(call: ApiCall, places: Iterable[SubjectVersion]) -> list[SubjectVersion]:
+    """Those that the client may read: an id that it sees in no subject is not there for it."""
+    return [one for one in places if call.rights.sees(one.subject)]
 
 
 def _ids_of_guid(state: RegistryState, call: ApiCall) -> list[tuple[str, int]]:
@@ -140,7 +150,11 @@ def _ids_of_guid(state: RegistryState, call: ApiCall) -> list[tuple[str, int]]:
         digest = UUID(call.path["guid"]).bytes
     except ValueError:
         digest = b""
-    found = state.ids_of_guid(digest)
+    found = [
+        (context, number)
+        for context, number in state.ids_of_guid(digest)
+        if _seen(call, state.places_of(number, context, deleted=True))
+    ]
     if not found:
         raise schema_not_found(call.path["guid"])
     return found

@@ -19,6 +19,9 @@ def subjects(call: ApiCall) -> Any:
     prefix, deleted = call.text("subjectPrefix") or everywhere, call.flag("deleted")
 
     def at(state: RegistryState) -> list[str]:
+        return [one for one in listed(state) if call.rights.sees(one)]
+
+    def listed(state: RegistryState) -> list[str]:
         if call.flag("deletedOnly"):
             return [one for one in state.subjects(prefix, deleted=True) if not state.has(one)]
         return state.subjects(prefix, deleted=deleted)
@@ -121,7 +124,11 @@ def referenced_by(call: ApiCall) -> Any:
 
     def at(state: RegistryState) -> list[int]:
         found = found_version(state, call)
-        return [one.id for one in state.referenced_by(found.subject, found.version, deleted=call.flag("deleted"))]
+        return [
+            one.id
+            for one in state.referenced_by(found.subject, found.version, deleted=call.flag("deleted"))
+            if call.rights.sees(one.subject)
+        ]
 
     return call.page(sorted({*call.log.look(at)}))
 
