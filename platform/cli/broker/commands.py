@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tidelog.cli.registry.opening import REGISTRY_MODULES
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
@@ -55,6 +56,12 @@ def start(
     metrics: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds metrics; with N processes, N ports.")
     ] = None,
+    registry: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve schemas there, too, in Confluent's API; with N processes, at N ports."
+        ),
+    ] = None,
     maintain: Annotated[
         bool, typer.Option("--maintain", help="Maintain the lake, too; one broker of a lake does at a time.")
     ] = False,
@@ -66,15 +73,18 @@ def start(
     """
     address = call.named_lake()
     require("broker", *BROKER_MODULES)
+    if registry is not None:
+        require("registry", *REGISTRY_MODULES)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener
     from tidelog.cli.broker.configuration import plan_of
     from tidelog.cli.broker.plan import ReadyLine
 
     at = None if listener is None else parse_listener(listener)
+    registry_at = None if registry is None else parse_listener(registry)
     metrics_at = None if metrics is None else parse_listener(metrics)
     plan = plan_of(address, os.environ, at, config, broker_id, rack, metrics_at, call.store)
-    plan = replace(plan, maintain=maintain, as_json=call.as_json, debug=call.debug)
+    plan = replace(plan, registry=registry_at, maintain=maintain, as_json=call.as_json, debug=call.debug)
     highest = plan.highest_port(processes)
     if highest > 65_535:
         raise UsageProblemError(f"--processes {processes} needs ports up to {highest}, and the last one is 65535.")

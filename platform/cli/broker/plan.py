@@ -11,8 +11,9 @@ import orjson
 class BrokerPlan:
     """One broker to start.
 
-    `listeners`: {name: (host, port)}; `advertised`: of those of which clients are sent elsewhere; `metrics`: (host,
-    port). `config`: what the file at `config_path` has, and `store`: options of the lake's store; both may be secret.
+    `listeners`: {name: (host, port)}; `advertised`: of those of which clients are sent elsewhere; `metrics` and
+    `registry`: (host, port). `config`: what the file at `config_path` has, and `store`: options of the lake's store;
+    both may be secret.
     """
 
     lake: str
@@ -24,6 +25,7 @@ class BrokerPlan:
     advertised: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
     config_path: str = ""
+    registry: tuple[str, int] | None = None
     maintain: bool = False
     as_json: bool = False
     debug: bool = False
@@ -36,7 +38,8 @@ class BrokerPlan:
     def from_json(cls, line: bytes) -> Self:
         """The plan of such a line."""
         found = orjson.loads(line)
-        found["metrics"] = found["metrics"] and tuple(found["metrics"])
+        for name in ("metrics", "registry"):
+            found[name] = found[name] and tuple(found[name])
         for name in ("listeners", "advertised"):
             found[name] = {one: tuple(address) for one, address in found[name].items()}
         return cls(**found)
@@ -49,7 +52,7 @@ class BrokerPlan:
 
     def highest_port(self, processes: int) -> int:
         """The highest port that this number of processes needs."""
-        addresses = (*self.listeners.values(), *self.advertised.values(), *filter(None, [self.metrics]))
+        addresses = (*self.listeners.values(), *self.advertised.values(), *filter(None, [self.metrics, self.registry]))
         return max(port + processes - 1 if port else 0 for _, port in addresses)
 
     def of_process(self, number: int) -> "BrokerPlan":
@@ -65,18 +68,23 @@ class BrokerPlan:
             advertised={name: later(address) for name, address in self.advertised.items()},
             id=None if self.id is None else self.id + number,
             metrics=None if self.metrics is None else later(self.metrics),
+            registry=None if self.registry is None else later(self.registry),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyLine:
-    """What a broker says once clients can connect. `listeners`: {name: HOST:PORT}, where there are others."""
+    """What a broker says once clients can connect. `listeners`: {name: HOST:PORT}, where there are others.
+
+    `registry`: the URL of its registry.
+    """
 
     id: int
     listener: str
     lake: str
     metrics: str | None = None
     listeners: Mapping[str, str] = field(default_factory=dict)
+    registry: str | None = None
 
     def to_json(self) -> str:
         """It as a JSON document, on one line."""
@@ -90,5 +98,6 @@ class ReadyLine:
     def text(self) -> str:
         """It as a sentence."""
         metrics = "" if self.metrics is None else f" (metrics at http://{self.metrics}/metrics)"
+        registry = "" if self.registry is None else f" (schemas at {self.registry})"
         where = ", ".join(f"{name}://{at}" for name, at in self.listeners.items()) or self.listener
-        return f"Broker {self.id} is ready at {where}{metrics}, with the lake {self.lake}"
+        return f"Broker {self.id} is ready at {where}{metrics}{registry}, with the lake {self.lake}"

@@ -15,7 +15,7 @@ from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.server.listeners import shown
 from tidelog.broker.server.metrics import serve_metrics
-from tidelog.cli.broker.configuration import planned_settings
+from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings
 from tidelog.cli.broker.logs import BrokerLines, logging_lines
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
@@ -90,6 +90,9 @@ async def _serve(
             server, _, metrics = serve_metrics(plan.metrics, *broker.metrics())
             ends.callback(server.server_close)
             ends.callback(server.shutdown)
+        registry = None
+        if plan.registry is not None:
+            registry = await _registry(lake, plan, ends)
         lines.broker = str(broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
@@ -97,7 +100,7 @@ async def _serve(
         at = {name: shown(address) for name, address in broker.addresses.items()}
         first, *others = at.values()
         told = at if others or "PLAINTEXT" not in at else {}
-        line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told)
+        line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told, registry)
         where = ",".join(f"{name}://{address}" for name, address in told.items()) or first
         logger.info("Broker started: listener=%s lake=%s rack=%s", where, line.lake, settings.rack or "-")
         ready(line)
@@ -107,11 +110,22 @@ async def _serve(
         logger.info("Broker stops: %s; draining %d connections", reason, len(broker.connections))
     finally:
         stopping.set()
-        ends.close()
+        await asyncio.to_thread(ends.close)
         await broker.close()
         if upkeep is not None:
             await upkeep
         logger.info("Broker stopped")
+
+
+async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack) -> str:
+    """Serve schemas beside the broker, in a thread with a loop of its own, until `ends`; the registry's URL."""
+    from tidelog.cli.registry.serving import new_registry, served
+
+    assert plan.registry is not None  # the caller looks
+    given = given_by_file(plan.config, plan.config_path) | given_by_environment(os.environ)
+    server = await asyncio.to_thread(new_registry, lake, plan.registry, given)
+    ends.enter_context(served(server))
+    return f"{server.scheme}://{shown(server.address)}"
 
 
 def _stop_when_asked(tied: bool) -> "asyncio.Future[str]":

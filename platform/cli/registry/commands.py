@@ -1,5 +1,6 @@
 """`tidelog registry …`: a schema registry that Confluent's clients and tools use as it is."""
 
+import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,21 @@ def start(
     topic: Annotated[
         str, typer.Option(metavar="TOPIC", help="The compacted topic of one partition that holds the schemas.")
     ] = "_schemas",
+    config: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Settings of brokers, as 'broker start --config' takes them: those of access, tokens and TLS count.",
+        ),
+    ] = None,
+    authenticate: Annotated[
+        bool,
+        typer.Option(
+            "--authenticate",
+            help="Clients must log in: as a user of the lake, or by a token. Without it they must where a listener of"
+            " --config has them do so.",
+        ),
+    ] = False,
 ) -> None:
     """Serve a lake's schemas in Confluent's API, until SIGTERM or Ctrl-C. Any number of registries may serve one lake.
 
@@ -35,14 +51,15 @@ def start(
     # The API and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener, shown
     from tidelog.cli.broker.logs import logging_lines
+    from tidelog.cli.registry.serving import given_settings, new_registry
     from tidelog.log.lake import Lake
-    from tidelog.registry.api.serving import RegistryServer
 
+    given = given_settings(config, os.environ)
     with logging_lines(), Lake(address, options=call.store) as lake:
-        server = RegistryServer(lake, parse_listener(listener), topic=topic)
+        server = new_registry(lake, parse_listener(listener), given, topic=topic, authenticate=authenticate)
 
         def ready() -> None:
-            url = f"http://{shown(server.address)}"
+            url = f"{server.scheme}://{shown(server.address)}"
             found = {"url": url, "lake": lake.uri, "schemas": server.schemas}
             typer.echo(orjson.dumps(found).decode() if call.as_json else f"Registry ready at {url} ({lake.uri})")
             sys.stdout.flush()

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
+
 def tidelog(*arguments, **options):
     return subprocess.Popen([sys.executable, "-m", "tidelog", *map(str, arguments)], text=True, **options)
 

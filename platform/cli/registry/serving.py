@@ -1,0 +1,65 @@
+"""A registry in a process: configured as brokers are, served by a thread of its own until it is asked to stop."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from tidelog.broker.base.listener_settings import any_authenticates
+from tidelog.cli.broker.config_file import read_config
+from tidelog.cli.broker.configuration import Given, given_by_environment, given_by_file, settings_of
+from tidelog.log.lake import Lake
+from tidelog.registry.api.logins import RegistryAccess
+from tidelog.registry.api.serving import RegistryServer, RegistryTls
+from tidelog.registry.log.registry_log import SCHEMAS_TOPIC
+
+# A setting of brokers for the registry alone.
+_OWN: Final = "listener.name.registry."
+
+
+def new_registry(
+    lake: Lake,
+    address: tuple[str, int],
+    given: Given,
+    *,
+    topic: str = SCHEMAS_TOPIC,
+    authenticate: bool = False,
+) -> RegistryServer:
+    """A registry with the settings of brokers that are about access and TLS.
+
+    `authenticate`: clients must log in, also where no listener of brokers has them do so. Raises `UsageProblemError`.
+    """
+    settings = settings_of(given)
+    access = RegistryAccess(
+        authenticate or any_authenticates(settings.listeners),
+        settings.access.super_users,
+        settings.access.everyone,
+        settings.sasl.tokens,
+        settings.sasl.failures_per_minute,
+    )
+    keystore, password = _text(given, "ssl.keystore.location"), _text(given, "ssl.key.password")
+    tls = RegistryTls(keystore, password or None) if keystore else None
+    return RegistryServer(lake, address, topic=topic, access=access, tls=tls)
+
+
+def given_settings(config: str | None, environment: Mapping[str, str]) -> Given:
+    """The settings of a configuration file and of the environment. Raises `UsageProblemError`."""
+    in_file = {} if config is None else given_by_file(read_config(config), config)
+    return in_file | given_by_environment(environment)
+
+
+@contextmanager
+def served(server: RegistryServer) -> Iterator[None]:
+    """Serve in a thread until the end of the block, which waits for requests that began."""
+    thread = threading.Thread(target=server.run, name="tidelog-registry")
+    thread.start()
+    try:
+        yield
+    finally:
+        server.stop()
+        thread.join()
+
+
+def _text(given: Given, name: str) -> str:
+    found = given.get(_OWN + name) or given.get(name)
+    return "" if found is None else found.text.strip()
