@@ -120,10 +120,17 @@ def encoded_place(place: list[int]) -> bytes:
 
 def past_place(payload: bytes) -> int:
     """Where a message begins behind its type's place. Raises `SerializationError` for bytes that end before."""
+    return read_place(payload)[1]
+
+
+def read_place(payload: bytes) -> tuple[list[int], int]:
+    """A type's place, and where the message begins behind it. Raises `SerializationError` for bytes that end before."""
     count, at = _read(payload, 0)
+    place = []
     for _ in range(count // 2):
-        _, at = _read(payload, at)
-    return at
+        number, at = _read(payload, at)
+        place.append(number // 2)
+    return place or [0], at
 
 
 def _varint(number: int) -> bytes:

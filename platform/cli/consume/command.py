@@ -1,18 +1,22 @@
 """`tidelog consume`: what its options mean together."""
 
+from contextlib import ExitStack
+
 import typer
 
 from tidelog.cli.consume import options
 from tidelog.cli.consume.offsets import Span, parse_span
 from tidelog.cli.records.escapes import unescape
+from tidelog.cli.registry.opening import REGISTRY_MODULES, RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
+from tidelog.log.base.extras import require
 
 _RESETS = {"beginning": "earliest", "end": "latest"}
 
 
-def consume(call: Session, asked: options.ConsumeOptions) -> None:
+def consume(call: Session, asked: options.ConsumeOptions, where: RegistryOptions) -> None:
     """Consume records and print them, then wait for more: Ctrl-C ends.
 
     All partitions are followed at once, each in the order of its offsets; partitions that are added later, too. With
@@ -23,6 +27,8 @@ def consume(call: Session, asked: options.ConsumeOptions) -> None:
         raise UsageProblemError("--json and --format text contradict one another: give one of them.")
     as_json = asked.json_lines or call.as_json
     _check_style(asked, as_json)
+    if asked.value_as is not None:
+        require("registry", *REGISTRY_MODULES)
     try:
         span = parse_span(asked.offset or ())
     except ValueError as e:
@@ -30,15 +36,18 @@ def consume(call: Session, asked: options.ConsumeOptions) -> None:
     text = _template(asked)
     # Arrow and the log: heavy, and not needed for --help.
     from tidelog.cli.consume.follow import Following
-    from tidelog.cli.consume.output import JSON, Printer, bytes_to_stdout, text_style
+    from tidelog.cli.consume.output import JSON, Printer, bytes_to_stdout, decoded_style, text_style
 
     try:
         style = JSON if as_json else text_style(text, nulls=asked.nulls)
     except ValueError as e:
         raise typer.BadParameter(f"{e}.", param_hint="-f") from None
     reset = _reset(span, asked.partition) if asked.group is not None else ""
-    with Stop() as stop, call.open_lake() as opened:
+    with Stop() as stop, call.open_lake() as opened, ExitStack() as stack:
         out = bytes_to_stdout()
+        if asked.value_as is not None:
+            client = stack.enter_context(opened_client(where, opened))
+            style = decoded_style(style, asked.value_as, client)
         if asked.group is None:
             work = Following(
                 opened, asked.topic, span, only=asked.partition or (), to_end=asked.to_end, headers=style.headers

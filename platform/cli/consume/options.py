@@ -1,7 +1,7 @@
 """The options of `tidelog consume`: kcat's letters, each with a long name."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -66,6 +66,13 @@ class ConsumeOptions:
     print_headers: Annotated[
         bool, typer.Option("--print-headers", help="Print the headers, and a tab, before the record.")
     ] = False
+    value_as: Annotated[
+        Literal["avro", "json", "protobuf"] | None,
+        typer.Option(
+            help="Values name a schema, as serializers of registries write them: print what they hold, as JSON.",
+            show_default=False,
+        ),
+    ] = None
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Don't tell on stderr when a partition's end is reached.")
     ] = False

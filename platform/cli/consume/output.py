@@ -5,13 +5,17 @@ import select
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from tidelog.cli.consume.follow import Event, Idle, Reached
 from tidelog.cli.records.as_json import to_json_lines
 from tidelog.cli.records.as_text import Formatter, compile_format, needs_headers
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
+
+if TYPE_CHECKING:
+    from tidelog.cli.registry.values import ValueKind
+    from tidelog.schema_registry.client import SchemaRegistryClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,14 @@ JSON = Style(to_json_lines, headers=True)
 def text_style(template: str, *, nulls: bool) -> Style:
     """The style of a format string. Raises ValueError for an unknown token or escape."""
     return Style(compile_format(template, nulls=nulls), needs_headers(template))
+
+
+def decoded_style(style: Style, kind: "ValueKind", client: "SchemaRegistryClient") -> Style:
+    """The same style, of values decoded by the schemas that they, or their headers, name."""
+    from tidelog.cli.registry.values import decoded, decoder
+
+    decode = decoder(kind, client)
+    return Style(lambda batch: style.render(decoded(batch, decode)), headers=True)
 
 
 class Printer:

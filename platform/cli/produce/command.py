@@ -9,21 +9,25 @@ import typer
 
 from tidelog.cli.produce import options
 from tidelog.cli.records.escapes import to_bytes, unescape
-from tidelog.cli.records.from_input import Headers, LineRule, RecordInput
+from tidelog.cli.records.from_input import Headers, LineRule, Record, RecordInput
+from tidelog.cli.registry.opening import REGISTRY_MODULES, RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
+from tidelog.log.base.extras import require
 
 if TYPE_CHECKING:
     from tidelog.cli.produce.batches import Parse, Producing
+    from tidelog.cli.registry.values import ValueKind
+    from tidelog.schema_registry.client import SchemaRegistryClient
 
 # Past this many, the report names no single partition.
 _MOST_PARTITIONS_NAMED = 8
 
 
-def produce(call: Session, asked: options.ProduceOptions) -> None:
+def produce(call: Session, asked: options.ProduceOptions, where: RegistryOptions) -> None:
     """Produce records: each line of stdin, or of files, is a value.
 
     Lines are appended in bounded batches while they come in. The first record that the topic refuses ends the
@@ -36,6 +40,10 @@ def produce(call: Session, asked: options.ProduceOptions) -> None:
         raise UsageProblemError("--repartition goes with --json: plain lines name no partitions.")
     if asked.repartition and asked.partition is not None:
         raise UsageProblemError("-p sends all records to one partition, so --repartition would do nothing.")
+    if asked.value_subject is not None and asked.value_as is None:
+        raise UsageProblemError("--value-subject goes with --value-as, which says what values become.")
+    if asked.value_as is not None:
+        require("registry", *REGISTRY_MODULES)
     divider = _delimiter("-D", "\n" if asked.delimiter is None else asked.delimiter)
     parse = _parser(
         asked.as_json, None if asked.key_delimiter is None else _delimiter("-K", asked.key_delimiter), nulls=asked.nulls
@@ -51,6 +59,9 @@ def produce(call: Session, asked: options.ProduceOptions) -> None:
             for name in files
         ]
         opened = stack.enter_context(call.open_lake())
+        if asked.value_as is not None:
+            client = stack.enter_context(opened_client(where, opened))
+            parse = _encoding(parse, asked.value_as, client, asked.value_subject or f"{asked.topic}-value")
         work = Producing(opened, asked, headers, stop)
         if interactive() and "-" in files and not asked.quiet:
             note("A record a line; Ctrl-D ends.")
@@ -92,6 +103,19 @@ def _parser(as_json: bool, key_delimiter: bytes | None, *, nulls: bool) -> "Pars
 
         return from_json
     return LineRule(key_delimiter, empty_is_null=nulls).parse
+
+
+def _encoding(parse: "Parse", kind: "ValueKind", client: "SchemaRegistryClient", subject: str) -> "Parse":
+    """The parser, whose values are then encoded; null stays null."""
+    from tidelog.cli.registry.values import encoder
+
+    encode = encoder(kind, client, subject)
+
+    def parsed(line: bytes) -> Record:
+        record = parse(line)
+        return record if record.value is None else record._replace(value=encode(record.value))
+
+    return parsed
 
 
 def _delimiter(option: str, text: str) -> bytes:

@@ -56,4 +56,17 @@ class ProduceOptions:
     linger_ms: Annotated[int, typer.Option(metavar="MS", min=0, help="How long a record waits for others at most.")] = (
         100
     )
+    value_as: Annotated[
+        Literal["avro", "json", "protobuf"] | None,
+        typer.Option(
+            help="Values are JSON: write them by the newest schema of a subject, and name it in them.",
+            show_default=False,
+        ),
+    ] = None
+    value_subject: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SUBJECT", help="With --value-as: the subject; without it, TOPIC-value.", show_default=False
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No report on stderr.")] = False

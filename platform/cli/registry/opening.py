@@ -70,6 +70,13 @@ def registry_client(call: Session, where: RegistryOptions) -> "Iterator[SchemaRe
             yield client
 
 
+def opened_client(where: RegistryOptions, lake: "Lake") -> "SchemaRegistryClient":
+    """A client beside a lake that is open."""
+    from tidelog.schema_registry.client import SchemaRegistryClient
+
+    return SchemaRegistryClient(where.settings(lake))
+
+
 def _read(name: str) -> str:
     """The user and the password that a file holds."""
     try:
