@@ -3,14 +3,17 @@
 import threading
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from tidelog.log.lake import Lake
 from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaRegistryError, ServerConfig
 from tidelog.schema_registry.transports import HttpTransport, LakeTransport, Transport
 
-_KEYS = frozenset({"url", "lake", "topic", "timeout", "basic.auth.user.info"})
+K = TypeVar("K")
+V = TypeVar("V")
+
+_KEYS = frozenset({"url", "lake", "topic", "timeout", "basic.auth.user.info", "cache.capacity"})
 
 
 class SchemaRegistryClient:
@@ -18,7 +21,8 @@ class SchemaRegistryClient:
 
     `conf`: `url` of a server, or several with commas between; or `lake`, an opened `Lake` or its address, which needs
     no server. `topic`: of a lake's schemas, `_schemas`. `timeout`: of a request, in seconds. `basic.auth.user.info`:
-    user:password. What never changes once it is there, an id's schema, is asked for once.
+    user:password. What never changes once it is there, an id's schema, is asked for once, and kept: `cache.capacity`,
+    1000 unless given, of ids and of registrations, those that were asked for first go first.
     """
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
@@ -30,6 +34,9 @@ class SchemaRegistryClient:
         self._transport = _transport(conf)
         self._schemas: dict[tuple[int, str, str], Schema] = {}
         self._ids: dict[tuple[str, Schema, bool], RegisteredSchema] = {}
+        self._capacity = int(conf.get("cache.capacity", 1000))
+        if self._capacity < 1:
+            raise ValueError("cache.capacity must be 1 or more.")
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -60,7 +67,7 @@ class SchemaRegistryClient:
             answer = self._transport.send("POST", path, query, schema.to_json())
             known = RegisteredSchema.from_json({"subject": subject_name, **schema.to_json(), **answer})
             with self._lock:
-                self._ids[key] = known
+                _keep(self._ids, key, known, self._capacity)
         return known
 
     def get_schema(self, schema_id: int, subject_name: str | None = None, fmt: str | None = None) -> Schema:
@@ -71,7 +78,7 @@ class SchemaRegistryClient:
             query = _given(subject=subject_name, format=fmt)
             known = Schema.from_json(self._transport.send("GET", f"/schemas/ids/{schema_id}", query))
             with self._lock:
-                self._schemas[key] = known
+                _keep(self._schemas, key, known, self._capacity)
         return known
 
     def get_schema_by_guid(self, guid: str, fmt: str | None = None) -> Schema:
@@ -278,6 +285,12 @@ def _transport(conf: Mapping[str, Any]) -> Transport:
         raise ValueError(f"url must be an address such as http://localhost:8081, not {conf['url']!r}.")
     user, colon, password = str(conf.get("basic.auth.user.info", "")).partition(":")
     return HttpTransport(urls, float(conf.get("timeout", 30)), (user, password) if colon else None)
+
+
+def _keep(cache: dict[K, V], key: K, value: V, capacity: int) -> None:
+    cache[key] = value
+    while len(cache) > capacity:
+        del cache[next(iter(cache))]
 
 
 def _setting(kind: str, subject: str | None) -> str:

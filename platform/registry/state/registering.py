@@ -14,6 +14,7 @@ from tidelog.registry.base.errors import (
     schema_not_found,
     subject_not_found,
 )
+from tidelog.registry.base.merging import configured_metadata, configured_rules
 from tidelog.registry.base.model import Reference, Schema
 from tidelog.registry.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse
 from tidelog.registry.state.fold import RegistryState
@@ -54,7 +55,7 @@ def decide_register(state: RegistryState, wanted: Registration) -> Registered:
     importing = mode_of(state, wanted.subject, in_scope=True).imports
     config = config_of(state, wanted.subject, in_scope=True)
     live = state.versions(wanted.subject)
-    schema = wanted.schema if importing else _completed(wanted.schema, live)
+    schema = wanted.schema if importing else _completed(wanted.schema, live, config)
     normalize = not importing and (wanted.normalize or bool(config.get("normalize")))
     parsed, schema = canonical(state, wanted.subject, schema, normalize=normalize)
     known = state.id_of(schema, subject.context)
@@ -113,6 +114,7 @@ def look_up(
     config = config_of(state, subject, in_scope=True)
     _, found = canonical(state, subject, schema, normalize=normalize or bool(config.get("normalize")))
     bare = found.metadata is None and found.rules is None
+    found = found if bare else _configured(found, config)
     for version in reversed(state.versions(subject, deleted=deleted)):
         # A question without metadata and rules is about the schema with any.
         if (replace(version.schema, metadata=None, rules=None) if bare else version.schema) == found:
@@ -205,17 +207,23 @@ def _check_mode(state: RegistryState, wanted: Registration) -> None:
             raise invalid_schema(f'No schema reference found for subject "{place}" and version {one.version}')
 
 
-def _completed(schema: Schema, live: Sequence[SubjectVersion]) -> Schema:
-    """What a registration leaves out is that of the newest version."""
+def _completed(schema: Schema, live: Sequence[SubjectVersion], config: Mapping[str, Any]) -> Schema:
+    """What a registration leaves out is that of the newest version; then the configuration adds its own."""
     if not live:
         if not schema.text.strip():
             raise invalid_schema("Empty schema")
-        return schema
+        return _configured(schema, config)
     newest = live[-1].schema
     if not schema.text.strip():
         schema = replace(schema, text=newest.text, kind=newest.kind, references=newest.references)
     metadata = newest.metadata if schema.metadata is None else schema.metadata
-    return replace(schema, metadata=metadata, rules=newest.rules if schema.rules is None else schema.rules)
+    rules = newest.rules if schema.rules is None else schema.rules
+    return _configured(replace(schema, metadata=metadata, rules=rules), config)
+
+
+def _configured(schema: Schema, config: Mapping[str, Any]) -> Schema:
+    metadata, rules = configured_metadata(schema.metadata, config), configured_rules(schema.rules, config)
+    return replace(schema, metadata=metadata, rules=rules)
 
 
 def _messages(

@@ -3,10 +3,11 @@
 import pytest
 from support.registries import INT, LONG, TEXT, Registry, record, refused
 
-from tidelog.registry.base.model import Reference, Schema, SchemaKind, SchemaMetadata
+from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import read
+from tidelog.registry.state.registering import look_up
 from tidelog.registry.state.settings import (
     Mode,
     config_of,
@@ -246,3 +247,44 @@ def test_a_fold_of_the_compacted_log_is_the_same_state(registry):
         assert compacted.versions(subject, deleted=True) == registry.state.versions(subject, deleted=True)
     assert (compacted.modes, compacted.configs) == (registry.state.modes, registry.state.configs)
     assert compacted.next_id() == registry.state.next_id() == 4
+
+
+# --- what a configuration gives to schemas -----------------------------------------------------------------
+
+
+def test_a_configuration_gives_metadata_before_and_after_a_schemas_own():
+    registry = Registry()
+    registry.config(
+        "a",
+        defaultMetadata={"properties": {"owner": "all", "kept": "default"}, "tags": {"f": ["x"]}},
+        overrideMetadata={"properties": {"forced": "yes", "level": "9"}, "sensitive": ["forced"]},
+    )
+    own = SchemaMetadata(tags={"f": ("y",)}, properties={"owner": "me", "level": "1"})
+    registry.register("a", INT, metadata=own)
+    assert registry.state.version("a", 1).schema.metadata == SchemaMetadata(
+        tags={"f": ("x", "y")},
+        properties={"forced": "yes", "kept": "default", "level": "9", "owner": "me"},
+        sensitive=("forced",),
+    )
+    assert look_up(registry.state, "a", Schema(INT, SchemaKind.AVRO, (), own, None)).version == 1
+    assert look_up(registry.state, "a", Schema(INT)).version == 1
+    # Without any of its own it has the newest version's, and with the same again nothing is new.
+    assert registry.register("a", INT) == (1, 1)
+    assert registry.register("b", INT)[0] == 2
+    assert registry.state.version("b", 1).schema.metadata is None
+
+
+def test_a_configuration_gives_rules_by_their_names():
+    def rule(name, expression):
+        return {"name": name, "kind": "CONDITION", "mode": "WRITE", "type": "CEL", "expr": expression}
+
+    registry = Registry()
+    registry.config(
+        "a",
+        defaultRuleSet={"domainRules": [rule("one", "default"), rule("two", "default")]},
+        overrideRuleSet={"domainRules": [rule("three", "override")]},
+    )
+    own = RuleSet.of({"domainRules": [rule("two", "own"), rule("three", "own")]})
+    registry.register("a", INT, rules=own)
+    found = registry.state.version("a", 1).schema.rules.json()["domainRules"]
+    assert [(one["name"], one["expr"]) for one in found] == [("one", "default"), ("two", "own"), ("three", "override")]
