@@ -3,16 +3,19 @@
 import os
 import sys
 from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidelog.cli.registry.opening import REGISTRY_MODULES
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
+from tidelog.registry import REGISTRY_MODULES
+
+if TYPE_CHECKING:
+    from tidelog.cli.broker.plan import BrokerPlan
 
 brokers = family("Run, list and describe brokers, through which Kafka's own clients use a lake.")
 
@@ -57,10 +60,7 @@ def start(
         str | None, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds metrics; with N processes, N ports.")
     ] = None,
     registry: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Serve schemas there, too, in Confluent's API; with N processes, at N ports."
-        ),
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve schemas there; with N processes, at N ports.")
     ] = None,
     maintain: Annotated[
         bool, typer.Option("--maintain", help="Maintain the lake, too; one broker of a lake does at a time.")
@@ -72,9 +72,7 @@ def start(
     connections, finishes what was asked, and ends with exit code 0.
     """
     address = call.named_lake()
-    require("broker", *BROKER_MODULES)
-    if registry is not None:
-        require("registry", *REGISTRY_MODULES)
+    _require(registry)
     # Arrow, the protocol and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener
     from tidelog.cli.broker.configuration import plan_of
@@ -85,9 +83,7 @@ def start(
     metrics_at = None if metrics is None else parse_listener(metrics)
     plan = plan_of(address, os.environ, at, config, broker_id, rack, metrics_at, call.store)
     plan = replace(plan, registry=registry_at, maintain=maintain, as_json=call.as_json, debug=call.debug)
-    highest = plan.highest_port(processes)
-    if highest > 65_535:
-        raise UsageProblemError(f"--processes {processes} needs ports up to {highest}, and the last one is 65535.")
+    _check_ports(plan, processes)
 
     def ready(line: ReadyLine) -> None:
         typer.echo(line.to_json() if call.as_json else line.text())
@@ -104,6 +100,18 @@ def start(
         supervise([plan.of_process(number) for number in range(processes)], ready)
     except StartFailedError as e:
         raise typer.Exit(e.code) from e
+
+
+def _check_ports(plan: "BrokerPlan", processes: int) -> None:
+    highest = plan.highest_port(processes)
+    if highest > 65_535:
+        raise UsageProblemError(f"--processes {processes} needs ports up to {highest}, and the last one is 65535.")
+
+
+def _require(registry: str | None) -> None:
+    require("broker", *BROKER_MODULES)
+    if registry is not None:
+        require("registry", *REGISTRY_MODULES)
 
 
 @command(brokers, "list", example="tidelog broker list")

@@ -119,7 +119,7 @@ async def _serve(
 
 async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack) -> str:
     """Serve schemas beside the broker, in a thread with a loop of its own, until `ends`; the registry's URL."""
-    from tidelog.cli.registry.serving import new_registry, served
+    from tidelog.cli.broker.registry_serving import new_registry, served
 
     assert plan.registry is not None  # the caller looks
     given = given_by_file(plan.config, plan.config_path) | given_by_environment(os.environ)

@@ -10,13 +10,14 @@ import typer
 from tidelog.cli.produce import options
 from tidelog.cli.records.escapes import to_bytes, unescape
 from tidelog.cli.records.from_input import Headers, LineRule, Record, RecordInput
-from tidelog.cli.registry.opening import REGISTRY_MODULES, RegistryOptions, opened_client
+from tidelog.cli.registry.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
 from tidelog.log.base.extras import require
+from tidelog.registry import REGISTRY_MODULES
 
 if TYPE_CHECKING:
     from tidelog.cli.produce.batches import Parse, Producing

@@ -9,10 +9,10 @@ from typing import Annotated
 import orjson
 import typer
 
-from tidelog.cli.registry.opening import REGISTRY_MODULES
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
+from tidelog.registry import REGISTRY_MODULES
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
 
@@ -51,7 +51,7 @@ def start(
     # The API and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener, shown
     from tidelog.cli.broker.logs import logging_lines
-    from tidelog.cli.registry.serving import given_settings, new_registry
+    from tidelog.cli.broker.registry_serving import given_settings, new_registry
     from tidelog.log.lake import Lake
 
     given = given_settings(config, os.environ)

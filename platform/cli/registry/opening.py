@@ -11,13 +11,12 @@ import typer
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
+from tidelog.registry import REGISTRY_MODULES
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
     from tidelog.schema_registry.client import SchemaRegistryClient
 
-# The modules of the extra `registry` that serve and compare schemas.
-REGISTRY_MODULES = ("jsonschema_rs", "protoxy", "proto_schema_parser", "starlette", "uvicorn")
 # Longer than any user and password: a file that is none is not read whole.
 _MOST_CHARACTERS = 8_192
 

@@ -12,7 +12,7 @@ Rule = Callable[[ApiCall], None]
 
 
 def for_all(call: ApiCall) -> None:
-    """Whoever is logged in may: nothing is said of schemas."""
+    """Every client that is logged in may: nothing is said of schemas."""
 
 
 def in_handler(call: ApiCall) -> None:

@@ -1,7 +1,7 @@
 """What a client of the API may do: Kafka's operations, on the topics that subjects are named after.
 
 A subject `orders-key` or `orders-value` is as its topic `orders`, any other one as a topic of its own name; one of
-another context is with it (`:.context:orders`). Who may read or write a topic may so read its schemas.
+another context is with it (`:.context:orders`). A client that may read or write a topic may so read its schemas.
 """
 
 from collections.abc import Callable

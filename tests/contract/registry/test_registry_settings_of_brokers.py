@@ -49,7 +49,7 @@ def test_a_broker_whose_clients_log_in_has_those_of_its_registry_do_so(lake, tmp
         with httpx.Client(base_url=url, verify=trust, timeout=None) as client:
             assert client.post("/subjects/orders-value/versions", json=INT).status_code == 401
             assert client.get("/subjects", auth=("ann", "other")).status_code == 401
-            # Who may produce to a topic registers its schemas, and no other ones.
+            # A client that may produce to a topic registers its schemas, and no other ones.
             assert client.post("/subjects/orders-value/versions", json=INT, auth=("ann", "secret")).json()["id"] == 1
             assert client.post("/subjects/other-value/versions", json=INT, auth=("ann", "secret")).status_code == 403
         assert command.stop(signal.SIGTERM) == 0
