@@ -38,7 +38,7 @@ _SECRET_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class RegistryAccess:
-    """How a registry decides who may do what; the settings of brokers in the comments.
+    """How a registry decides what a client may do; the settings of brokers in the comments.
 
     `authenticates`: clients must log in. `everyone`: what no ACL is about is allowed to all; None: unless they must.
     """
@@ -67,7 +67,7 @@ class RegistryLogins:
         self._everyone = not settings.authenticates if settings.everyone is None else settings.everyone
         self._version, self._state, self._looked_s = -1, AccessState(), 0.0
         self._authorizer = Authorizer((), settings.super_users, everyone=self._everyone)
-        # {keyed digest of what was sent: whom it is of}
+        # {keyed digest of what was sent: its principal}
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._take(*self._log.seen())
         users = Users(lambda: self._state, lake.ids.secret(_SECRET_BYTES))
@@ -100,13 +100,13 @@ class RegistryLogins:
             verdict = authorizer.verdict(Subject(identity.principal, host), operation, resource, name)
             if not verdict.allowed and operation is not AclOperation.DESCRIBE:  # lists leave out what is not seen
                 with self._lock:
-                    who = Requester(identity.principal, host, _LISTENER)
-                    self._audit.denied(who, request, operation, resource, name, verdict.by)
+                    sender = Requester(identity.principal, host, _LISTENER)
+                    self._audit.denied(sender, request, operation, resource, name, verdict.by)
             return verdict.allowed
 
         return ApiRights(may)
 
-    # --- who it is -----------------------------------------------------------------------------------------
+    # --- the principal -----------------------------------------------------------------------------------------
 
     def _identity(self, authorization: str | None, host: str) -> Identity:
         if not self._settings.authenticates:
@@ -136,8 +136,8 @@ class RegistryLogins:
         except AuthenticationError as error:
             with self._lock:
                 self._tries.failed(host)
-                who = Requester("", host, _LISTENER)
-                self._audit.not_authenticated(who, scheme[:16], user, str(error))
+                sender = Requester("", host, _LISTENER)
+                self._audit.not_authenticated(sender, scheme[:16], user, str(error))
             raise _unauthorized("The name or the password, or the token, is not right.") from error
         with self._lock:
             if state is self._state:

@@ -36,7 +36,7 @@ class RegistryTls:
 class RegistryServer:
     """A registry over a lake at an address. `topic`: where its records are.
 
-    `access`: who may do what; None: everyone everything. `tls`: None speaks HTTP without encryption.
+    `access`: what clients may do; None: everything. `tls`: None speaks HTTP without encryption.
 
     `address`: (host, port); port 0 takes a free one. Raises `RegistryAddressError`, and what reading the topic raises.
     """

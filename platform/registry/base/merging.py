@@ -36,7 +36,7 @@ def _merged_metadata(old: SchemaMetadata | None, new: SchemaMetadata | None) -> 
 
 
 def _merged_rules(old: RuleSet | None, new: RuleSet | None) -> RuleSet | None:
-    """A rule of `new` stands in for the one of `old` with its name, and comes after those that stay."""
+    """A rule of `new` replaces the one of `old` with its name; it comes after those that stay."""
     if old is None or new is None:
         return new if old is None else old
     return RuleSet(

@@ -1,4 +1,4 @@
-"""Who may do what at the API: principals of HTTP, and the rights of topics that subjects have."""
+"""What clients may do at the API: principals of HTTP, and the rights of topics that subjects have."""
 
 import asyncio
 import json
@@ -86,7 +86,7 @@ def server():
     return Server()
 
 
-# --- who it is ---------------------------------------------------------------------------------------------
+# --- principals ---------------------------------------------------------------------------------------------
 
 
 def test_who_is_not_logged_in_is_asked_to(server):
@@ -95,7 +95,7 @@ def test_who_is_not_logged_in_is_asked_to(server):
     assert answer.headers["www-authenticate"].startswith("Basic")
     for wrong in (
         basic("ann", "other"),
-        basic("nobody", "ann-pw"),
+        basic("other", "ann-pw"),
         basic("ann", ""),
         "Basic !!",
         "Basic " + b64encode(b"\xff:\xff").decode(),
@@ -181,7 +181,7 @@ def test_without_log_ins_acls_bind_everyone():
     server.ok("POST", "/subjects/a/versions", {"schema": INT}, authorization=None)
     server.allow(acl(Op.WRITE, "a"))
     assert server.code("POST", "/subjects/a/versions", {"schema": LONG}, authorization=None) == 40301
-    # What no ACL is about is everyone's, as at a broker where nobody logs in.
+    # What no ACL is about is everyone's, as at a broker without log-ins.
     server.ok("POST", "/subjects/b/versions", {"schema": INT}, authorization=None)
     server.allow(acl(Op.WRITE, "a", principal="User:ANONYMOUS", host="10.0.0.1"))
     server.ok("POST", "/subjects/a/versions", {"schema": LONG}, authorization=None)
