@@ -12,7 +12,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
-from tidelog.registry import REGISTRY_MODULES
+from tidelog.registry.modules import REGISTRY_MODULES
 
 if TYPE_CHECKING:
     from tidelog.cli.broker.plan import BrokerPlan

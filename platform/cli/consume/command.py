@@ -12,7 +12,7 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
 from tidelog.log.base.extras import require
-from tidelog.registry import REGISTRY_MODULES
+from tidelog.registry.modules import REGISTRY_MODULES
 
 _RESETS = {"beginning": "earliest", "end": "latest"}
 

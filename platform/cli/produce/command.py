@@ -17,7 +17,7 @@ from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import interactive, note, print_json
 from tidelog.commands.views import counted
 from tidelog.log.base.extras import require
-from tidelog.registry import REGISTRY_MODULES
+from tidelog.registry.modules import REGISTRY_MODULES
 
 if TYPE_CHECKING:
     from tidelog.cli.produce.batches import Parse, Producing

@@ -12,7 +12,7 @@ import typer
 from tidelog.commands.declare import command, family
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
-from tidelog.registry import REGISTRY_MODULES
+from tidelog.registry.modules import REGISTRY_MODULES
 
 registries = family("Run a schema registry over a lake, in Confluent's API.")
 

@@ -11,7 +11,7 @@ import typer
 from tidelog.commands.failures import UsageProblemError
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
-from tidelog.registry import REGISTRY_MODULES
+from tidelog.registry.modules import REGISTRY_MODULES
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake

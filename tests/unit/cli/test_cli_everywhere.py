@@ -145,8 +145,8 @@ def test_which_lake_counts(lake):
         ["--lake", other, "topic", "list", "--lake", lake],
         ["--lake", other, "topic", "--lake", lake, "list"],
     ):
-        assert done(*args, env={"TIDELOG_LAKE": other}).stdout == "orders\n"
-    assert done("--lake", lake, "topic", "list", env={"TIDELOG_LAKE": other}).stdout == "orders\n"
+        assert done(*args, env={"TIDELOG_LAKE": other}).stdout == "_schemas\norders\n"
+    assert done("--lake", lake, "topic", "list", env={"TIDELOG_LAKE": other}).stdout == "_schemas\norders\n"
 
 
 @by_name
@@ -180,7 +180,7 @@ def test_json_is_taken_before_and_after_the_command(command):
 
 
 def test_the_later_format_counts(lake):
-    assert done("--format", "json", "topic", "list", "--format", "text", "--lake", lake).stdout == "orders\n"
+    assert done("--format", "json", "topic", "list", "--format", "text", "--lake", lake).stdout == "_schemas\norders\n"
 
 
 @by_name
