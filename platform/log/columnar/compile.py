@@ -1,0 +1,16 @@
+"""Which codec reads a schema; each keeps what it has compiled."""
+
+from tidelog.log.columnar.model import SchemaError, ValueSchema
+
+
+def compile_schema(kind: str, text: str, references: tuple[tuple[str, str], ...] = ()) -> ValueSchema:
+    """The schema of a kind ("avro", "json", "protobuf") and its text.
+
+    `references`: (name, text) of the schemas that it needs, those that others need first. Raises `SchemaError`, and
+    `MissingPackageError` where the kind needs packages that are not installed.
+    """
+    if kind == "avro":
+        from tidelog.log.columnar.avro import compile_avro
+
+        return compile_avro(text, references)
+    raise SchemaError(f"'{kind}' is no kind of schema: take avro, json or protobuf.")

@@ -1,0 +1,77 @@
+"""Confluent's prefix of a value: byte 0, the schema's id (4 bytes, big-endian), the payload."""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+PREFIX_BYTES: Final = 5
+
+
+def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray]:
+    """The schema ids of n values, 0 where a value is null or has no prefix, and the payloads: without prefixes.
+
+    Ids are 1 to 2^31 - 1; a value whose prefix names another one has no prefix.
+    """
+    count = len(values)
+    starts, ends, data = bounds(values)
+    ids = np.zeros(count, np.int32)
+    long_enough = np.flatnonzero(ends - starts >= PREFIX_BYTES)
+    at = starts[long_enough]
+    head = data[at[:, None] + np.arange(PREFIX_BYTES)] if len(at) else np.zeros((0, PREFIX_BYTES), np.uint8)
+    found = np.ascontiguousarray(head[:, 1:]).view(">u4").ravel().astype(np.int64)
+    found[(head[:, 0] != 0) | (found >= 1 << 31)] = 0
+    ids[long_enough] = found
+    if not ids.any():
+        return ids, values
+    return ids, between(values, starts + np.where(ids > 0, PREFIX_BYTES, 0), ends, data)
+
+
+def framed(payloads: pa.BinaryArray, ids: npt.NDArray[np.integer]) -> pa.BinaryArray:
+    """The values of payloads: each behind its prefix where its id is 1 or more, as it is where the id is 0."""
+    count = len(payloads)
+    numbers = np.asarray(ids, np.int64)
+    heads = np.zeros((count, PREFIX_BYTES), np.uint8)
+    heads[:, 1:] = numbers.astype(">u4").view(np.uint8).reshape(count, 4)
+    written = numbers > 0
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(np.where(written, PREFIX_BYTES, 0), out=offsets[1:])
+    prefixes = pa.Array.from_buffers(
+        pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(heads[written].tobytes())]
+    )
+    return pc.binary_join_element_wise(prefixes, payloads, pa.scalar(b"", pa.binary()))
+
+
+def bounds(
+    values: pa.BinaryArray,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Where each of n values begins and ends in the bytes behind them, and these bytes; a null value is empty."""
+    count = len(values)
+    _, offsets_buffer, data = values.buffers()
+    if count == 0 or offsets_buffer is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
+    offsets = np.frombuffer(offsets_buffer, kind)[values.offset : values.offset + count + 1].astype(np.int64)
+    starts, ends = offsets[:-1], offsets[1:]
+    if values.null_count:
+        ends = np.where(values.is_valid().to_numpy(zero_copy_only=False), ends, starts)
+    return starts, ends, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def between(
+    values: pa.BinaryArray,
+    starts: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.int64],
+    data: npt.NDArray[np.uint8],
+) -> pa.BinaryArray:
+    """Values cut to what lies from `starts` to `ends` of their bytes; null where they are. Positions only grow."""
+    edges = np.empty(2 * len(starts) + 1, np.int32)
+    edges[0:-1:2], edges[1::2] = starts, ends
+    edges[-1] = edges[-2] if len(starts) else 0
+    pieces = pa.Array.from_buffers(pa.binary(), 2 * len(starts), [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    cut = pieces.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+    if not values.null_count:
+        return cut
+    return pc.if_else(values.is_valid(), cut, pa.scalar(None, pa.binary()))

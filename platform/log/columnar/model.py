@@ -1,0 +1,81 @@
+"""A writer's schema, compiled: what decodes payloads to Arrow columns and encodes them again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tidelog.log.base.errors import InvalidConfigError, InvalidRecordError
+
+# What a Delta table forbids in the names of its columns.
+FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
+
+
+class SchemaError(InvalidConfigError):
+    """A schema's text that is none of its kind, or that uses what no codec here reads."""
+
+
+class EncodingError(InvalidRecordError):
+    """A row whose columns the schema can't write; the message names the row and the field."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """What n payloads hold. `columns`: n rows, null where a payload has none; `ok`: n booleans, where it has."""
+
+    columns: pa.StructArray
+    ok: npt.NDArray[np.bool_]
+
+
+class ValueSchema(Protocol):
+    """A writer's schema; immutable, shared by threads.
+
+    `kind`: "avro", "json" or "protobuf". `columns`: what `decode` gives, None where no field can be a column.
+    `left_out`: the path of a field -> why it is no column ("" is the schema itself). `exact`: whether `encode` can give
+    a payload back byte for byte; the caller compares, as a payload may be written in several ways. `defaults`: a field
+    of the first level -> its default, as Arrow takes it.
+    """
+
+    kind: str
+    columns: pa.StructType | None
+    left_out: Mapping[str, str]
+    exact: bool
+    defaults: Mapping[str, Any]
+
+    def decode(self, payloads: pa.BinaryArray) -> Decoded:
+        """The columns of payloads; never raises for bad ones."""
+        ...
+
+    def encode(self, columns: pa.StructArray) -> pa.BinaryArray:
+        """The payloads of rows, null for null rows. Raises `EncodingError`, naming the first row that can't be one."""
+        ...
+
+    def problem(self, payload: bytes) -> str | None:
+        """Why a payload does not fit, None where it does."""
+        ...
+
+
+def agree(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether a column of one type may grow to hold the other's values: equal types, or structs whose fields agree."""
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return all(
+            agree(field.type, other.field(field.name).type) for field in one if other.get_field_index(field.name) >= 0
+        )
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return agree(one.value_type, other.value_type)
+    if pa.types.is_map(one) and pa.types.is_map(other):
+        return bool(one.key_type == other.key_type) and agree(one.item_type, other.item_type)
+    return bool(one == other)
+
+
+def name_problem(name: str, siblings: Mapping[str, str]) -> str | None:
+    """Why a field can't be a column by its name. `siblings`: lower-case names that are columns already, as written."""
+    if not name or FORBIDDEN_IN_NAMES & {*name}:
+        return (
+            f"Delta forbids the name '{name}': no column's name is empty or holds any of ' ,;{{}}()=', tabs, line ends"
+        )
+    same = siblings.get(name.lower())
+    return None if same is None else f"the name differs from '{same}' only by case"
