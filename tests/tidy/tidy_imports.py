@@ -18,8 +18,8 @@ STRANGERS = LAYERS[2]
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a
 # program begins, import all up to "rows", and the two engines import them.
 FLOORS = (
-    "base", "columnar", "delta", "storage", "state", "checkpoints", "config", "records", "segments", "rules", "door",
-    "upkeep", "rows", "", "group_commit", "follow",
+    "base", "columnar", "delta", "storage", "state", "checkpoints", "config", "typed", "records", "segments", "rules",
+    "door", "upkeep", "rows", "", "group_commit", "follow",
 )  # fmt: skip
 LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 

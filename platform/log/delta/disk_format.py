@@ -5,6 +5,8 @@ from typing import Final
 from tidelog.log.delta.actions import Protocol
 
 FORMAT_VERSION: Final = 2
+# That of a table whose values are columns; a lake's file and all other tables have the one above.
+TYPED_FORMAT_VERSION: Final = 3
 
 # Every engine that knows Delta's protocol reads a table of this protocol, and refuses to write to it: it knows no
 # feature "tidelog". An empty list of reader features would stop reading, too.

@@ -27,10 +27,14 @@ FORMAT = "tidelog.format"
 DELETED = "tidelog.deleted"
 # How many brokers a topic asked for to serve each partition.
 REPLICATION = "tidelog.replication.factor"
+# The schemas that values of a typed topic were written with.
+VALUE_SCHEMAS = "tidelog.value.schemas"
 # Of a table of rows: their kind, and how many tables share the keys.
 ROWS = "tidelog.rows"
 TABLES = "tidelog.tables"
-FACTS = frozenset({TOPIC_ID, PARTITIONS, FORMAT, DELETED, REPLICATION, ROWS, TABLES, PRODUCER_EXPIRATION})
+FACTS = frozenset(
+    {TOPIC_ID, PARTITIONS, FORMAT, DELETED, REPLICATION, ROWS, TABLES, PRODUCER_EXPIRATION, VALUE_SCHEMAS}
+)
 
 _NEVER_MS = 2**63
 

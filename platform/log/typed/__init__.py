@@ -1,0 +1,1 @@
+"""Typed topics: values as columns of the table."""
