@@ -115,7 +115,7 @@ def test_no_modules_import_each_other_in_a_circle():
         ("tidelog.sources.reader", "from tidelog.groups import positions"),
         ("tidelog.retention.plan", "import tidelog.sources"),
         ("tidelog.groups.offsets", "from tidelog.clients.consumer.consumer import Consumer"),
-        ("tidelog.spark.session", "import tidelog.jobs.retention"),
+        ("tidelog.check.lake", "import tidelog.spark.session"),
         ("tidelog.clients.producer.producer", "import pyspark_tidelog"),
     ],
 )

@@ -10,9 +10,9 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"transactions", "cluster", "access"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
-    frozenset({"clients", "admin", "aio", "spark", "check"}),
+    frozenset({"clients", "admin", "aio", "check"}),
     frozenset({"commands", "broker", "registry"}),
-    frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry"}),
+    frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark"}),
 )
 STRANGERS = LAYERS[2]
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a
