@@ -6,6 +6,7 @@ of the same error in Kafka's protocol (`org.apache.kafka.common.protocol.Errors`
 unless it gives its own.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 
@@ -64,7 +65,14 @@ class PolicyViolationError(TidelogError, kafka_code=44):
 
 
 class InvalidRecordError(TidelogError, kafka_code=87):
-    """A record, or a table of them, that the topic can't take: a missing column, a wrong type."""
+    """A record, or a table of them, that the topic can't take: a missing column, a wrong type.
+
+    `rows`: {row of the table: why} of records that are refused each by itself; empty for the table as a whole.
+    """
+
+    def __init__(self, message: str, *, rows: Mapping[int, str] | None = None) -> None:
+        super().__init__(message)
+        self.rows = dict(rows or {})
 
 
 class InvalidTimestampError(TidelogError, kafka_code=32):
