@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
+from tidelog.log.typed.typing import Typing
 
 # What a producer may hand in, and what a reader's output adds, so that records read can be appended elsewhere.
 TAKEN = ("key", "value", "headers", "partition", "timestamp")
-PASSED_OVER = frozenset({"topic", "offset", "timestampType", "timestamp_type"})
+PASSED_OVER = frozenset({"topic", "offset", "timestampType", "timestamp_type", schema.COLUMNS})
 
 # What a segment holds of a record, but for its position.
 _RECORDS = schema.SEGMENT.remove(0)
@@ -23,14 +24,23 @@ _MICROS_OF = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def to_records(
-    table: pa.Table, topic: str, config: TopicConfig, now_ms: int, *, sizes_judged: bool = False
+    table: pa.Table,
+    topic: str,
+    config: TopicConfig,
+    now_ms: int,
+    *,
+    sizes_judged: bool = False,
+    typing: Typing | None = None,
 ) -> pa.Table:
     """The table as records to append: columns key, value, headers, timestamp, timestamp_type.
 
     `now_ms` is the timestamp (ms since the epoch) of records that have none, and of all under LogAppendTime.
     `sizes_judged`: whether `max.message.bytes` was judged before, as by brokers, by what their clients packed.
+    `typing`: of a typed topic, whose records have the columns of their values, too, as `Typing.apply` says; `columns`
+    may come instead of `value` then.
     Raises `InvalidRecordError`, `RecordTooLargeError` or `InvalidTimestampError` naming column and row.
     """
+    table = with_values(table, topic, typing)
     check_columns(table.schema, topic)
     count = table.num_rows
     given = dict(zip(table.schema.names, table.columns, strict=True))
@@ -51,7 +61,21 @@ def to_records(
     by_producer = config.timestamp_type == schema.CREATE_TIME
     timestamps = _timestamps(given.get("timestamp") if by_producer else None, topic, config, now_ms, count)
     kinds = schema.alike("timestamp_type", config.timestamp_type, count)
-    return pa.Table.from_arrays([key, value, headers, timestamps, kinds], schema=_RECORDS)
+    records = pa.Table.from_arrays([key, value, headers, timestamps, kinds], schema=_RECORDS)
+    return records if typing is None else typing.apply(records, topic)
+
+
+def with_values(table: pa.Table, topic: str, typing: Typing | None) -> pa.Table:
+    """The table, with a column `value` made of `columns` where a typed topic is given those instead.
+
+    Raises `InvalidRecordError` for columns that are not of the topic's schema.
+    """
+    names = table.schema.names
+    if typing is None or schema.COLUMNS not in names or "value" in names:
+        return table
+    given = table.column(schema.COLUMNS)
+    values = pa.chunked_array([typing.bytes_for(chunk, topic) for chunk in given.chunks], pa.binary())
+    return table.set_column(names.index(schema.COLUMNS), "value", values)
 
 
 def check_columns(columns: pa.Schema, topic: str) -> None:

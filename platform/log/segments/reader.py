@@ -1,8 +1,7 @@
 """Reading segments: the records of a range, without reading or decoding the rest."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,14 +12,15 @@ import pyarrow.parquet as pq
 
 from tidelog.log.base.errors import CorruptSegmentError, ObjectNotFoundError
 from tidelog.log.base.parquet_checksums import open_parquet
-from tidelog.log.delta import schema
 from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.segments.tiny_parquet import MOST_BYTES
 from tidelog.log.segments.tiny_reader import MOST_RECORDS, read_tiny
+from tidelog.log.segments.wanted_columns import Wanted, wanted_columns
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.ranged import ReadsAhead
+from tidelog.log.typed.typing import Typing
 
 # Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
 BATCH_BYTES = 16 * 1024 * 1024
@@ -50,10 +50,14 @@ def read_segment(
     *,
     offsets: bool = False,
     few: bool = False,
+    typing: Typing | None = None,
+    stored: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The segment's records with offsets in [start, end), as batches of `position` and `columns`.
 
-    `offsets`: the column `position` holds offsets instead. `few`: the caller takes `FewRecords`, too.
+    `offsets`: the column `position` holds offsets instead. `few`: the caller takes `FewRecords`, too. `typing`: of a
+    typed topic, whose segments have more columns (`Typing.segment`), null where this one lacks them. Values are what
+    their producers sent; with `stored` they are null where they are derived.
     Row groups outside the range are not read; batches of at most `batch_records`, and of fewer where records are
     large (about `batch_bytes` at most, by default `BATCH_BYTES`), are cut to the range.
     Raises `CorruptSegmentError` naming the segment when it is missing, or is not, byte for byte, what was written.
@@ -61,18 +65,20 @@ def read_segment(
     path = f"{folder}/{unquote(segment.path)}"
     base = segment.base_offset if offsets else 0
     low, high = start - segment.base_offset, end - segment.base_offset
-    wanted = ("position", *(c for c in columns if c != "position"))
+    wanted = wanted_columns(("position", *(c for c in columns if c != "position")), typing, stored=stored)
     most_bytes = batch_bytes or BATCH_BYTES
     try:
         source: Any
         if segment.size <= _SMALL_BYTES:
             data = storage.get(path)
-            tiny = _tiny(data, segment, wanted, batch_records, base) if most_bytes >= MOST_BYTES else None
+            tiny = None
+            if wanted.is_plain and most_bytes >= MOST_BYTES:
+                tiny = _tiny(data, segment, wanted.names, batch_records, base)
             if tiny is not None:  # its positions are known: as many as offsets
                 first = max(0, low)
                 tiny = tiny.slice(first, max(0, high - first))
                 if tiny.num_rows:
-                    yield tiny if few else pa.RecordBatch.from_arrays(tiny.arrays(), schema=_kept(wanted))
+                    yield tiny if few else pa.RecordBatch.from_arrays(tiny.arrays(), schema=wanted.given)
                 return
             source = pa.BufferReader(data)
         else:
@@ -80,13 +86,14 @@ def read_segment(
         with source, open_parquet(source, size=segment.size, sealed=True) as file:
             _check(file, segment)
             for group in _row_groups(file.metadata, segment, low, high):
+                about = file.metadata.row_group(group.number)
+                read = wanted.read(about)
                 if isinstance(source, ReadsAhead):
-                    source.will_read(
-                        _ranges(file.metadata.row_group(group.number), wanted, known=group.first is not None)
-                    )
+                    source.will_read(_ranges(about, read.names, known=group.first is not None))
                 records = max(1, min(batch_records, most_bytes * group.records // max(group.size, 1)))
-                for batch in _decoded(file, group, wanted, records, base):
-                    yield from _cut(batch, low + base, high + base)
+                for batch in _decoded(file, group, wanted, read, records, base):
+                    for cut in _cut(batch, low + base, high + base):
+                        yield wanted.made(cut)
     except ObjectNotFoundError as e:
         raise _corrupt(segment, folder, "is missing") from e
     except (pa.ArrowException, KeyError, OSError, ValueError) as e:
@@ -127,7 +134,7 @@ def _row_groups(metadata: Any, segment: Segment, low: int, high: int) -> Iterato
             yield _RowGroup(number, records, group.total_byte_size, bounds[0] if dense else None)
 
 
-def _ranges(group: Any, wanted: tuple[str, ...], *, known: bool) -> list[tuple[int, int]]:
+def _ranges(group: Any, wanted: Sequence[str], *, known: bool) -> list[tuple[int, int]]:
     """Where in the file the wanted columns of a row group lie; positions that are known are not read."""
     names = wanted[1:] if known and len(wanted) > 1 else wanted
     ranges = []
@@ -154,20 +161,20 @@ def _bounds(column: Any) -> tuple[int, int] | None:
 
 
 def _decoded(
-    file: pq.ParquetFile, group: _RowGroup, wanted: tuple[str, ...], most: int, base: int
+    file: pq.ParquetFile, group: _RowGroup, wanted: Wanted, read: pa.Schema, most: int, base: int
 ) -> Iterator[pa.RecordBatch]:
     """The row group in batches of at most `most` records. Positions that are known need no decoding."""
-    known = group.first is not None and len(wanted) > 1
-    names = wanted[1:] if known else wanted
+    known = group.first is not None and len(read) > 1
     position = base + (group.first or 0)
-    for batch in _batches(file, group, list(names), most):
-        kept = _as_kept(batch, names)
+    columns = read.remove(0) if known else read
+    for batch in _batches(file, group, columns.names, most):
+        found = wanted.cast(batch, columns)
         if known:
-            columns = [pa.array(np.arange(position, position + kept.num_rows)), *kept.columns]
-            position += kept.num_rows
+            arrays = [pa.array(np.arange(position, position + found.num_rows)), *found.columns]
+            position += found.num_rows
         else:
-            columns = [pc.add(kept.column(0), base), *kept.columns[1:]]
-        yield pa.RecordBatch.from_arrays(columns, schema=_kept(wanted))
+            arrays = [pc.add(found.column(0), base), *found.columns[1:]]
+        yield pa.RecordBatch.from_arrays(arrays, schema=read)
 
 
 def _batches(file: pq.ParquetFile, group: _RowGroup, names: list[str], most: int) -> Iterator[pa.RecordBatch]:
@@ -175,24 +182,6 @@ def _batches(file: pq.ParquetFile, group: _RowGroup, names: list[str], most: int
         yield from file.iter_batches(most, row_groups=[group.number], columns=names, use_threads=False)
     else:  # in one go, which starts faster
         yield from file.read_row_group(group.number, columns=names, use_threads=False).to_batches()
-
-
-def _as_kept(batch: pa.RecordBatch, wanted: tuple[str, ...]) -> pa.RecordBatch:
-    """The batch with the columns and types of a segment: other engines have their own for the same columns."""
-    kept = _kept(wanted)
-    if batch.schema.equals(kept):
-        return batch
-    names = batch.schema.names
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        raise KeyError(f"it has no column '{missing[0]}'")
-    batch = batch.select(list(wanted))
-    return batch if batch.schema.types == kept.types else batch.cast(kept)
-
-
-@cache
-def _kept(wanted: tuple[str, ...]) -> pa.Schema:
-    return pa.schema([schema.SEGMENT.field(name) for name in wanted])
 
 
 def _cut(batch: pa.RecordBatch, low: int, high: int) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tidelog.log.base.clock import Ids
 from tidelog.log.config.topics_and_lakes import Codec, TopicConfig
-from tidelog.log.delta import layout
+from tidelog.log.delta import layout, schema
 from tidelog.log.records import partitioners
 from tidelog.log.records.checks import to_records
 from tidelog.log.segments.writer import (
@@ -30,6 +30,7 @@ from tidelog.log.segments.writer import (
 )
 from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage, is_distant
+from tidelog.log.typed.typing import Typing
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024
@@ -46,6 +47,7 @@ class Target:
     """Where segments are staged for: a topic as its writer knows it.
 
     `folder` below the lake's root; `version` of the topic's log; `segment_bytes` after which a new file begins.
+    `typing`: what is known of its values, None for a plain topic.
     """
 
     folder: str
@@ -54,6 +56,12 @@ class Target:
     partitions: int
     segment_bytes: int
     codec: Codec
+    typing: Typing | None = None
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of its segments."""
+        return schema.SEGMENT if self.typing is None else self.typing.segment
 
 
 @dataclass(slots=True)
@@ -120,7 +128,7 @@ def stage_records(
 
     `table` as `tidelog.log.records.checks.to_records` takes it; `now_ms` stamps records that have no timestamp.
     """
-    records = to_records(table, topic, config, now_ms)
+    records = to_records(table, topic, config, now_ms, typing=stager.typing)
     given = table.column("partition") if "partition" in table.schema.names else None
     chosen = partitioners.assign(records.column("key"), given, stager.partitions, partitioner=partitioner, sticky=turn)
     stager.add(records, chosen)
@@ -173,6 +181,11 @@ class Stager:
     def partitions(self) -> int:
         """How many partitions the topic has, as far as the writer knows."""
         return self._target.partitions
+
+    @property
+    def typing(self) -> Typing | None:
+        """What the writer knows of the topic's values."""
+        return self._target.typing
 
     @property
     def is_small(self) -> bool:
@@ -255,7 +268,7 @@ class Stager:
             put.result()
 
     def _put(self, path: str, waiting: _Waiting) -> tuple[SmallSegment, int]:
-        written = write_small_segment(waiting.table(), self._target.codec, waiting.size)
+        written = write_small_segment(waiting.table(), self._target.codec, waiting.size, self._target.columns)
         self._storage.put(f"{self._target.folder}/{path}", written.data)
         return written, len(written.data)
 
@@ -274,7 +287,8 @@ class Stager:
     def _begin(self, partition: int) -> _Open:
         path = self._new_path(partition)
         context = self._storage.create(f"{self._target.folder}/{path}")
-        opened = _Open(path, context, SegmentWriter(context.__enter__(), self._target.codec))
+        writer = SegmentWriter(context.__enter__(), self._target.codec, self._target.columns)
+        opened = _Open(path, context, writer)
         self._open[partition] = opened
         return opened
 
