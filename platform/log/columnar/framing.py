@@ -1,4 +1,8 @@
-"""Confluent's prefix of a value: byte 0, the schema's id (4 bytes, big-endian), the payload."""
+"""How a value says which schema it has, as Confluent's serializers write it.
+
+A prefix: byte 0, the schema's id (4 bytes, big-endian), the payload. Or a header, `__value_schema_id`: byte 1, the
+schema's guid (16 bytes); the value is the payload then.
+"""
 
 from typing import Final
 
@@ -8,6 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PREFIX_BYTES: Final = 5
+HEADER: Final = "__value_schema_id"
+_GUID: Final = 1
+_GUID_BYTES: Final = 17
 
 
 def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray]:
@@ -75,3 +82,17 @@ def between(
     if not values.null_count:
         return cut
     return pc.if_else(values.is_valid(), cut, pa.scalar(None, pa.binary()))
+
+
+def guids_of(headers: pa.Array) -> dict[int, bytes]:
+    """{row: guid (16 bytes)} of the records whose headers name one; the last such header of a record counts."""
+    if headers.null_count == len(headers):
+        return {}
+    flat = headers.flatten()
+    named = pc.equal(pc.struct_field(flat, "key"), HEADER)
+    if not pc.any(named).as_py():
+        return {}
+    rows = pc.list_parent_indices(headers).filter(named).to_pylist()
+    given = pc.struct_field(flat, "value").filter(named).to_pylist()
+    found = dict(zip(rows, given, strict=True))
+    return {row: one[1:] for row, one in found.items() if one and len(one) == _GUID_BYTES and one[0] == _GUID}

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
-from tidelog.log.typed.typing import Typing
+from tidelog.log.typed.value_typing import Typing
 
 # What a producer may hand in, and what a reader's output adds, so that records read can be appended elsewhere.
 TAKEN = ("key", "value", "headers", "partition", "timestamp")

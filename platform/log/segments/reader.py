@@ -15,12 +15,12 @@ from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.segments.few_records import FewRecords
 from tidelog.log.segments.tiny_parquet import MOST_BYTES
 from tidelog.log.segments.tiny_reader import MOST_RECORDS, read_tiny
-from tidelog.log.segments.wanted_columns import Wanted, wanted_columns
+from tidelog.log.segments.wanted_columns import WantedColumns, wanted_columns
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.ranged import ReadsAhead
-from tidelog.log.typed.typing import Typing
+from tidelog.log.typed.value_typing import Typing
 
 # Bytes that a reader holds at once of a segment, about: its batches are cut to that, whatever wrote the row group.
 BATCH_BYTES = 16 * 1024 * 1024
@@ -161,7 +161,7 @@ def _bounds(column: Any) -> tuple[int, int] | None:
 
 
 def _decoded(
-    file: pq.ParquetFile, group: _RowGroup, wanted: Wanted, read: pa.Schema, most: int, base: int
+    file: pq.ParquetFile, group: _RowGroup, wanted: WantedColumns, read: pa.Schema, most: int, base: int
 ) -> Iterator[pa.RecordBatch]:
     """The row group in batches of at most `most` records. Positions that are known need no decoding."""
     known = group.first is not None and len(read) > 1

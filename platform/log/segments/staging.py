@@ -30,7 +30,7 @@ from tidelog.log.segments.writer import (
 )
 from tidelog.log.storage.orphans import discard
 from tidelog.log.storage.port import Storage, is_distant
-from tidelog.log.typed.typing import Typing
+from tidelog.log.typed.value_typing import Typing
 
 # All rows that wait for a row group, over all partitions, hold at most this much.
 WAITING_BYTES = 64 * 1024 * 1024

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from tidelog.log.delta import schema
 from tidelog.log.typed.placing import placed
-from tidelog.log.typed.typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
+from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
 
 
-class Wanted:
+class WantedColumns:
     """The columns of a plain topic's segments that a reader wants: they are read, and no others.
 
     `given`: what the reader gets, `position` first.
@@ -46,7 +46,7 @@ class Wanted:
         return batch
 
 
-class WantedTyped(Wanted):
+class WantedTyped(WantedColumns):
     """The columns of a typed topic's segments that a reader wants.
 
     A segment may be older than what the table knows by now: it lacks columns, or fields of them. A value that is
@@ -88,7 +88,7 @@ class WantedTyped(Wanted):
         return pa.RecordBatch.from_arrays(arrays, schema=self.given)
 
 
-def wanted_columns(names: Sequence[str], typing: Typing | None, *, stored: bool) -> Wanted:
+def wanted_columns(names: Sequence[str], typing: Typing | None, *, stored: bool) -> WantedColumns:
     """What is to be read for these columns, `position` first. `stored`: values as they are stored, derived or not."""
     if typing is None:
         return _wanted(tuple(names))
@@ -97,8 +97,8 @@ def wanted_columns(names: Sequence[str], typing: Typing | None, *, stored: bool)
 
 
 @cache
-def _wanted(names: tuple[str, ...]) -> Wanted:
-    return Wanted(pa.schema([schema.SEGMENT.field(name) for name in names]))
+def _wanted(names: tuple[str, ...]) -> WantedColumns:
+    return WantedColumns(pa.schema([schema.SEGMENT.field(name) for name in names]))
 
 
 def _typed(batch: pa.RecordBatch, field: pa.Field, count: int) -> pa.Array:
@@ -115,5 +115,5 @@ def _may_derive(group: Any) -> bool:
         if column.path_in_schema == VALUE_LENGTH:
             statistics = column.statistics
             nulls = statistics.null_count if statistics is not None and statistics.has_null_count else None
-            return nulls != group.num_rows
+            return bool(nulls != group.num_rows)
     return False

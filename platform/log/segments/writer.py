@@ -18,7 +18,7 @@ from tidelog.log.config.topics_and_lakes import Codec, UnaskedCodec
 from tidelog.log.delta import schema
 from tidelog.log.delta.timestamps import format_utc_ms
 from tidelog.log.segments import tiny_parquet
-from tidelog.log.segments.encodings import options_of
+from tidelog.log.segments.write_options import options_of
 from tidelog.log.typed.placing import widened
 
 # Rows and bytes of a row group: what a reader of a range decodes at least, and a writer holds in memory.

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,17 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import InvalidRecordError
-from tidelog.log.columnar.framing import PREFIX_BYTES, framed, split
+from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, framed, guids_of, split
 from tidelog.log.columnar.model import EncodingError, ValueSchema
 from tidelog.log.delta import schema
-from tidelog.log.typed.headers import guids_of
 from tidelog.log.typed.placing import placed
 
 Bools = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]
+# A registry's name of a schema besides its id, of 16 bytes.
+Guid: TypeAlias = bytes
 
 VALUE_SCHEMA, VALUE_LENGTH = (field.name for field in schema.TYPED)
-# So many rows are named where records are refused.
+# Rows that are named where records are refused.
 _MOST_NAMED: Final = 100
 
 
@@ -42,7 +43,7 @@ class Typing:
     `kind`: avro, json or protobuf; None where new values get no columns while older rows may have some. `bytes`:
     "keep", or "derive" for values that their columns give back. `columns`: the table's struct, None before the first
     schema is known. `writers` by id: a registry's are 1 and above, inline schemas -1, -2 and below. `guids`: the id
-    of each guid (16 bytes). `newest`: under which id columns are encoded that come without bytes; None for none yet.
+    of each guid. `newest`: under which id columns are encoded that come without bytes; None for none yet.
     """
 
     kind: str | None
@@ -50,7 +51,7 @@ class Typing:
     validate: bool
     columns: pa.StructType | None
     writers: Mapping[int, Writer]
-    guids: Mapping[bytes, int]
+    guids: Mapping[Guid, int]
     newest: int | None
 
     @cached_property
@@ -64,7 +65,7 @@ class Typing:
         """Whether values are bare payloads of one schema, the configuration's."""
         return self.newest is not None and self.newest < 0
 
-    def unknown(self, values: pa.Array, headers: pa.Array) -> frozenset[int | bytes]:
+    def unknown(self, values: pa.Array, headers: pa.Array) -> frozenset[int | Guid]:
         """Which ids, and guids of headers, these values name that are not among the writers."""
         if self.kind is None or self.is_inline:
             return frozenset()
@@ -111,7 +112,8 @@ class Typing:
             payloads = writer.schema.encode(_filled(columns, writer.schema))
         except (EncodingError, pa.ArrowException) as e:
             raise InvalidRecordError(
-                f"The columns for topic '{topic}' don't fit its schema {writer.id}: {e}. Give each field the schema's type."
+                f"The columns for topic '{topic}' don't fit its schema {writer.id}: {e}. Give each field the type that"
+                " the schema has."
             ) from e
         return payloads if writer.id < 0 else framed(payloads, np.full(len(payloads), writer.id, np.int32))
 
@@ -257,7 +259,10 @@ class _Values:
                 elif writer.schema.columns is not None:
                     yield row, f"it does not fit schema {writer.id}"
             elif row in self._named:
-                yield row, f"the header '__value_schema_id' names a schema ({self._named[row].hex()}) that is not the subject's"
+                yield (
+                    row,
+                    f"its header '{HEADER}' names {self._named[row].hex()}, which is no schema of the subject",
+                )
             elif self.ids[row]:
                 yield row, f"it names schema {self.ids[row]}, which is not one of the subject"
             else:

@@ -1,12 +1,10 @@
 """How Parquet writes a segment's columns: codecs, dictionaries, encodings, statistics."""
 
-from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import schema
@@ -53,11 +51,21 @@ def _typed_options(columns: pa.Schema, codec: Codec, keys_repeat: bool) -> dict[
 @lru_cache(64)
 def _typed_leaves(columns: pa.Schema) -> tuple[str, ...]:
     """The paths of all leaves but those of a plain topic's columns, as Parquet names them."""
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, columns, store_schema=False).close()
-    found = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
-    paths = [found.column(number).path for number in range(len(found.names))]
-    return tuple(path for path in paths if path.partition(".")[0] not in schema.SEGMENT.names)
+    return tuple(path for field in columns if field.name not in schema.SEGMENT.names for path in _leaves(field))
+
+
+def _leaves(field: pa.Field, path: str = "") -> Iterator[str]:
+    at, kind = path + field.name, field.type
+    if pa.types.is_struct(kind):
+        for inner in kind:
+            yield from _leaves(inner, f"{at}.")
+    elif pa.types.is_map(kind):
+        yield from _leaves(kind.key_field.with_name("key"), f"{at}.key_value.")
+        yield from _leaves(kind.item_field.with_name("value"), f"{at}.key_value.")
+    elif pa.types.is_list(kind):
+        yield from _leaves(kind.value_field.with_name("element"), f"{at}.list.")
+    else:
+        yield at
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
