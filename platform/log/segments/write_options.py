@@ -1,5 +1,6 @@
 """How Parquet writes a segment's columns: codecs, dictionaries, encodings, statistics."""
 
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
