@@ -1,5 +1,6 @@
 """Which codec reads a schema; each keeps what it has compiled."""
 
+from tidelog.log.base.extras import require
 from tidelog.log.columnar.model import SchemaError, ValueSchema
 
 
@@ -13,4 +14,9 @@ def compile_schema(kind: str, text: str, references: tuple[tuple[str, str], ...]
         from tidelog.log.columnar.avro import compile_avro
 
         return compile_avro(text, references)
+    if kind == "json":
+        require("typed", "jsonschema_rs", "msgspec")
+        from tidelog.log.columnar.json_schema import compile_json
+
+        return compile_json(text, references)
     raise SchemaError(f"'{kind}' is no kind of schema: take avro, json or protobuf.")
