@@ -131,7 +131,7 @@ def _loads(text: str, what: str) -> Json:
 
 def columns_of(document: JsonDocument) -> tuple[JsonColumn, dict[str, str], dict[str, Json]]:
     """A schema's columns; the path of each property that is left out -> why; defaults of the first level as written."""
-    planner = _Planner(document)
+    planner = _JsonPlanner(document)
     column = planner.column(document.root, document.resolver(), "", ())
     if column.type is not None and not pa.types.is_struct(column.type):
         planner.left_out[""] = "it is no object with properties"
@@ -140,7 +140,7 @@ def columns_of(document: JsonDocument) -> tuple[JsonColumn, dict[str, str], dict
     return column, planner.left_out, defaults
 
 
-class _Planner:
+class _JsonPlanner:
     def __init__(self, document: JsonDocument) -> None:
         self.left_out: dict[str, str] = {}
         self.defaults: dict[str, Json] = {}

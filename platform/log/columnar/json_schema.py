@@ -1,5 +1,6 @@
 """JSON Schemas, compiled: payloads to columns and back."""
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -12,7 +13,6 @@ import pyarrow as pa
 
 from tidelog.log.columnar.json_columns import JsonColumn, JsonDocument, columns_of
 from tidelog.log.columnar.json_reader import BadJsonError, JsonReader
-from tidelog.log.columnar.json_writer import write_payloads
 from tidelog.log.columnar.model import Decoded, EncodingError
 
 _KEPT_SCHEMAS: Final = 1000
@@ -61,7 +61,7 @@ class JsonValues:
         """The payloads of rows, null for null rows. Raises `EncodingError`, naming the first row that can't be one."""
         if self.columns is None:
             raise EncodingError("The schema has no columns, so that no payload can be made of them.")
-        return write_payloads(self._column, columns)
+        return _written(self._column, columns)
 
     def problem(self, payload: bytes) -> str | None:
         """Why a payload does not fit the schema, None where it does."""
@@ -115,3 +115,43 @@ def _fitting(column: JsonColumn, written: Mapping[str, Any]) -> dict[str, Any]:
         except BadJsonError:
             continue
     return found
+
+
+def _written(column: JsonColumn, columns: pa.StructArray) -> pa.BinaryArray:
+    """The payloads of rows, null for null rows: one line without blanks, properties in the schema's order.
+
+    A null property is left out where it may be, else written where null fits. Raises `EncodingError`, naming the
+    first row that the schema does not allow.
+    """
+    found: list[bytes | None] = []
+    for number, row in enumerate(columns.to_pylist()):
+        try:
+            found.append(None if row is None else orjson.dumps(_as_json(column, row, "")))
+        except EncodingError as error:
+            raise EncodingError(f"Row {number}: {error}") from None
+    return pa.array(found, pa.binary())
+
+
+def _as_json(column: JsonColumn, value: Any, path: str) -> Any:
+    """A value as JSON has it."""
+    if value is None:
+        if column.nullable:
+            return None
+        raise EncodingError(f"'{path}' is null, which its schema does not allow")
+    if column.fields:
+        made = {}
+        for name, one in column.fields:
+            given = value.get(name)
+            if given is not None or name in column.required:
+                made[name] = _as_json(one, given, f"{path}.{name}" if path else name)
+        unknown = column.required - made.keys()
+        if unknown:
+            raise EncodingError(f"the schema requires '{min(unknown)}' in '{path}', which is no column")
+        return made
+    if column.inner is None:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise EncodingError(f"'{path}' is {value}, which JSON has no number for")
+        return value
+    if pa.types.is_map(column.type):
+        return {key: _as_json(column.inner, one, f"{path}.value") for key, one in value}
+    return [_as_json(column.inner, one, f"{path}.element") for one in value]
