@@ -61,8 +61,15 @@ class ParsedSchema(Protocol):
     def normalized(self) -> str:
         """The same for all texts that say the same."""
 
-    def check(self) -> None:
-        """Raise `RegistryError` 42201 for what the parser lets pass, but the kind's rules don't."""
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the outermost fields, that metadata may reserve."""
+
+    def check(self, *, strict: bool = False) -> None:
+        """Raise `RegistryError` 42201 for what the parser lets pass, but the kind's rules don't.
+
+        `strict`: with the rules of `validateFields`.
+        """
 
     def differences_from(self, old: Any, *, lenient: bool = False) -> Differences:
         """What changed since a schema of the same kind."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from tidelog.registry.api.rights import EVERYTHING, ApiRights
@@ -15,6 +15,8 @@ from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, checke
 
 T = TypeVar("T")
 LATEST: Final = -1
+# How many schemas one answer has: clients ask for the next ones by `offset` (schema.search.max.limit).
+MOST_SCHEMAS: Final = 1000
 _MOST_VERSION: Final = 2**31 - 1
 
 
@@ -47,8 +49,12 @@ class ApiCall:
         named = self.settings_subject
         if named is None or not SubjectName.of(named).name:
             raise RegistryError(42208, f"The specified subject '{self.path['subject']}' is not valid.")
+        return self.aliased(named)
+
+    def aliased(self, named: str) -> str:
+        """The subject that one is an alias of, itself where it is none; in its own context unless another is named."""
         alias = self.log.known(lambda state: (state.configs.get(named) or {}).get("alias"))
-        return checked(str(alias or named))
+        return checked(SubjectName.of(named).inside(str(alias)) if alias else named)
 
     @property
     def settings_subject(self) -> str | None:
@@ -58,8 +64,8 @@ class ApiCall:
             return None if self.context == DEFAULT_CONTEXT else f":{self.context}:"
         inside = str(SubjectName(self.context, named)) if not named.startswith(":.") else named
         subject = SubjectName.of(inside)
-        if not subject.name and subject.context != DEFAULT_CONTEXT:
-            return f":{subject.context}:"
+        if not subject.name and named.startswith(":."):
+            return None if subject.context == DEFAULT_CONTEXT else f":{subject.context}:"
         return checked(inside)
 
     def version(self) -> int:
@@ -86,11 +92,14 @@ class ApiCall:
         """A parameter, "" where it isn't given."""
         return (self.query.get(name) or ("",))[0]
 
-    def page(self, found: Sequence[T]) -> list[T]:
-        """The part of a list that `offset` and `limit` ask for; a negative limit is none."""
-        start, limit = self._int("offset", 0), self._int("limit", -1)
-        start = max(0, start)
-        return list(found[start:] if limit < 0 else found[start : start + limit])
+    def page(self, found: Sequence[T], most: int | None = None) -> list[T]:
+        """The part of a list that `offset` and `limit` ask for: `most` (None: all) unless the limit is from 1 to it."""
+        start, limit = max(0, self._int("offset", 0)), self._int("limit", -1)
+        if most is None and limit <= 0:
+            return list(found[start:])
+        if limit <= 0 or (most is not None and limit > most):
+            limit = most or len(found)
+        return list(found[start : start + limit])
 
     def _int(self, name: str, default: int) -> int:
         text = self.text(name)
@@ -143,13 +152,15 @@ class ApiCall:
 Handler = Callable[[ApiCall], Any]
 
 
-def schema_json(schema: Schema, text: str | None = None) -> dict[str, Any]:
-    """What answers say of a schema; the kind only where it isn't Avro. `text`: instead of its own."""
+def schema_json(
+    schema: Schema, text: str | None = None, references: Sequence[Reference] | None = None
+) -> dict[str, Any]:
+    """What answers say of a schema; the kind only where it isn't Avro. `text`, `references`: instead of its own."""
     found: dict[str, Any] = {"guid": schema.guid}
     if schema.kind != "AVRO":
         found["schemaType"] = schema.kind.value
     if schema.references:
-        found["references"] = [one.json() for one in schema.references]
+        found["references"] = [one.json() for one in references or schema.references]
     if schema.metadata is not None:
         found["metadata"] = schema.metadata.json()
     if schema.rules is not None:
@@ -157,8 +168,20 @@ def schema_json(schema: Schema, text: str | None = None) -> dict[str, Any]:
     return {**found, "schema": schema.text if text is None else text}
 
 
-def version_json(version: SubjectVersion, text: str | None = None) -> dict[str, Any]:
-    """What answers say of a version."""
+def version_json(
+    version: SubjectVersion, text: str | None = None, references: Sequence[Reference] | None = None
+) -> dict[str, Any]:
+    """What answers say of a version. `ts`: the timestamp of its record."""
     found = {"subject": version.subject, "version": version.version, "id": version.id}
-    deleted = {"deleted": True} if version.deleted else {}
-    return {**found, **schema_json(version.schema, text), **deleted}
+    more: dict[str, Any] = {} if version.at_ms is None else {"ts": version.at_ms}
+    if version.deleted:
+        more["deleted"] = True
+    return {**found, **schema_json(version.schema, text, references), **more}
+
+
+def asked_references(call: ApiCall, subject: str, schema: Schema) -> Sequence[Reference] | None:
+    """A schema's references as `referenceFormat=qualified` asks for them: with the context of the subject."""
+    named = SubjectName.of(subject)
+    if call.text("referenceFormat") != "qualified" or named.context == DEFAULT_CONTEXT:
+        return None
+    return [replace(one, subject=named.inside(one.subject)) for one in schema.references]

@@ -5,7 +5,7 @@ from tidelog.registry.base.model import Schema
 from tidelog.registry.compatibility import parse
 from tidelog.registry.protobuf.parsed import ProtobufSchema
 from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.registering import resolved
+from tidelog.registry.state.reading import resolved
 
 
 def formatted(state: RegistryState, subject: str, schema: Schema, form: str) -> str:

@@ -87,6 +87,7 @@ RULES: Final[Mapping[Handler, Rule]] = {
     settings.delete_mode: _of_settings(AclOperation.ALTER_CONFIGS),
     settings.server_id: for_all,
     settings.server_version: for_all,
+    settings.deployment: for_all,
     settings.nothing: for_all,
 }
 

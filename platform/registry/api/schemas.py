@@ -4,39 +4,65 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from tidelog.registry.api.calls import ApiCall, Handler, SchemaText, schema_json, version_json
+from tidelog.registry.api.calls import (
+    MOST_SCHEMAS,
+    ApiCall,
+    Handler,
+    SchemaText,
+    asked_references,
+    schema_json,
+    version_json,
+)
 from tidelog.registry.api.formats import formatted
 from tidelog.registry.base.errors import schema_not_found
-from tidelog.registry.base.model import Schema
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 
 
 def schemas(call: ApiCall) -> Any:
     """GET /schemas: versions, sorted by subject and version."""
     everywhere = ":*:" if call.context == DEFAULT_CONTEXT else f":{call.context}:"
     prefix, deleted = call.text("subjectPrefix") or everywhere, call.flag("deleted")
+    newest, rule = call.flag("latestOnly"), call.text("ruleType")
 
-    def at(state: RegistryState) -> list[Any]:
-        listed = [
-            state.versions(one, deleted=deleted)
-            for one in state.subjects(prefix, deleted=deleted)
-            if call.rights.sees(one)
+    def at(state: RegistryState) -> list[tuple[SubjectVersion, list[str]]]:
+        aliases = _aliases(state, prefix) if call.flag("aliases") else {}
+        names = sorted({*state.subjects(prefix, deleted=deleted), *aliases})
+        listed = [state.versions(one, deleted=deleted) for one in names if call.rights.sees(one)]
+        found = (version for versions in listed for version in (versions[-1:] if newest else versions))
+        return [
+            (one, aliases.get(one.subject, []))
+            for one in found
+            if not rule or (one.schema.rules is not None and one.schema.rules.has_type(rule))
         ]
-        newest = call.flag("latestOnly")
-        return [version for found in listed for version in (found[-1:] if newest else found)]
 
-    return [version_json(one) for one in call.page(call.log.look(at))]
+    found = call.page(call.log.look(at), MOST_SCHEMAS)
+    return [{**version_json(one), **({"aliases": aliases} if aliases else {})} for one, aliases in found]
+
+
+def _aliases(state: RegistryState, prefix: str) -> Mapping[str, list[str]]:
+    """{subject: the aliases of it that begin with a prefix}."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(one for one in state.configs if one is not None):
+        alias = state.configs[name].get("alias")
+        if alias and begins_with(name, prefix):
+            found.setdefault(SubjectName.of(name).inside(str(alias)), []).append(name)
+    return found
 
 
 def schema(call: ApiCall) -> Any:
     """GET /schemas/ids/{id}."""
 
     def at(state: RegistryState) -> dict[str, Any]:
-        found, subject = _by_id(state, call)
-        answer = schema_json(found, formatted(state, subject, found, call.text("format")))
+        found = _by_id(state, call)
+        text = formatted(state, found.subject, found.schema, call.text("format"))
+        answer = schema_json(found.schema, text, asked_references(call, found.subject, found.schema))
+        if call.text("subject"):
+            answer |= {"subject": found.subject, "version": found.version}
+        if found.at_ms is not None:
+            answer["ts"] = found.at_ms
         if call.flag("fetchMaxId"):
             answer["maxId"] = state.next_id(_context(call)) - 1
         return answer
@@ -48,8 +74,8 @@ def schema_text(call: ApiCall) -> Any:
     """GET /schemas/ids/{id}/schema: the schema alone."""
 
     def at(state: RegistryState) -> str:
-        found, subject = _by_id(state, call)
-        return formatted(state, subject, found, call.text("format"))
+        found = _by_id(state, call)
+        return formatted(state, found.subject, found.schema, call.text("format"))
 
     return SchemaText(_known(call, at))
 
@@ -110,34 +136,40 @@ def _known(call: ApiCall, at: Any) -> Any:
     """What is known of an id counts without a look at the log: it never changes once it is there."""
     number = call.number("id")
     known = call.log.known(lambda state: state.by_id(number, _context(call)) is not None)
-    return call.log.known(at) if known and not call.flag("fetchMaxId") else call.log.look(at)
+    return call.log.known(at) if known and not (call.flag("fetchMaxId") or call.text("subject")) else call.log.look(at)
 
 
-def _by_id(state: RegistryState, call: ApiCall) -> tuple[Schema, str]:
-    """The path's schema, and a subject that has it."""
+def _by_id(state: RegistryState, call: ApiCall) -> SubjectVersion:
+    """A version that has the path's schema: of the query's subject where that has it.
+
+    A subject is no more than a hint otherwise: one without a context is looked for in all of them (Confluent's rule).
+    """
     number, context = call.number("id"), _context(call)
-    named = call.text("subject")
-    places = _seen(call, state.places_of(number, context, deleted=True))
-    for one in places:
-        if not SubjectName.of(named).name or one.subject == str(SubjectName.of(named)):
-            return one.schema, one.subject
-    # A subject narrows the search where it has the id, and is no more than a hint where it hasn't.
-    if not places:
+    places, named = _seen(call, state.places_of(number, context, deleted=True)), _named(call)
+    found = [one for one in places if one.subject == named]
+    if not found and named is not None and not named.startswith(":."):
+        subjects = (f":{one}:{named}" for one in state.contexts() if one != DEFAULT_CONTEXT)
+        elsewhere = (one for subject in subjects for one in state.versions(subject, deleted=True) if one.id == number)
+        found = _seen(call, elsewhere)
+    if not (found or places):
         raise schema_not_found(number)
-    return places[0].schema, places[0].subject
+    return (found or places)[0]
 
 
-def _places(call: ApiCall) -> list[Any]:
-    number, context, deleted = call.number("id"), _context(call), call.flag("deleted")
-
-    def at(state: RegistryState) -> list[Any]:
-        if not _seen(call, state.places_of(number, context, deleted=True)):
-            raise schema_not_found()
-        return _seen(call, state.places_of(number, context, deleted=deleted))
-
+def _named(call: ApiCall) -> str | None:
+    """The subject of the query, or what it is an alias of; None where it names none, or only a context."""
     named = call.text("subject")
-    found = call.log.look(at)
-    return [one for one in found if not SubjectName.of(named).name or one.subject == str(SubjectName.of(named))]
+    return call.aliased(named) if SubjectName.of(named).name.strip() else None
+
+
+def _places(call: ApiCall) -> list[SubjectVersion]:
+    """The versions that have the path's id, in the context where it was found."""
+
+    def at(state: RegistryState) -> list[SubjectVersion]:
+        context = SubjectName.of(_by_id(state, call).subject).context
+        return _seen(call, state.places_of(call.number("id"), context, deleted=call.flag("deleted")))
+
+    return call.log.look(at)
 
 
 def _seen(call: ApiCall, places: Iterable[SubjectVersion]) -> list[SubjectVersion]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 from tidelog.registry.api.calls import ApiCall, Handler
 from tidelog.registry.api.subjects import found_version
 from tidelog.registry.state.fold import RegistryState
-from tidelog.registry.state.registering import prepare, why_incompatible
+from tidelog.registry.state.reading import prepare
+from tidelog.registry.state.registering import why_incompatible
 from tidelog.registry.state.settings import (
     config_of,
     decide_config,
@@ -83,17 +84,20 @@ def change_mode(call: ApiCall) -> Any:
     """PUT /mode, PUT /mode/{subject}: what was set."""
     subject, wanted, force = call.settings_subject, call.json().get("mode"), call.flag("force")
     call.log.decide(lambda state: (None, decide_mode(state, subject, wanted, force=force)))
-    return {"mode": call.log.known(lambda state: mode_of(state, subject, in_scope=True)).value}
+    return {"mode": wanted.upper()} if isinstance(wanted, str) else {}
 
 
 def delete_mode(call: ApiCall) -> Any:
     """DELETE /mode, DELETE /mode/{subject}: what counted before."""
-    subject = call.settings_subject
+    subject, recursive = call.settings_subject, call.flag("recursive")
 
     def rule(state: RegistryState) -> Any:
-        return mode_of(state, subject, in_scope=True), decide_no_mode(state, subject)
+        there = subject is None or subject in state.modes
+        old = mode_of(state, subject) if there else None
+        return old, decide_no_mode(state, subject, recursive=recursive)
 
-    return {"mode": call.log.decide(rule).value}
+    old = call.log.decide(rule)
+    return {"mode": None if old is None else old.value}
 
 
 def nothing(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
@@ -109,6 +113,11 @@ def server_id(call: ApiCall) -> Any:
 def server_version(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
     """GET /v1/metadata/version."""
     return {"version": version("tidelog"), "commitId": ""}
+
+
+def deployment(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
+    """GET /v1/metadata/deployment: attributes, of which there are none."""
+    return {"attributes": []}
 
 
 ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
@@ -128,6 +137,7 @@ ROUTES: Final[Mapping[tuple[str, str], Handler]] = {
     ("DELETE", "mode/{subject}"): delete_mode,
     ("GET", "v1/metadata/id"): server_id,
     ("GET", "v1/metadata/version"): server_version,
+    ("GET", "v1/metadata/deployment"): deployment,
     ("GET", ""): nothing,
     ("POST", ""): nothing,
 }

@@ -3,13 +3,23 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tidelog.registry.api.calls import LATEST, ApiCall, Handler, SchemaText, version_json
+from tidelog.registry.api.calls import (
+    LATEST,
+    MOST_SCHEMAS,
+    ApiCall,
+    Handler,
+    SchemaText,
+    asked_references,
+    version_json,
+)
 from tidelog.registry.api.formats import formatted
 from tidelog.registry.base.errors import subject_not_found, version_not_found
 from tidelog.registry.state.deleting import decide_delete_subject, decide_delete_version
 from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.look_ups import look_up
+from tidelog.registry.state.reading import prepare
 from tidelog.registry.state.records import SubjectVersion
-from tidelog.registry.state.registering import Registration, decide_register, look_up, prepare
+from tidelog.registry.state.registering import Registration, decide_register
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT
 
 
@@ -68,12 +78,12 @@ def newest_with_metadata(call: ApiCall) -> Any:
 
 def versions(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions: numbers, oldest first."""
-    subject, only = call.subject, call.flag("deletedOnly")
-    found = call.log.look(lambda state: state.versions(subject, deleted=only or call.flag("deleted")))
-    found = [one for one in found if one.deleted or not only]
+    subject, negative = call.subject, call.flag("deletedAsNegative")
+    only = call.flag("deletedOnly") and not negative
+    found = call.log.look(lambda state: state.versions(subject, deleted=only or negative or call.flag("deleted")))
     if not found:
         raise subject_not_found(subject)
-    negative = call.flag("deletedAsNegative")
+    found = [one for one in found if one.deleted or not only]
     return call.page([-one.version if one.deleted and negative else one.version for one in found])
 
 
@@ -85,6 +95,7 @@ def register(call: ApiCall) -> Any:
         call.integer("id", -1),
         call.integer("version", 0),
         normalize=call.flag("normalize"),
+        force=call.flag("force"),
     )
 
     call.log.known(lambda state: prepare(state, wanted.subject, wanted.schema))()
@@ -94,7 +105,8 @@ def register(call: ApiCall) -> Any:
         return found.version, found.records
 
     made = call.log.decide(rule)
-    answer = version_json(made)
+    form = call.text("format")
+    answer = version_json(made, call.log.known(lambda state: formatted(state, made.subject, made.schema, form)))
     del answer["subject"]
     return answer
 
@@ -104,7 +116,8 @@ def version(call: ApiCall) -> Any:
 
     def at(state: RegistryState) -> dict[str, Any]:
         found = found_version(state, call)
-        return version_json(found, formatted(state, found.subject, found.schema, call.text("format")))
+        text = formatted(state, found.subject, found.schema, call.text("format"))
+        return version_json(found, text, asked_references(call, found.subject, found.schema))
 
     return call.log.look(at)
 
@@ -123,14 +136,14 @@ def referenced_by(call: ApiCall) -> Any:
     """GET /subjects/{subject}/versions/{version}/referencedby: ids of schemas."""
 
     def at(state: RegistryState) -> list[int]:
-        found = found_version(state, call)
+        found = found_version(state, call, deleted=True)
         return [
             one.id
             for one in state.referenced_by(found.subject, found.version, deleted=call.flag("deleted"))
             if call.rights.sees(one.subject)
         ]
 
-    return call.page(sorted({*call.log.look(at)}))
+    return call.page(sorted({*call.log.look(at)}), MOST_SCHEMAS)
 
 
 def delete_version(call: ApiCall) -> Any:
@@ -139,9 +152,9 @@ def delete_version(call: ApiCall) -> Any:
     return call.log.decide(lambda state: decide_delete_version(state, subject, number, permanent=permanent))
 
 
-def found_version(state: RegistryState, call: ApiCall) -> SubjectVersion:
-    """The path's version. Raises `RegistryError` 40401 or 40402 where it isn't there."""
-    subject, number, deleted = call.subject, call.version(), call.flag("deleted")
+def found_version(state: RegistryState, call: ApiCall, *, deleted: bool = False) -> SubjectVersion:
+    """The path's version; `deleted`: also a softly deleted one. Raises `RegistryError` 40401 or 40402 without it."""
+    subject, number, deleted = call.subject, call.version(), deleted or call.flag("deleted")
     found = state.version(subject, number, deleted=deleted)
     if found is None:
         if not state.has(subject, deleted=deleted):

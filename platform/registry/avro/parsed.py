@@ -38,7 +38,20 @@ class AvroSchema:
         except RecursionError:  # references of references of references
             raise too_deep() from None
 
-    def check(self) -> None:
+    @cached_property
+    def whole(self) -> str:
+        """The normalised text with the types of other schemas in it: the same for all texts of one type."""
+        try:
+            return written(self.type, normalized=True)
+        except RecursionError:
+            raise too_deep() from None
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the outermost record's fields."""
+        return frozenset(one.name for one in self.type.fields)
+
+    def check(self, *, strict: bool = False) -> None:  # noqa: ARG002 - Avro has no more rules for fields' names
         """Raise `RegistryError` 42201 where a default does not fit its type."""
         check_defaults(self.type)
 

@@ -112,11 +112,6 @@ def reference_exists(subject: str, version: int) -> RegistryError:
     return RegistryError(42206, f"One or more references exist to the schema {subject} version {version}.")
 
 
-def id_does_not_match(message: str) -> RegistryError:
-    """An imported schema whose id belongs to another one."""
-    return RegistryError(42207, message)
-
-
 def invalid_subject(subject: str) -> RegistryError:
     """A name that no subject may have."""
     return RegistryError(42208, f"The specified subject '{subject}' is not valid.")

@@ -4,10 +4,15 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from tidelog.registry.base.errors import invalid_rule_set, invalid_schema
+
+# The property in which metadata state the version that a schema has.
+VERSION_PROPERTY: Final = "confluent:version"
+# The property that lists, with commas between, names which no field may have.
+_RESERVED: Final = "confluent:reserved"
 
 
 class SchemaKind(StrEnum):
@@ -71,6 +76,23 @@ class SchemaMetadata:
                 raise invalid_rule_set("The metadata's tags must be a JSON object of lists of texts.")
             tags = {key: _texts(tags[key], "tags") for key in sorted(tags)}
         return cls(tags, _text_map(value.get("properties"), "properties"), _texts(value.get("sensitive"), "sensitive"))
+
+    @property
+    def stated_version(self) -> int | None:
+        """The version that the properties state, None where they state none."""
+        text = (self.properties or {}).get(VERSION_PROPERTY, "")
+        return int(text) if text.isascii() and text.isdecimal() else None
+
+    def stating(self, version: int) -> Self:
+        """The same, with the version in the properties."""
+        properties = {**(self.properties or {}), VERSION_PROPERTY: str(version)}
+        return replace(self, properties={key: properties[key] for key in sorted(properties)})
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """Names that the properties keep fields from having."""
+        names = (self.properties or {}).get(_RESERVED, "").split(",")
+        return frozenset(name.strip() for name in names) - {""}
 
     def json(self) -> dict[str, Any]:
         """As JSON, without what is empty."""
@@ -184,6 +206,11 @@ class RuleSet:
             "enableAt": self.enable_at,
         }
         return _filled(parts)
+
+    def has_type(self, name: str) -> bool:
+        """Whether a rule has a type."""
+        every = (*(self.domain or ()), *(self.migration or ()), *(self.encoding or ()))
+        return any(rule.type == name for rule in every)
 
     def hashed(self) -> Iterator[bytes]:
         """What of it counts for a schema's identity."""

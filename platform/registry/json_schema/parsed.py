@@ -47,8 +47,20 @@ class JsonSchema:
         """The schema's parts."""
         return Document(self._root, self._references)
 
-    def check(self) -> None:
-        """Raise `RegistryError` 42201 for what is no JSON Schema, or references what isn't there."""
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the outermost object's properties."""
+        properties = self._root.get("properties") if isinstance(self._root, Mapping) else None
+        return frozenset(properties) if isinstance(properties, Mapping) else frozenset()
+
+    def check(self, *, strict: bool = False) -> None:
+        """Raise `RegistryError` 42201 for what is no JSON Schema, or references what isn't there.
+
+        `strict`: also for names of properties that begin with $$, which are Confluent's own.
+        """
+        reserved = sorted(name for name in self.fields if name.startswith("$$")) if strict else ()
+        if reserved:
+            raise invalid_schema(f"Names can't begin with $$, as that of '#/properties/{reserved[0]}' does.")
         if self._checked:
             return
         if not isinstance(self._root, Mapping | bool):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelog.log.base.errors import (
     InvalidConfigError,
@@ -124,9 +125,10 @@ class RegistryLog:
 
     def _take(self, topic: Topic, start: int, end: int) -> None:
         for batch in topic.read(PARTITION, start, end) if start < end else ():
-            pairs = zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
-            for key, value in pairs:
-                record = read(key, value)
+            times = pc.cast(batch.column("timestamp"), pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+            columns = (batch.column("key"), batch.column("value"), times)
+            for key, value, at_ms in zip(*(column.to_pylist() for column in columns), strict=True):
+                record = read(key, value, at_ms)
                 if record is None:
                     continue
                 if key != record.key():

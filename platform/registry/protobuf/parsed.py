@@ -53,7 +53,12 @@ class ProtobufSchema:
         """The schema's types and those that it imports. Raises `RegistryError` 42201 for what Protobuf refuses."""
         return ProtoTypes(compiled(self._text, self._references))
 
-    def check(self) -> None:
+    @property
+    def fields(self) -> frozenset[str]:
+        """Names of the outermost messages' fields."""
+        return frozenset(field.name for message in self.types.root.message_type for field in message.field)
+
+    def check(self, *, strict: bool = False) -> None:  # noqa: ARG002 - the compiler is strict
         """Raise `RegistryError` 42201 for what Protobuf refuses."""
         _ = self.types
 

@@ -1,6 +1,7 @@
 """The state of a registry: what the records of `_schemas` say, in log order."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tidelog.registry.base.errors import RegistryError
@@ -17,7 +18,7 @@ from tidelog.registry.state.records import (
     SubjectVersion,
     subject_version,
 )
-from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName
+from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 
 Place = tuple[str, int]
 
@@ -109,7 +110,7 @@ class RegistryState:
         versions = self._versions.get(subject, {})
         for number, version in versions.items():
             if number <= last and not version.deleted:
-                versions[number] = SubjectVersion(subject, number, version.id, version.schema, deleted=True)
+                versions[number] = replace(version, deleted=True)
 
     @staticmethod
     def _referenced_by(version: SubjectVersion) -> Iterator[Place]:
@@ -140,12 +141,7 @@ class RegistryState:
         return [name for name in self._under(prefix or None) if self.has(name, deleted=deleted)]
 
     def _under(self, prefix: str | None) -> list[str]:
-        if prefix is not None and prefix.startswith(":*:"):
-            name = prefix.removeprefix(":*:")
-            return sorted(one for one in self._versions if SubjectName.of(one).name.startswith(name))
-        wanted = SubjectName.of(prefix or "")
-        found = ((SubjectName.of(one), one) for one in self._versions)
-        return sorted(one for own, one in found if own.context == wanted.context and own.name.startswith(wanted.name))
+        return sorted(one for one in self._versions if begins_with(one, prefix or ""))
 
     def contexts(self) -> list[str]:
         """Contexts that have a subject, and the default one, sorted."""

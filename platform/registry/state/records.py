@@ -23,13 +23,15 @@ _MAGIC: Final = {SCHEMA: 1}
 class RegistryRecord:
     """A record: what it is about, and what it says; None takes away what an earlier one said.
 
-    `subject` and `version`: of the key. `value`: the JSON of the value.
+    `subject` and `version`: of the key. `value`: the JSON of the value. `at_ms`: its timestamp (ms since the epoch),
+    once it is in the log.
     """
 
     kind: str
     subject: str | None = None
     version: int = 0
     value: Mapping[str, Any] | None = field(default=None)
+    at_ms: int | None = field(default=None, compare=False)
 
     def key(self) -> bytes:
         """The key's bytes, in Confluent's order of fields."""
@@ -49,13 +51,14 @@ class RegistryRecord:
 
 @dataclass(frozen=True, slots=True)
 class SubjectVersion:
-    """A version of a subject. `deleted`: softly, which keeps its number and id taken."""
+    """A version of a subject. `deleted`: softly, which keeps its number and id taken. `at_ms`: as of its record."""
 
     subject: str
     version: int
     id: int
     schema: Schema
     deleted: bool = False
+    at_ms: int | None = field(default=None, compare=False)
 
     def record(self) -> RegistryRecord:
         """The record that says so."""
@@ -79,7 +82,7 @@ def tombstone(subject: str, version: int) -> RegistryRecord:
     return RegistryRecord(SCHEMA, subject, version)
 
 
-def read(key: bytes | None, value: bytes | None) -> RegistryRecord | None:
+def read(key: bytes | None, value: bytes | None, at_ms: int | None = None) -> RegistryRecord | None:
     """A record of the topic; None for one that is not the registry's, or of a kind that it does not know."""
     try:
         parts = json.loads(key or b"")
@@ -95,7 +98,7 @@ def read(key: bytes | None, value: bytes | None) -> RegistryRecord | None:
     version = parts.get("version", 0)
     if not (subject is None or isinstance(subject, str)) or not isinstance(version, int):
         return None
-    return RegistryRecord(kind, subject, version, content)
+    return RegistryRecord(kind, subject, version, content, at_ms)
 
 
 def subject_version(record: RegistryRecord) -> SubjectVersion:
@@ -110,4 +113,6 @@ def subject_version(record: RegistryRecord) -> SubjectVersion:
         SchemaMetadata.of(value.get("metadata")),
         RuleSet.of(value.get("ruleSet")),
     )
-    return SubjectVersion(record.subject, record.version, value["id"], schema, bool(value.get("deleted")))
+    return SubjectVersion(
+        record.subject, record.version, value["id"], schema, bool(value.get("deleted")), at_ms=record.at_ms
+    )

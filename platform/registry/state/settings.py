@@ -11,6 +11,7 @@ from tidelog.registry.base.errors import (
     no_mode_configured,
     not_permitted,
     reference_exists,
+    subject_not_found,
     unprocessable,
 )
 from tidelog.registry.base.model import RuleSet, SchemaMetadata
@@ -25,6 +26,8 @@ _FLAGS: Final = ("normalize", "validateFields", "validateNewSchemas", "validateR
 _TEXTS: Final = ("alias", "aliasForDeks", "compatibilityGroup")
 _METADATA: Final = ("defaultMetadata", "overrideMetadata")
 _RULES: Final = ("defaultRuleSet", "overrideRuleSet")
+# What a subject's configuration takes from the one for all where it says nothing itself.
+_TAKEN: Final = (*_FLAGS, "compatibilityPolicy", "compatibilityGroup")
 
 
 class Mode(StrEnum):
@@ -50,8 +53,13 @@ def config_of(state: RegistryState, subject: str | None, *, in_scope: bool = Fal
     own = state.configs.get(subject)
     if own is None and subject is not None and not in_scope and SubjectName.of(subject).context != GLOBAL_CONTEXT:
         raise no_compatibility_configured(subject)
-    found = _scoped(state.configs, subject) or {}
-    level = found.get("compatibilityLevel") or (_scoped(state.configs, None) or {}).get("compatibilityLevel")
+    found = (_scoped(state.configs, subject) if in_scope else own) or {}
+    if in_scope and own is not None and subject is not None:
+        for_all = state.configs.get(None) or {}
+        found = {**{key: for_all[key] for key in _TAKEN if key in for_all}, **found}
+    level = found.get("compatibilityLevel")
+    if level is None and (in_scope or subject is not None):
+        level = (_scoped(state.configs, None) or {}).get("compatibilityLevel")
     return {**found, "compatibilityLevel": level or DEFAULT_LEVEL.value}
 
 
@@ -63,7 +71,7 @@ def mode_of(state: RegistryState, subject: str | None, *, in_scope: bool = False
     own = state.modes.get(subject)
     if own is None and subject is not None and not in_scope and SubjectName.of(subject).context != GLOBAL_CONTEXT:
         raise no_mode_configured(subject)
-    return Mode(_scoped(state.modes, subject) or Mode.READWRITE)
+    return Mode((_scoped(state.modes, subject) if in_scope else own) or Mode.READWRITE)
 
 
 def _scoped(settings: Mapping[str | None, Any], subject: str | None) -> Any:
@@ -77,7 +85,7 @@ def _scoped(settings: Mapping[str | None, Any], subject: str | None) -> Any:
 
 def check_writable(state: RegistryState, subject: str | None) -> None:
     """Raise `RegistryError` 42205 where a mode allows no changes."""
-    modes = (mode_of(state, subject, in_scope=True), mode_of(state, None))
+    modes = (mode_of(state, subject, in_scope=True), mode_of(state, None, in_scope=True))
     if modes[0] in (Mode.READONLY, Mode.READONLY_OVERRIDE) or modes[1] is Mode.READONLY_OVERRIDE:
         context = SubjectName.of(subject or "").context
         raise not_permitted(f"Subject {subject} in context {context} is in read-only mode")
@@ -97,18 +105,24 @@ def decide_config(state: RegistryState, subject: str | None, change: Mapping[str
 
 
 def decide_no_config(state: RegistryState, subject: str | None) -> list[RegistryRecord]:
-    """Take a configuration away. Raises `RegistryError` 40408 where a subject has none."""
+    """Take a configuration away. Raises `RegistryError` 40401 where a subject has none."""
     check_writable(state, subject)
     if subject is not None and subject not in state.configs:
-        raise no_compatibility_configured(subject)
+        raise subject_not_found(subject)
     return [RegistryRecord(CONFIG, subject)]
 
 
 def decide_mode(
     state: RegistryState, subject: str | None, mode: object, *, force: bool = False
 ) -> list[RegistryRecord]:
-    """Set a mode. IMPORT, without `force`, needs a place without subjects, and clears softly deleted ones."""
+    """Set a mode; None takes it away. IMPORT, without `force`, needs a place without subjects, and clears softly
+    deleted ones. FORWARD is a mode of all contexts only (`:.__GLOBAL:`).
+    """
+    if mode is None:
+        return [RegistryRecord(MODE, subject)]
     wanted = _mode(mode)
+    if wanted is Mode.FORWARD and subject != f":{GLOBAL_CONTEXT}:":
+        raise RegistryError(42204, "Forward mode only supported on global level")
     records: list[RegistryRecord] = []
     if wanted is Mode.IMPORT and mode_of(state, subject, in_scope=True) is not Mode.IMPORT and not force:
         if _subjects(state, subject, deleted=False):
@@ -124,11 +138,16 @@ def decide_mode(
     return [*records, RegistryRecord(MODE, subject, value={**named, "mode": wanted.value})]
 
 
-def decide_no_mode(state: RegistryState, subject: str | None) -> list[RegistryRecord]:
-    """Take a mode away. Raises `RegistryError` 40409 where a subject has none."""
-    if subject is not None and subject not in state.modes:
-        raise no_mode_configured(subject)
-    return [RegistryRecord(MODE, subject)]
+def decide_no_mode(state: RegistryState, subject: str | None, *, recursive: bool = False) -> list[RegistryRecord]:
+    """Take a mode away; `recursive`: also those of a context's subjects. Raises `RegistryError` 40401 without one."""
+    if subject is not None and subject not in state.modes and not recursive:
+        raise subject_not_found(subject)
+    records = [RegistryRecord(MODE, subject)]
+    context = SubjectName.of(subject or "")
+    if recursive and not context.name:
+        inside = (one for one in state.modes if one is not None and SubjectName.of(one).context == context.context)
+        records += [RegistryRecord(MODE, one) for one in sorted(inside) if SubjectName.of(one).name]
+    return records
 
 
 def _subjects(state: RegistryState, subject: str | None, *, deleted: bool) -> list[str]:

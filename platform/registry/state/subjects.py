@@ -47,3 +47,12 @@ def checked(text: str) -> str:
     if subject.name.strip() == "" or subject.name in _RESERVED or any(not one.isprintable() for one in text):
         raise invalid_subject(text)
     return str(subject)
+
+
+def begins_with(subject: str, prefix: str) -> bool:
+    """Whether a subject begins with a prefix: of a name, or of a name in a context; `:*:` stands for all contexts."""
+    own = SubjectName.of(subject)
+    if prefix.startswith(":*:"):
+        return own.name.startswith(prefix.removeprefix(":*:"))
+    wanted = SubjectName.of(prefix)
+    return own.context == wanted.context and own.name.startswith(wanted.name)

@@ -237,7 +237,12 @@ ROWS = [
     ("PUT", "mode/orders-value", {"mode": "READWRITE"}, (Op.ALTER_CONFIGS, "orders")),
     ("DELETE", "mode/orders-value", None, (Op.ALTER_CONFIGS, "orders")),
 ]  # fmt: skip
-FREE = [("GET", "schemas/types"), ("GET", ""), ("POST", ""), ("GET", "v1/metadata/id"), ("GET", "v1/metadata/version")]
+FREE = [
+    ("GET", "schemas/types"),
+    ("GET", ""),
+    ("POST", ""),
+    *(("GET", f"v1/metadata/{name}") for name in ("id", "version", "deployment")),
+]
 LISTS = [("GET", "subjects"), ("GET", "schemas")]
 
 

@@ -6,8 +6,8 @@ from support.registries import INT, LONG, TEXT, Registry, record, refused
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 from tidelog.registry.state.deleting import decide_delete_context
 from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.look_ups import look_up
 from tidelog.registry.state.records import read
-from tidelog.registry.state.registering import look_up
 from tidelog.registry.state.settings import (
     Mode,
     config_of,
@@ -74,7 +74,7 @@ def test_configurations_come_from_the_subject_its_context_or_all(registry):
     with refused(40408):
         config_of(registry.state, "b")
     registry.take(decide_no_config(registry.state, "a"))
-    with refused(40408):
+    with refused(40401):
         decide_no_config(registry.state, "a")
     registry.take(decide_no_config(registry.state, None))
     assert level(None) == "NONE"
@@ -121,7 +121,7 @@ def test_modes_come_from_the_subject_its_context_or_all(registry):
     registry.mode("a", "READWRITE")
     registry.register("a", INT)
     registry.take(decide_no_mode(registry.state, "a"))
-    with refused(40409):
+    with refused(40401):
         decide_no_mode(registry.state, "a")
     with refused(42205):
         registry.delete_subject("a")
@@ -145,7 +145,7 @@ def test_imports_bring_their_ids_and_are_not_tested(registry):
     assert registry.register("a", INT, id=7, version=3) == (7, 3)
     assert registry.register("a", TEXT, id=9) == (9, 4)
     assert registry.register("a", INT, id=7) == (7, 3)
-    with refused(42207):
+    with refused(42205):
         registry.register("a", LONG, id=9)
     registry.mode("a", "READWRITE")
     assert registry.register("b", LONG) == (10, 1)

@@ -1,0 +1,100 @@
+"""Which version of a subject a schema is, also where it is sent in another form than it was stored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tidelog.registry.avro.parsed import AvroSchema
+from tidelog.registry.base.errors import RegistryError, schema_not_found, subject_not_found
+from tidelog.registry.base.merging import configured_metadata, configured_rules
+from tidelog.registry.base.model import VERSION_PROPERTY, Schema, SchemaMetadata
+from tidelog.registry.compatibility import ParsedSchema, parse
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.reading import canonical, resolved
+from tidelog.registry.state.records import SubjectVersion
+from tidelog.registry.state.settings import config_of
+
+
+def look_up(
+    state: RegistryState, subject: str, schema: Schema, *, normalize: bool = False, deleted: bool = False
+) -> SubjectVersion:
+    """The version of a subject that a schema has. Raises `RegistryError` 40401 or 40403 where it has none."""
+    if not state.has(subject, deleted=deleted):
+        raise subject_not_found(subject)
+    config = config_of(state, subject, in_scope=True)
+    parsed, asked = canonical(state, subject, schema, normalize=normalize or bool(config.get("normalize")))
+    versions = state.versions(subject, deleted=deleted)
+    found = same_version(state, versions, parsed, asked)
+    newest = state.version(subject, -1)
+    if found is None and newest is not None:
+        # As a registration would complete it.
+        found = same_version(state, versions, parsed, configured(asked, newest.schema, config))
+    if found is None and asked.metadata is None and asked.rules is None:
+        # A question without metadata and rules is about the schema with any.
+        bare = (one for one in reversed(versions) if replace(one.schema, metadata=None, rules=None) == asked)
+        found = next(bare, None)
+    if found is None:
+        raise schema_not_found()
+    return found
+
+
+def configured(schema: Schema, newest: Schema | None, config: Mapping[str, Any]) -> Schema:
+    """A schema with the metadata and rules of the newest version where it has none, then of the configuration."""
+    metadata, rules = schema.metadata, schema.rules
+    if newest is not None:
+        metadata = newest.metadata if metadata is None else metadata
+        rules = newest.rules if rules is None else rules
+    metadata, rules = configured_metadata(metadata, config), configured_rules(rules, config)
+    return replace(schema, metadata=metadata, rules=rules)
+
+
+def same_version(
+    state: RegistryState, versions: Sequence[SubjectVersion], parsed: ParsedSchema, asked: Schema
+) -> SubjectVersion | None:
+    """The newest of some versions (oldest first) that a schema is, None where it is none of them.
+
+    One that is stored just so comes first; then (Confluent's `canLookup`) one that it is with its references written
+    out, with an Avro schema's properties in another order, or but for the version that metadata may state.
+    """
+    exact = next((one for one in reversed(versions) if one.schema == asked), None)
+    return exact or next((one for one in reversed(versions) if _is(state, one, parsed, asked)), None)
+
+
+def _is(state: RegistryState, version: SubjectVersion, parsed: ParsedSchema, asked: Schema) -> bool:
+    old = version.schema
+    written_out = not asked.references and bool(old.references)
+    if (
+        old.kind is not asked.kind
+        or old.rules != asked.rules
+        or not (written_out or old.references == asked.references)
+    ):
+        return False
+    if not _same_metadata(version, asked.metadata):
+        return False
+    if old.text == asked.text:
+        return True
+    # Properties in another order make a text of the same length, unless references are written out.
+    if not isinstance(parsed, AvroSchema) or not (written_out or len(old.text) == len(asked.text)):
+        return False
+    try:
+        other = parse(old.kind, old.text, resolved(state, version.subject, old))
+    except RegistryError:
+        return False
+    return isinstance(other, AvroSchema) and other.whole == parsed.whole
+
+
+def _same_metadata(version: SubjectVersion, asked: SchemaMetadata | None) -> bool:
+    """Whether metadata are equal, but for a version that only one of them states: the question's must be right."""
+    old = version.schema.metadata
+    stated = [one.stated_version if one is not None else None for one in (asked, old)]
+    if (stated[0] is None) == (stated[1] is None):
+        return old == asked
+    if stated[0] is not None and stated[0] != version.version:
+        return False
+    return _without_version(asked) == _without_version(old)
+
+
+def _without_version(metadata: SchemaMetadata | None) -> Mapping[str, Any]:
+    found = {} if metadata is None else metadata.json()
+    properties = {key: value for key, value in found.pop("properties", {}).items() if key != VERSION_PROPERTY}
+    return {**found, "properties": properties}

@@ -1,0 +1,73 @@
+"""Schemas read with what they reference, as a state has it."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from tidelog.registry.base.errors import RegistryError, invalid_schema
+from tidelog.registry.base.model import Reference, Schema
+from tidelog.registry.compatibility import ParsedSchema, parse
+from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.subjects import SubjectName
+
+
+def prepare(state: RegistryState, subject: str, schema: Schema) -> Callable[[], None]:
+    """What reads a schema ahead of a decision, which then finds it read: parsers may take long, and need no state.
+
+    What can't be read is for the decision to refuse.
+    """
+    try:
+        references = resolved(state, subject, schema)
+    except RegistryError:
+        return lambda: None
+
+    def ahead() -> None:
+        with suppress(RegistryError):
+            parse(schema.kind, schema.text, references).check()
+
+    return ahead
+
+
+def canonical(
+    state: RegistryState, subject: str, schema: Schema, *, normalize: bool = False
+) -> tuple[ParsedSchema, Schema]:
+    """A schema read, and with the text and references under which it is stored.
+
+    Raises `RegistryError` 42201 for a schema that can't be read, and for references that aren't there.
+    """
+    references = schema.references
+    if any(one.version == -1 for one in references):
+        references = tuple(_newest(state, subject, one) for one in references)
+    if normalize:
+        references = tuple(sorted({*references}))
+    schema = replace(schema, references=references)
+    parsed = parse(schema.kind, schema.text, resolved(state, subject, schema))
+    return parsed, schema.with_text(parsed.normalized if normalize else parsed.canonical)
+
+
+def resolved(state: RegistryState, subject: str, schema: Schema) -> dict[str, str]:
+    """{name: text} of all schemas that one needs, those that others need first.
+
+    Of two under one name, the first counts. Raises `RegistryError` 42201 for one that isn't there.
+    """
+    found: dict[str, str] = {}
+    begun: set[tuple[str, str, int]] = set()
+    stack: list[tuple[str, Reference, bool]] = [(subject, one, False) for one in reversed(schema.references)]
+    while stack:
+        parent, reference, ready = stack.pop()
+        place = SubjectName.of(parent).inside(reference.subject), reference.version
+        version = state.version(*place, deleted=True)
+        if version is None:
+            raise invalid_schema(f'No schema reference found for subject "{place[0]}" and version {place[1]}')
+        if ready:
+            found.setdefault(reference.name, version.schema.text)
+        elif (reference.name, *place) not in begun:
+            begun.add((reference.name, *place))
+            stack.append((parent, reference, True))
+            stack += [(place[0], one, False) for one in reversed(version.schema.references)]
+    return found
+
+
+def _newest(state: RegistryState, subject: str, reference: Reference) -> Reference:
+    version = state.version(SubjectName.of(subject).inside(reference.subject), -1)
+    return reference if version is None else replace(reference, version=version.version)
