@@ -90,9 +90,15 @@ def unknown_files(text: str, files: Collection[str]) -> list[str]:
 def configuration_tables() -> dict[str, str]:
     """The tables of docs/configuration.md as the code would have them, by name."""
     topic = [
-        (_marked(row.name), f"`{row.value}`", TopicConfig.KEYS[row.name].kind.allowed, row.doc, f"`{lake_name}`")
+        (
+            _marked(row.name),
+            f"`{row.value}`" if row.value else "nothing",
+            key.kind.allowed,
+            row.doc,
+            f"`{key.lake_name}`" if key.inherits else "none",
+        )
         for row in TopicConfig.parse({}).describe()
-        for lake_name in [TopicConfig.KEYS[row.name].lake_name]
+        for key in [TopicConfig.KEYS[row.name]]
     ]
     lake = [
         (

@@ -68,7 +68,8 @@ class Key(Generic[T]):
     """A configuration key. As a class attribute it reads as its value: `config.retention_ms` is an int.
 
     `lake_name`: under what name a lake holds the default of a topic's key (Kafka's `ServerTopicConfigSynonyms`); the
-    key's own unless given. `name`: the attribute's unless given, with dots: `retention.ms`.
+    key's own unless given. `inherits`: whether a lake may hold a default at all. `name`: the attribute's unless given,
+    with dots: `retention.ms`.
     """
 
     default: T
@@ -76,6 +77,7 @@ class Key(Generic[T]):
     doc: str
     lake_name: str = ""
     name: str = ""
+    inherits: bool = True
 
     def __set_name__(self, owner: type, attribute: str) -> None:
         object.__setattr__(self, "name", self.name or attribute.replace("_", "."))

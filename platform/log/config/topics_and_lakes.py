@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from tidelog.log.base.errors import InvalidConfigError
-from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, names
+from tidelog.log.base.typed_values import MAX_LONG, Choice, Flag, NameList, Number, Text, names
 from tidelog.log.config.key_type import Key, RootAddress, int_of, long_of
 from tidelog.log.config.overrides import Settings, keys_of
 from tidelog.log.config.refused import REFUSED_FOR_LAKES, REFUSED_FOR_TOPICS
+from tidelog.log.delta.written_schemas import KINDS
 
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
+
+# Each entry that changes a topic's configuration holds the text.
+MOST_SCHEMA_CHARACTERS: Final = 1_000_000
 
 # What a producer may ask for, in Kafka's words.
 _CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -160,6 +164,39 @@ class TopicConfig(Settings):
         "merged segment spans at most where records expire by time.",
         "log.roll.ms",
     )
+    topic_validate = Key(
+        False,
+        Flag(),
+        "tidelog's own: whether records are refused whose value does not fit its schema; needs value.columns.",
+        inherits=False,
+    )
+    value_bytes = Key(
+        "keep",
+        names("keep", "derive"),
+        "tidelog's own: whether a typed topic stores its values' bytes beside their columns (keep), or makes them of"
+        " the columns again where that gives exactly the same bytes (derive, for avro).",
+        inherits=False,
+    )
+    value_columns = Key(
+        "none",
+        names("none", *KINDS),
+        "tidelog's own: which kind of schema makes values columns of the topic's table (docs/schemas.md); none: values"
+        " are bytes alone.",
+        inherits=False,
+    )
+    value_schema = Key(
+        "",
+        Text(0, MOST_SCHEMA_CHARACTERS),
+        "tidelog's own: the text of the schema, where values are its bare payloads; else value.schema.subject is set.",
+        inherits=False,
+    )
+    value_schema_subject = Key(
+        "",
+        Text(0, 1_000),
+        "tidelog's own: the subject of the lake's registry that values' schemas are versions of; each value names its"
+        " own by its prefix or header.",
+        inherits=False,
+    )
 
     @classmethod
     def parse(cls, overrides: Mapping[str, str], *, defaults: "LakeConfig | None" = None) -> Self:
@@ -216,7 +253,46 @@ class TopicConfig(Settings):
                 f"max.compaction.lag.ms ({self.max_compaction_lag_ms}): a record can't stay uncompacted longer than "
                 "it may. Raise max.compaction.lag.ms or lower min.compaction.lag.ms."
             )
+        why = self._why_untyped()
+        if why:
+            raise InvalidConfigError(f"conflict topic config setting {why}")
         return self
+
+    def _why_untyped(self) -> str:
+        """What is wrong with the keys of typed topics together, "" for nothing."""
+        kind, subject = self.value_columns, self.value_schema_subject
+        named = [
+            key for key, value in (("value.schema.subject", subject), ("value.schema", self.value_schema)) if value
+        ]
+        if kind != "none" and not named:
+            return (
+                f"value.columns ({kind}) without a schema: nothing says which columns a value has. Set"
+                " value.schema.subject to a subject of the lake's registry, or value.schema to the schema's text."
+            )
+        if len(named) > 1:
+            return (
+                f"value.schema.subject ({subject}) and value.schema: values are either of a subject's schemas, each"
+                " named by its value, or the bare payloads of one. Set one of the two."
+            )
+        given = named + [
+            key
+            for key, is_set in (
+                ("value.bytes=derive", self.value_bytes == "derive"),
+                ("topic.validate", self.topic_validate),
+            )
+            if is_set
+        ]
+        if kind == "none" and given:
+            return (
+                f"{' and '.join(given)} without value.columns: it would do nothing. Set value.columns to one of"
+                f" {', '.join(KINDS)}, or reset {'it' if len(given) == 1 else 'them'}, too."
+            )
+        if self.value_bytes == "derive" and kind != "avro":
+            return (
+                f"value.bytes (derive) and value.columns ({kind}): only Avro writes a value in one way, so that its"
+                " columns give its bytes back. Set value.bytes=keep."
+            )
+        return ""
 
 
 TopicConfig.KEYS = keys_of(TopicConfig)
@@ -274,7 +350,8 @@ class LakeConfig(Settings):
     @property
     def topic_values(self) -> dict[str, Any]:
         """The defaults that are set for topics, by the topic's name of the key."""
-        return {key.name: self.own[key.lake_name] for key in TopicConfig.KEYS.values() if key.lake_name in self.own}
+        inherited = (key for key in TopicConfig.KEYS.values() if key.inherits)
+        return {key.name: self.own[key.lake_name] for key in inherited if key.lake_name in self.own}
 
     def _consistent(self) -> Self:
         if self.num_partitions > self.topic_max_partitions:
@@ -291,6 +368,7 @@ def _lake_keys() -> dict[str, Key[Any]]:
     defaults = [
         Key(key.default, key.kind, f"Default for topics. {key.doc}", name=key.lake_name)
         for key in TopicConfig.KEYS.values()
+        if key.inherits
     ]
     return keys_of(LakeConfig) | {key.name: key for key in defaults}
 
@@ -298,6 +376,8 @@ def _lake_keys() -> dict[str, Key[Any]]:
 LakeConfig.KEYS = _lake_keys()
 LakeConfig.ELSEWHERE = {
     key.name: f"The lake's default for its topics is {key.lake_name}."
+    if key.inherits
+    else "Each topic sets it for itself, as its values have a schema of their own."
     for key in TopicConfig.KEYS.values()
     if key.name not in LakeConfig.KEYS
 }

@@ -1,5 +1,6 @@
 """Which on-disk format this tidelog reads and writes (docs/format.md): its number, and the protocol of every table."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from tidelog.log.delta.actions import Protocol
@@ -13,11 +14,12 @@ TYPED_FORMAT_VERSION: Final = 3
 PROTOCOL: Final = Protocol(1, 7, None, ("tidelog",))
 
 
-def other_format(what: str, version: int) -> tuple[str, str]:
-    """Why `what`, of another format version, is refused, and what to do."""
+def other_format(what: str, version: int, taken: Sequence[int] = (FORMAT_VERSION,)) -> tuple[str, str]:
+    """Why `what`, of a format version that is none of those `taken`, is refused, and what to do."""
     older = "Use the tidelog that wrote it, or produce its records to a new lake."
-    why = f"{what} has on-disk format {version}; this tidelog reads and writes format {FORMAT_VERSION} and no other."
-    return why, "Upgrade tidelog." if version > FORMAT_VERSION else older
+    formats = f"format{'s' if len(taken) > 1 else ''} {' and '.join(map(str, taken))}"
+    why = f"{what} has on-disk format {version}; this tidelog reads and writes {formats} and no other."
+    return why, "Upgrade tidelog." if version > max(taken) else older
 
 
 def described(protocol: Protocol) -> str:

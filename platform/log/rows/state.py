@@ -10,9 +10,9 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from tidelog.log.base.errors import CorruptSegmentError
 from tidelog.log.delta.actions import NO_PARTITION, Action, Add, Entry, Remove
-from tidelog.log.delta.table_schema import TOPIC, TableShape
+from tidelog.log.delta.table_schema import TableShape, topic_shape
 from tidelog.log.rows.schema import Row, RowSchema
-from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.state.topic_state import FORMAT, Segment, TopicState
 
 
 class Fold(Protocol):
@@ -129,7 +129,9 @@ class RowState(TopicState, Generic[F]):
 
 def shape_of(state: TopicState) -> TableShape:
     """What the columns of a topic's table, or of this table of rows, must be."""
-    return state.kind.schema.shape if isinstance(state, RowState) else TOPIC
+    if isinstance(state, RowState):
+        return state.kind.schema.shape
+    return topic_shape("" if state.metadata is None else state.metadata.configuration.get(FORMAT, ""))
 
 
 def as_stored(state: TopicState, actions: Iterable[Action]) -> tuple[Action, ...]:

@@ -4,7 +4,7 @@ Nothing here does I/O or asks the clock; `now_ms` comes with the request. A refu
 `tidelog.log.base.errors`. An outcome without actions is a repeat of what is already there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
 from typing import Any, Generic, TypeVar
@@ -19,18 +19,19 @@ from tidelog.log.base.errors import (
 )
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Metadata, Remove, Txn
-from tidelog.log.delta.disk_format import FORMAT_VERSION, PROTOCOL
+from tidelog.log.delta.disk_format import PROTOCOL
 from tidelog.log.delta.table_schema import TOPIC, TableShape
+from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.state.foreign_entries import take_back
 from tidelog.log.state.topic_state import (
     CONFIG_PREFIX,
     DELETED,
-    FORMAT,
     PARTITIONS,
     REPLICATION,
     TOPIC_ID,
     TopicState,
 )
+from tidelog.log.typed.tables import TypedTable, configured, table_facts
 
 R = TypeVar("R")
 
@@ -113,10 +114,13 @@ def decide_create(
     now_ms: int,
     shape: TableShape = TOPIC,
     most_partitions: int = MOST_PARTITIONS,
+    found: Sequence[WrittenSchema] = (),
 ) -> Outcome[str]:
     """Create the topic, or create it again after a delete; the response is its id.
 
     `shape` of its table. `properties`: Delta's, and further facts about the table. `most_partitions`: the lake's limit.
+    `found`: schemas of the subject that `overrides` name. What an earlier life's values were is forgotten: its files
+    are gone. Raises also what `tidelog.log.typed.tables.configured` does.
     """
     if state.exists:
         raise TopicExistsError(
@@ -124,9 +128,10 @@ def decide_create(
             "another name."
         )
     _check_count(partitions, most_partitions)
+    table = configured(None, overrides, found)
     configuration = {
         **properties,
-        FORMAT: str(FORMAT_VERSION),
+        **table_facts(table),
         TOPIC_ID: topic_id,
         PARTITIONS: str(partitions),
         **{CONFIG_PREFIX + k: v for k, v in sorted(overrides.items())},
@@ -135,7 +140,7 @@ def decide_create(
     metadata = Metadata(
         table_id if old is None else old.table_id,
         topic,
-        shape.schema,
+        shape.schema if table is None else table.schema,
         shape.partition_columns,
         configuration,
         now_ms if old is None else old.created_ms,
@@ -161,11 +166,14 @@ def decide_alter(
     properties: Mapping[str, str],
     *,
     most_partitions: int = MOST_PARTITIONS,
+    found: Sequence[WrittenSchema] = (),
 ) -> Outcome[None]:
     """Set the topic's whole configuration, and its number of partitions unless that is None.
 
     A topic that has more partitions than `most_partitions`, the lake's limit, keeps them and gets no further ones.
-    Table properties that other tools set stay.
+    Table properties that other tools set stay. `found`: schemas of the subject that `overrides` name; the table keeps
+    those that it knows, and their columns, whatever the configuration. Raises also what
+    `tidelog.log.typed.tables.configured` does.
     """
     metadata = require_topic(state, topic)
     if partitions is not None:
@@ -176,17 +184,19 @@ def decide_alter(
             f" {partitions}. Partitions only grow: a key's records would change places."
         )
     kept = {k: v for k, v in metadata.configuration.items() if not k.startswith(CONFIG_PREFIX) or k == REPLICATION}
+    table = configured(TypedTable.of(metadata), overrides, found)
     configuration = {
         **kept,
         **properties,
-        FORMAT: str(FORMAT_VERSION),
+        **table_facts(table),
         TOPIC_ID: state.topic_id,
         PARTITIONS: str(partitions or state.partitions),
         **{CONFIG_PREFIX + k: v for k, v in sorted(overrides.items())},
     }
-    if configuration == dict(metadata.configuration):
+    schema = metadata.schema if table is None else table.schema
+    if (configuration, schema) == (dict(metadata.configuration), metadata.schema):
         return Outcome((), None)
-    return Outcome((replace(metadata, configuration=configuration),), None, "SET TBLPROPERTIES")
+    return Outcome((replace(metadata, configuration=configuration, schema=schema),), None, "SET TBLPROPERTIES")
 
 
 def decide_delete(state: TopicState, topic: str, topic_id: str | None = None, *, now_ms: int) -> Outcome[None]:

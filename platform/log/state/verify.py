@@ -11,11 +11,27 @@ import orjson
 from tidelog.log.base.errors import CorruptLogError, UnsupportedFormatError
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Add, Entry, Metadata, Protocol, Remove, Txn
-from tidelog.log.delta.disk_format import FORMAT_VERSION, PROTOCOL, described, other_format
-from tidelog.log.delta.table_schema import TOPIC, TableShape, schema_problems
+from tidelog.log.delta.disk_format import (
+    FORMAT_VERSION,
+    PROTOCOL,
+    TYPED_FORMAT_VERSION,
+    described,
+    other_format,
+)
+from tidelog.log.delta.table_schema import TOPIC, TableShape, growth_problems, schema_problems, topic_shape
+from tidelog.log.delta.written_schemas import parse_written_schemas
 from tidelog.log.state import foreign_entries
 from tidelog.log.state.producer_memory import parse_app_id
-from tidelog.log.state.topic_state import DELETED, FORMAT, PARTITIONS, TOPIC_ID, Segment, TopicState
+from tidelog.log.state.topic_state import (
+    DELETED,
+    FORMAT,
+    PARTITIONS,
+    ROWS,
+    TOPIC_ID,
+    VALUE_SCHEMAS,
+    Segment,
+    TopicState,
+)
 
 _OFFSET_PREFIXES = (layout.END_PREFIX, layout.START_PREFIX, layout.CLEAN_PREFIX)
 # Delta's properties that tidelog gives a table (`tidelog.log.door.topic_machine.table_properties`).
@@ -64,14 +80,16 @@ def verify_protocol(protocol: Protocol, topic: str) -> None:
 def verify_format(metadata: Metadata, topic: str) -> None:
     """Refuse another format version: what comes after it may mean anything."""
     version = metadata.configuration.get(FORMAT, "")
-    if _is_number(version) and int(version) != FORMAT_VERSION:
-        raise UnsupportedFormatError(" ".join(other_format(f"Topic '{topic}'", int(version))))
+    taken = (FORMAT_VERSION,) if ROWS in metadata.configuration else (FORMAT_VERSION, TYPED_FORMAT_VERSION)
+    if _is_number(version) and int(version) not in taken:
+        raise UnsupportedFormatError(" ".join(other_format(f"Topic '{topic}'", int(version), taken)))
 
 
 def verify_table(metadata: Metadata, topic: str, shape: TableShape = TOPIC) -> None:
     """Refuse table properties and a schema that are not implemented, by name.
 
-    They are judged at the head of the log, so that a tidelog that knows them can take them back.
+    They are judged at the head of the log, so that a tidelog that knows them can take them back. `shape`: of a table of
+    rows; a topic's follows from its format.
     """
     unknown = sorted(k for k in metadata.configuration if k.startswith("delta.") and k not in IMPLEMENTED_PROPERTIES)
     if unknown:
@@ -79,6 +97,8 @@ def verify_table(metadata: Metadata, topic: str, shape: TableShape = TOPIC) -> N
             f"Topic '{topic}' has table properties that this tidelog does not implement: {', '.join(unknown)}."
             " Use a tidelog that knows them, or restore the log folder from a copy."
         )
+    if shape is TOPIC:
+        shape = topic_shape(metadata.configuration.get(FORMAT, ""))
     problems = list(schema_problems(metadata.schema, metadata.partition_columns, shape))
     if problems:
         raise UnsupportedFormatError(
@@ -97,6 +117,36 @@ def fact_problems(metadata: Metadata, topic: str) -> Iterator[str]:
             yield f"its metaData has {fact} '{facts.get(fact, '')}', which is no number above 0"
     if metadata.name != topic:
         yield f"its metaData belongs to topic '{metadata.name}', so the folder was copied or renamed"
+    if VALUE_SCHEMAS in facts:
+        if not _is_typed(metadata):
+            yield f"its metaData has {VALUE_SCHEMAS}, which only tables of format {TYPED_FORMAT_VERSION} have"
+        try:
+            parse_written_schemas(facts[VALUE_SCHEMAS])
+        except ValueError as e:
+            yield f"its metaData has a property {VALUE_SCHEMAS} that can't be read: {e}"
+
+
+def _is_typed(metadata: Metadata) -> bool:
+    return metadata.configuration.get(FORMAT) == str(TYPED_FORMAT_VERSION)
+
+
+def _grown(old: Metadata, new: Metadata) -> Iterator[str]:
+    """What of a typed topic's values the new metaData takes back: earlier rows would be read as others, or not at all.
+
+    Both have facts that can be read.
+    """
+    if not _is_typed(old):
+        return
+    if not _is_typed(new):
+        yield f"it makes a table of format {TYPED_FORMAT_VERSION} one of {new.configuration.get(FORMAT)}"
+        return
+    schemas = {one.id: one for one in parse_written_schemas(new.configuration.get(VALUE_SCHEMAS, "[]"))}
+    for one in parse_written_schemas(old.configuration.get(VALUE_SCHEMAS, "[]")):
+        if one.id not in schemas:
+            yield f"it takes the schema {one.id} of values away"
+        elif schemas[one.id].meaning != one.meaning:
+            yield f"it makes the schema {one.id} of values another one"
+    yield from growth_problems(old.schema, new.schema)
 
 
 def _is_number(text: str) -> bool:
@@ -114,7 +164,8 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
         return
     if len(changes) > 1:
         yield "it has two metaData"
-    yield from fact_problems(metadata, topic) if changes else ()
+    broken = list(fact_problems(metadata, topic)) if changes else []
+    yield from broken
     yield from _repeated(adds, txns)
     yield from _live(state, adds, removes)
     yield from _own_ids(txns)
@@ -128,6 +179,8 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
         if changes or adds or ends or starts or cleans:
             yield "it changes a deleted topic, which only a creation brings back"
         return
+    if changes and not broken and state.metadata is not None:
+        yield from _grown(state.metadata, metadata)
     if metadata.configuration.get(DELETED) == "true":
         yield from _deleted(state, adds, removes)
         return

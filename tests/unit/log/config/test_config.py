@@ -37,6 +37,11 @@ KEYS: list[tuple[str, str, Any, str, Any]] = [
     ("retention.ms", "retention_ms", 604_800_000, "-1", -1),
     ("segment.bytes", "segment_bytes", 1_073_741_824, "14", 14),
     ("segment.ms", "segment_ms", 604_800_000, "1", 1),
+    ("topic.validate", "topic_validate", False, "true", True),
+    ("value.bytes", "value_bytes", "keep", "derive", "derive"),
+    ("value.columns", "value_columns", "none", "avro", "avro"),
+    ("value.schema", "value_schema", "", '"long"', '"long"'),
+    ("value.schema.subject", "value_schema_subject", "", "orders-value", "orders-value"),
 ]
 
 # key, a text it does not take, Kafka's reason
@@ -80,6 +85,11 @@ BAD_VALUES = [
     ("retention.ms", "7 days", "Not a number of type LONG"),
     ("segment.bytes", "13", "Value must be at least 14"),
     ("segment.ms", "0", "Value must be at least 1"),
+    ("topic.validate", "yes", "Expected value to be either true or false"),
+    ("value.bytes", "drop", "String must be one of: keep, derive"),
+    ("value.columns", "AVRO", "String must be one of: none, avro, json, protobuf"),
+    ("value.schema", "x" * 1_000_001, "its length is 1000001, and allowed are 0 to 1000000 characters"),
+    ("value.schema.subject", "x" * 1_001, "its length is 1001, and allowed are 0 to 1000 characters"),
 ]
 
 
@@ -93,19 +103,70 @@ def test_each_key_has_kafkas_default_and_takes_a_value(
     key: str, attribute: str, default: Any, text: str, value: Any
 ) -> None:
     assert getattr(TopicConfig.parse({}), attribute) == default
-    config = TopicConfig.parse({key: f"  {text}\t"})
+    config = TopicConfig.stored({key: f"  {text}\t"})
     assert getattr(config, attribute) == value
     assert config.overrides == {key: text}
     others = [other for _, other, *_ in KEYS if other != attribute]
     assert [getattr(config, other) for other in others] == [getattr(TopicConfig.parse({}), other) for other in others]
 
 
-@pytest.mark.parametrize(("key", "text", "reason"), BAD_VALUES)
+@pytest.mark.parametrize(("key", "text", "reason"), BAD_VALUES, ids=lambda text: text[:80])
 def test_a_value_that_a_key_does_not_take_is_refused_in_kafkas_words(key: str, text: str, reason: str) -> None:
     with pytest.raises(InvalidConfigError) as error:
         TopicConfig.parse({key: text})
     assert str(error.value).startswith(f"Invalid value {text} for configuration {key}: {reason}. Give ")
     assert "the default is " in str(error.value)
+
+
+# Keys that not every value of another one goes with.
+_RULED = {"min.compaction.lag.ms", "max.compaction.lag.ms", "topic.validate", *(k for k, *_ in KEYS if "value." in k)}
+_TYPED = {"value.columns": "avro", "value.schema": '"long"'}
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"value.columns": "json"}, r"value\.columns \(json\) without a schema: .*Set value\.schema\.subject .*"),
+        (
+            _TYPED | {"value.schema.subject": "s"},
+            r"value\.schema\.subject \(s\) and value\.schema: .*Set one of the two",
+        ),
+        (
+            _TYPED | {"value.columns": "json", "value.bytes": "derive"},
+            r"value\.bytes \(derive\) and value\.columns \(json\)",
+        ),
+        (
+            {"topic.validate": "true"},
+            r"topic\.validate without value\.columns: it would do nothing\. Set .*, or reset it",
+        ),
+        ({"value.bytes": "derive"}, r"value\.bytes=derive without value\.columns"),
+        (
+            {"value.schema": "x", "topic.validate": "true"},
+            r"value\.schema and topic\.validate without .* or reset them",
+        ),
+        (_TYPED | {"value.columns": "none"}, r"value\.schema without value\.columns"),
+        ({"value.schema.subject": "s"}, r"value\.schema\.subject without value\.columns"),
+    ],
+)
+def test_keys_of_typed_topics_that_contradict_one_another_are_refused(keys: dict[str, str], why: str) -> None:
+    with pytest.raises(InvalidConfigError, match=f"^conflict topic config setting {why}"):
+        TopicConfig.parse(keys)
+    with pytest.raises(InvalidConfigError, match=why):
+        TopicConfig.parse({}).merged(keys)
+    assert TopicConfig.stored(keys).overrides == {key: keys[key] for key in sorted(keys)}  # the log may hold it
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        _TYPED,
+        _TYPED | {"value.bytes": "derive", "topic.validate": "true"},
+        {"value.columns": "json", "value.schema.subject": "s", "topic.validate": "true", "value.bytes": "keep"},
+        {"value.columns": "none", "value.bytes": "keep", "topic.validate": "false", "value.schema": ""},
+    ],
+)
+def test_keys_of_typed_topics_that_go_together_are_taken(keys: dict[str, str]) -> None:
+    assert TopicConfig.parse(keys).overrides == {key: keys[key] for key in sorted(keys)}
 
 
 @pytest.mark.parametrize("value", [604800000, True, b"1", 0.5])
@@ -238,9 +299,7 @@ def test_describe_lists_every_key_with_its_value_and_whose_it_is() -> None:
     assert all(row.doc.endswith(".") for row in rows.values())
 
 
-@given(
-    st.fixed_dictionaries({}, optional={key: st.just(text) for key, _, _, text, _ in KEYS if "compaction" not in key})
-)
+@given(st.fixed_dictionaries({}, optional={key: st.just(text) for key, _, _, text, _ in KEYS if key not in _RULED}))
 def test_overrides_parse_to_the_same_configuration(overrides: dict[str, str]) -> None:
     config = TopicConfig.parse(overrides)
     assert TopicConfig.parse(config.overrides) == config

@@ -46,8 +46,18 @@ OTHER_TEXTS = {
 }
 
 
-def test_every_topic_key_has_a_default_in_the_lake() -> None:
-    assert set(SYNONYMS) == set(TopicConfig.KEYS)
+# Each topic has a schema of its own.
+OF_TOPICS_ALONE = ["topic.validate", "value.bytes", "value.columns", "value.schema", "value.schema.subject"]
+
+
+def test_every_topic_key_has_a_default_in_the_lake_but_those_of_typed_topics() -> None:
+    assert {*SYNONYMS, *OF_TOPICS_ALONE} == set(TopicConfig.KEYS)
+
+
+@pytest.mark.parametrize("key", OF_TOPICS_ALONE)
+def test_a_lake_has_no_default_of_what_says_how_one_topics_values_look(key: str) -> None:
+    with pytest.raises(InvalidConfigError, match=rf"Configuration {key} is no key of a lake.* Each topic sets it for"):
+        LakeConfig.parse({key: TopicConfig.KEYS[key].kind.text(TopicConfig.KEYS[key].default)})
 
 
 @pytest.mark.parametrize(("topic_key", "lake_key"), SYNONYMS.items())

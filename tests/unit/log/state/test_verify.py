@@ -225,10 +225,12 @@ def test_protocols(protocol: Protocol, says: str | None) -> None:
             verify_entry(two_partitions(), entry(3, protocol), "t")
 
 
-@pytest.mark.parametrize(("version", "todo"), [("3", "Upgrade tidelog"), ("1", "Use the tidelog that wrote it")])
+@pytest.mark.parametrize(("version", "todo"), [("4", "Upgrade tidelog"), ("1", "Use the tidelog that wrote it")])
 def test_another_format_is_refused_whatever_else_changes(version: str, todo: str) -> None:
     changed = metadata(tidelog_format=version, name="renamed", partitions=0)
-    with pytest.raises(UnsupportedFormatError, match=rf"on-disk format {version}; .* format 2 and no other. {todo}"):
+    with pytest.raises(
+        UnsupportedFormatError, match=rf"on-disk format {version}; .* formats 2 and 3 and no other. {todo}"
+    ):
         verify_entry(two_partitions(), entry(3, Protocol(3, 7), changed), "t")
 
 

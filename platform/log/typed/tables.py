@@ -1,0 +1,115 @@
+"""What a typed topic's table knows of its values: the schemas, the columns, and how it comes to know more.
+
+Pure. What a schema's columns are is for the codecs to say, which remember it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from tidelog.log.base.errors import InvalidConfigError
+from tidelog.log.columnar.compile import compile_schema
+from tidelog.log.delta.actions import Metadata
+from tidelog.log.delta.disk_format import FORMAT_VERSION, TYPED_FORMAT_VERSION
+from tidelog.log.delta.schema import columns_of, typed_schema
+from tidelog.log.delta.written_schemas import WrittenSchema, parse_written_schemas, written_schemas_text
+from tidelog.log.state.topic_state import FORMAT, VALUE_SCHEMAS
+from tidelog.log.typed.growth import grown
+
+# Of one topic: each entry that changes its configuration, and each checkpoint, holds them all.
+MOST_SCHEMAS: Final = 1_000
+MOST_SCHEMA_BYTES: Final = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTable:
+    """What a typed topic's metaData says of its values: the schemas by id, and the columns, None as long as none is."""
+
+    schemas: tuple[WrittenSchema, ...] = ()
+    columns: pa.StructType | None = None
+
+    @classmethod
+    def of(cls, metadata: Metadata | None) -> "TypedTable | None":
+        """By a metaData that was verified; None for a topic that never was typed."""
+        if metadata is None or metadata.configuration.get(FORMAT) != str(TYPED_FORMAT_VERSION):
+            return None
+        return cls(parse_written_schemas(metadata.configuration.get(VALUE_SCHEMAS, "[]")), columns_of(metadata.schema))
+
+    def with_schemas(self, given: Iterable[WrittenSchema]) -> "TypedTable":
+        """The table that knows these schemas, too. One that it knows stays as it is, but for where it was found.
+
+        Raises `SchemaError` for a schema that no codec takes.
+        """
+        known, columns = {one.id: one for one in self.schemas}, self.columns
+        for one in given:
+            found = known.get(one.id)
+            if found is None and self._is_full(known.values(), one):
+                continue
+            if found is None:
+                columns = grown(columns, compile_schema(*one.meaning).columns).columns
+            if found is None or (found.meaning == one.meaning and one.subject is not None):
+                known[one.id] = one
+        return TypedTable(tuple(sorted(known.values(), key=lambda one: one.id)), columns)
+
+    def with_inline(self, kind: str, text: str) -> "TypedTable":
+        """The table that knows the schema of its configuration: under the id that it had, or the next one below."""
+        if any(one.id < 0 and (one.kind, one.text) == (kind, text) for one in self.schemas):
+            return self
+        lowest = min((one.id for one in self.schemas), default=0)
+        after = self.with_schemas([WrittenSchema(min(lowest, 0) - 1, kind, text)])
+        if after == self:
+            raise InvalidConfigError(
+                f"The topic has {len(self.schemas)} schemas, and takes no more: it holds at most {MOST_SCHEMAS:,}, of"
+                f" {MOST_SCHEMA_BYTES >> 20} MiB in all. Produce to a new topic."
+            )
+        return after
+
+    @staticmethod
+    def _is_full(known: Iterable[WrittenSchema], more: WrittenSchema) -> bool:
+        sizes = [_size(one) for one in (*known, more)]
+        return len(sizes) > MOST_SCHEMAS or sum(sizes) > MOST_SCHEMA_BYTES
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The facts, as table properties."""
+        return {FORMAT: str(TYPED_FORMAT_VERSION), VALUE_SCHEMAS: written_schemas_text(self.schemas)}
+
+    @property
+    def schema(self) -> str:
+        """The table's columns, as Delta has them."""
+        return typed_schema(self.columns)
+
+
+def _size(one: WrittenSchema) -> int:
+    return len(one.text.encode()) + sum(len(name.encode()) + len(text.encode()) for name, text in one.references)
+
+
+def configured(
+    table: TypedTable | None, overrides: Mapping[str, str], found: Sequence[WrittenSchema] = ()
+) -> TypedTable | None:
+    """The table of a topic with these configuration keys, which goes on from `table`; None for one without types.
+
+    `found`: schemas of the subject that the configuration names, of whichever kind. Raises `SchemaError`, and
+    `InvalidConfigError` for a subject of another kind.
+    """
+    kind = overrides.get("value.columns", "none")
+    if kind == "none":
+        return table
+    table = table or TypedTable()
+    text = overrides.get("value.schema", "")
+    if text:
+        return table.with_inline(kind, text)
+    others = sorted({one.kind for one in found} - {kind})
+    if others:
+        raise InvalidConfigError(
+            f"Subject '{overrides.get('value.schema.subject')}' has schemas of the type {others[0].upper()}, and"
+            f" value.columns is {kind}. Set value.columns={others[0]}, or name a subject of {kind.upper()} schemas."
+        )
+    return table.with_schemas(found)
+
+
+def table_facts(table: TypedTable | None) -> dict[str, str]:
+    """The table properties that say what values are."""
+    return {FORMAT: str(FORMAT_VERSION)} if table is None else table.properties
