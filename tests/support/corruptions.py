@@ -280,7 +280,9 @@ def protocol_upgraded() -> CorruptibleLake:
     return CorruptibleLake().edit(3, lambda ls: ls.insert(0, {"protocol": features}))
 
 
-corruption(Kind.FORMAT_UNSUPPORTED, "entry 0")(lambda: CorruptibleLake().edit_property("tidelog.format", "3"))
+corruption(Kind.FORMAT_UNSUPPORTED, "entry 0")(lambda: CorruptibleLake().edit_property("tidelog.format", "4"))
+# Only the table of a typed topic knows schemas.
+corruption(Kind.ENTRY_BROKEN, "entry 0")(lambda: CorruptibleLake().edit_property("tidelog.value.schemas", "[]"))
 corruption(Kind.FORMAT_UNSUPPORTED, "delta.appendOnly")(
     lambda: CorruptibleLake().edit_property("delta.appendOnly", "true")
 )
