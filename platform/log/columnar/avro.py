@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from tidelog.log.columnar.avro_columns import columns_of, default_values
+from tidelog.log.columnar.avro_decoder import decode
 from tidelog.log.columnar.avro_reader import BadPayloadError, read_payload
 from tidelog.log.columnar.avro_schema import read_schema
 from tidelog.log.columnar.avro_writer import write_payloads
@@ -34,19 +34,7 @@ class AvroValues:
 
     def decode(self, payloads: pa.BinaryArray) -> Decoded:
         """The columns of payloads; null rows where a payload is null or does not fit the schema."""
-        rows: list[Any] = []
-        ok = np.zeros(len(payloads), np.bool_)
-        for number, payload in enumerate(payloads.to_pylist()):
-            row = None
-            if payload is not None:
-                try:
-                    row = read_payload(self._column, payload)
-                    ok[number] = True
-                except BadPayloadError:
-                    pass
-            rows.append(row)
-        kind = pa.struct([]) if self.columns is None else self.columns
-        return Decoded(pa.array(rows, kind), ok)
+        return decode(self._column, payloads)
 
     def encode(self, columns: pa.StructArray) -> pa.BinaryArray:
         """The payloads of rows, null for null rows. Raises `EncodingError`, naming the first row that can't be one."""

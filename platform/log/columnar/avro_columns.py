@@ -50,6 +50,13 @@ class Column:
         return tuple((field.name, column) for field, column in pairs if column.type is not None)
 
 
+def leaf_column(node: AvroNode) -> Column:
+    """A type without inner ones as it is for itself."""
+    if node.logical == "decimal":
+        return Column(node, pa.decimal128(node.precision, node.scale))
+    return Column(node, _TYPES[node.logical or node.kind])
+
+
 def columns_of(root: AvroNode) -> tuple[Column, dict[str, str]]:
     """A schema's columns, and the path of each field that is left out -> why."""
     planner = _Planner()
@@ -80,9 +87,7 @@ class _Planner:
             return self._many(node, path, around)
         if node.kind == "null":
             return self.no(path, "null is no type of a column", node)
-        if node.logical == "decimal":
-            return Column(node, pa.decimal128(node.precision, node.scale))
-        return Column(node, _TYPES[node.logical or node.kind])
+        return leaf_column(node)
 
     def _record(self, node: AvroNode, path: str, around: tuple[AvroNode, ...]) -> Column:
         if node in around:
@@ -164,3 +169,6 @@ def _default(value: Any, column: Column) -> Any:
     if node.logical == "timestamp-millis":
         return value * _MICROS
     return value
+
+
+KEY: Final = leaf_column(AvroNode("string"))  # of a map
