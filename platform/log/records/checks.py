@@ -73,8 +73,7 @@ def with_values(table: pa.Table, topic: str, typing: Typing | None) -> pa.Table:
     names = table.schema.names
     if typing is None or schema.COLUMNS not in names or "value" in names:
         return table
-    given = table.column(schema.COLUMNS)
-    values = pa.chunked_array([typing.bytes_for(chunk, topic) for chunk in given.chunks], pa.binary())
+    values = typing.bytes_for(table.column(schema.COLUMNS).combine_chunks(), topic)
     return table.set_column(names.index(schema.COLUMNS), "value", values)
 
 

@@ -12,6 +12,8 @@ from tidelog.log.config.topics_and_lakes import Codec
 from tidelog.log.delta import layout, schema
 from tidelog.log.segments.writer import SegmentWriter, Staged
 from tidelog.log.storage.port import Storage
+from tidelog.log.typed.placing import widened
+from tidelog.log.typed.value_typing import Typing
 
 
 def restage(
@@ -23,22 +25,25 @@ def restage(
     codec: Codec,
     ids: Ids,
     timestamp_ms: int | None = None,
+    typing: Typing | None = None,
 ) -> list[Staged]:
     """The same records in new segments, known at `version`.
 
     The old files stay until they are purged: their writer may commit them again after an unknown outcome. The
     new ones keep their names' first part, so that such a repeat is known for one.
-    `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. Memory is bounded by a
+    `timestamp_ms` (since the epoch) replaces every timestamp, as LogAppendTime wants it. `typing`: of a typed topic,
+    whose columns are copied as they are, to what its table has by now. Memory is bounded by a
     row group. Raises `MissingSegmentError` when a segment is already purged, `CorruptSegmentError` when it is not what
     was written.
     """
     again = []
+    columns = schema.SEGMENT if typing is None else typing.segment
     for old in staged:
         path = layout.written_again(old.path, version, ids.new())
         with storage.create(f"{folder}/{path}") as sink:
-            writer = SegmentWriter(sink, codec)
+            writer = SegmentWriter(sink, codec, columns)
             try:
-                for records in _records(storage, folder, old):
+                for records in _records(storage, folder, old, columns):
                     writer.write(_stamped(records, timestamp_ms))
                 writer.close()
             except BaseException:
@@ -57,15 +62,15 @@ def restage(
     return again
 
 
-def _records(storage: Storage, folder: str, old: Staged) -> Iterator[pa.Table]:
-    """A segment's records, by row group."""
+def _records(storage: Storage, folder: str, old: Staged, columns: pa.Schema) -> Iterator[pa.Table]:
+    """A segment's records, by row group; null in columns that its table did not have when it was staged."""
     try:
         with (
             storage.open(f"{folder}/{old.path}", old.size) as source,
             open_parquet(source, size=old.size, sealed=True) as file,
         ):
             for group in range(file.metadata.num_row_groups):
-                yield file.read_row_group(group, use_threads=False).select(schema.SEGMENT.names).cast(schema.SEGMENT)
+                yield _as_known(file.read_row_group(group, use_threads=False), columns)
     except (pa.ArrowException, KeyError, OSError, ValueError) as e:
         raise CorruptSegmentError(
             f"Segment {folder}/{old.path} can't be written again: it can't be read ({e}). Write the records again, or"
@@ -77,6 +82,16 @@ def _records(storage: Storage, folder: str, old: Staged) -> Iterator[pa.Table]:
             " was staged long ago and is in no entry for an orphan, and other programs may delete files, too. Write"
             " the records again, or restore the file from a copy."
         ) from e
+
+
+def _as_known(found: pa.Table, columns: pa.Schema) -> pa.Table:
+    """Raises KeyError for what every segment has, ValueError for what the table does not."""
+    plain = found.select(schema.SEGMENT.names).cast(schema.SEGMENT)
+    if columns is schema.SEGMENT:
+        return plain
+    for name in found.schema.names[len(plain.schema) :]:
+        plain = plain.append_column(found.schema.field(name), found.column(name))
+    return widened(plain, columns)
 
 
 def _stamped(records: pa.Table, timestamp_ms: int | None) -> pa.Table:
