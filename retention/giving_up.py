@@ -13,6 +13,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.port import Storage
+from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.value_typing import Typing
 from tidelog.retention.rewrites.commit import rewrite
 from tidelog.retention.rewrites.execute import KeepNothing
 from tidelog.retention.rewrites.executors import LocalExecutor, Task
@@ -49,8 +51,9 @@ def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) ->
     """
     opened = lake.topic(topic)
     state, config = opened.state(), opened.config()
+    typing = typing_of(state.metadata)
     live = [segment for segment in state.all_segments() if segment.path in paths]
-    lost = [(segment, why) for segment in live if (why := _why_lost(lake.storage, topic, segment))]
+    lost = [(segment, why) for segment in live if (why := _why_lost(lake.storage, topic, segment, typing))]
     done: set[str] = set()
     if execute and lost:
         units = [unit_of(state, topic, [segment], config, rewrite_codec(config)) for segment, _ in lost]
@@ -62,10 +65,11 @@ def give_up(lake: Lake, topic: str, paths: Collection[str], *, execute: bool) ->
     return [_given_up(topic, segment, why, segment.path in done) for segment, why in lost]
 
 
-def _why_lost(storage: Storage, topic: str, segment: Segment) -> str:
-    """Why a segment can't be read; "" when it can."""
+def _why_lost(storage: Storage, topic: str, segment: Segment, typing: Typing | None) -> str:
+    """Why a segment can't be read, or its values not derived; "" when all of it can."""
+    names = (schema.SEGMENT if typing is None else typing.segment).names
     try:
-        for _ in read_segment(storage, topic, segment, segment.base_offset, segment.end, schema.SEGMENT.names):
+        for _ in read_segment(storage, topic, segment, segment.base_offset, segment.end, names, typing=typing):
             pass
     except CorruptSegmentError as e:
         return str(e)

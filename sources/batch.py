@@ -71,7 +71,7 @@ class BatchReader(DataSourceReader):
             logger.warning(warning)
         ranges = [cut for r in plan.ranges if (cut := self._wanted.range(r)) is not None]
         segments = self._wanted.segments(catalog.segments(catalog.assigned()))
-        return plan_tasks(catalog.lake.uri, ranges, segments, options)
+        return plan_tasks(catalog.lake.uri, ranges, segments, options, catalog.typings())
 
     @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

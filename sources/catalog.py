@@ -9,6 +9,8 @@ from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.segments.fetch import find_by_time, plan_fetch
 from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.value_typing import Typing
 from tidelog.sources.limits import Limit, Position, among, bind, check_resolved_order, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
@@ -103,6 +105,10 @@ class Catalog:
     def segments(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sequence[Segment]]:
         """The live segments of partitions, by offset."""
         return {tp: self._states[tp.topic].live(tp.partition) for tp in partitions}
+
+    def typings(self) -> dict[str, Typing | None]:
+        """What is known of the values of each topic, None for plain ones."""
+        return {name: typing_of(state.metadata) for name, state in self._states.items()}
 
     def batch_limits(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Where a batch query starts and ends now. Raises `InvalidOptionError`."""

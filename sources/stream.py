@@ -189,7 +189,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         for warning in judge_losses(plan.losses, fail_on_data_loss=self._options.fail_on_data_loss):
             logger.warning(warning)
-        return plan_tasks(catalog.lake.uri, plan.ranges, catalog.segments(catalog.assigned()), self._options)
+        segments = catalog.segments(catalog.assigned())
+        return plan_tasks(catalog.lake.uri, plan.ranges, segments, self._options, catalog.typings())
 
     @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.shared import shared_storage
 from tidelog.log.state.topic_state import Segment
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
+from tidelog.log.typed.value_typing import Typing
 from tidelog.sources.offset_json import TopicPartition
 from tidelog.sources.options import SourceOptions
 from tidelog.sources.planning import Range
@@ -20,6 +22,7 @@ from tidelog.sources.splitting import split_by_bytes, split_by_offsets
 
 # Records in one Arrow batch on the way to the JVM: large enough to cost little each, small enough for its caches.
 BATCH_RECORDS = 32_768
+NO_TYPINGS: Mapping[str, Typing | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,11 @@ def plan_tasks(
     ranges: Sequence[Range],
     segments: Mapping[TopicPartition, Sequence[Segment]],
     options: SourceOptions,
+    typings: Mapping[str, Typing | None] = NO_TYPINGS,
 ) -> list[InputPartition]:
     """The tasks that read `ranges`: cut as Kafka's options say, else by bytes at segments and row groups.
 
-    `lake_uri` is absolute, as tasks run elsewhere.
+    `lake_uri` is absolute, as tasks run elsewhere. `typings`: of the typed topics among them.
     """
     if options.min_partitions is not None or options.max_records_per_partition is not None:
         cut = split_by_offsets(ranges, options.min_partitions, options.max_records_per_partition)
@@ -52,7 +56,7 @@ def plan_tasks(
     return [
         ReadTask(
             lake_uri,
-            tuple((r.topic, _fetch_plan(r, segments[TopicPartition(r.topic, r.partition)])) for r in group),
+            tuple((r.topic, _fetch_plan(r, segments, typings)) for r in group),
             options.include_headers,
             options.store,
         )
@@ -60,8 +64,12 @@ def plan_tasks(
     ]
 
 
-def _fetch_plan(part: Range, segments: Sequence[Segment]) -> FetchPlan:
-    return FetchPlan(part.partition, part.start, part.end, tuple(overlapping(segments, part.start, part.end)))
+def _fetch_plan(
+    part: Range, segments: Mapping[TopicPartition, Sequence[Segment]], typings: Mapping[str, Typing | None]
+) -> FetchPlan:
+    live = segments[TopicPartition(part.topic, part.partition)]
+    wanted = tuple(overlapping(live, part.start, part.end))
+    return FetchPlan(part.partition, part.start, part.end, wanted, typings.get(part.topic))
 
 
 def read_task(task: InputPartition) -> Iterator[pa.RecordBatch]:

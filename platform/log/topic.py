@@ -37,6 +37,7 @@ from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
 from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic_tables import TopicTables
+from tidelog.log.typed.facts import typing_of
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import LakeContext
 
@@ -206,6 +207,7 @@ class Topic(TopicTables):
             state.partitions,
             config.segment_bytes,
             config.codec(compression, compression_level),
+            typing_of(state.metadata),
         )
 
     def commit(
@@ -353,6 +355,7 @@ class Topic(TopicTables):
             codec=self.config().codec(),
             ids=self._lake.ids,
             timestamp_ms=timestamp_ms,
+            typing=typing_of(self._door.state.metadata),
         )
 
     # --- read ----------------------------------------------------------------------------------------------
@@ -364,12 +367,14 @@ class Topic(TopicTables):
         end: int | None = None,
         *,
         include_headers: bool = False,
+        include_columns: bool = False,
         batch_records: int = ROW_GROUP_RECORDS,
     ) -> Iterator[pa.RecordBatch]:
         """The records with offsets in [start, end) as Arrow batches, in offset order.
 
-        Columns key, value, topic, partition, offset, timestamp (UTC, us), timestampType, and headers where
-        asked for. None means the log start and the log end offset as of this call. Compacted offsets are
+        Columns key, value, topic, partition, offset, timestamp (UTC, us), timestampType, and where asked for headers,
+        and the struct `columns` that a typed topic's values have.
+        None means the log start and the log end offset as of this call. Compacted offsets are
         missing. Raises `UnknownPartitionError`, `OffsetOutOfRangeError`, `CorruptSegmentError`.
         """
         with self._door.lock:  # no other thread changes the state between two looks at it
@@ -382,6 +387,7 @@ class Topic(TopicTables):
             self._name,
             plan,
             include_headers=include_headers,
+            include_columns=include_columns,
             batch_records=batch_records,
         )
 

@@ -19,6 +19,7 @@ from tidelog.log.rules.topics import Outcome, require_topic
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.log.typed.value_typing import VALUE_LENGTH
 from tidelog.retention.compaction.newest_keys import Offsets
 from tidelog.retention.compaction.plan import CompactionPlan, PartitionCompaction, completed, tombstone_mark
 from tidelog.retention.rewrites.execute import KeepOffsets, Mask, execute_unit
@@ -142,7 +143,7 @@ class _Keep:
         if self.offsets is not None:
             stay = KeepOffsets(self.offsets)(base_offset, batch)
         if batch.column("value").null_count:
-            deleted = batch.column("value").is_null().to_numpy(zero_copy_only=False)
+            deleted = tombstones(batch)
             stay &= ~(deleted & (offsets < self.tombstones_below))
             self.tombstones += int(np.count_nonzero(stay & deleted & (offsets >= self.dirty)))
         return stay
@@ -173,6 +174,14 @@ def _loses(unit: Unit, kept: Offsets | None) -> bool:
     return any(count is None for count in records) or len(kept) < sum(count or 0 for count in records)
 
 
+def tombstones(batch: pa.RecordBatch) -> Mask:
+    """Which records of a segment have no value; one whose value is derived of columns has its length."""
+    nulls: Mask = batch.column("value").is_null().to_numpy(zero_copy_only=False)
+    if VALUE_LENGTH in batch.schema.names:
+        nulls &= batch.column(VALUE_LENGTH).is_null().to_numpy(zero_copy_only=False)
+    return nulls
+
+
 def _tombstones(storage: Storage, plan: PartitionCompaction, unit: Unit) -> tuple[int, int]:
     """How many tombstones of a unit go, and how many dirty ones stay."""
     expired = waiting = 0
@@ -180,9 +189,12 @@ def _tombstones(storage: Storage, plan: PartitionCompaction, unit: Unit) -> tupl
         start = plan.start if plan.tombstones_below > segment.base_offset else max(plan.start, plan.dirty)
         if segment.end <= start:
             continue
-        for batch in read_segment(storage, unit.topic, segment, start, segment.end, ["value"]):
+        names = [name for name in ("value", VALUE_LENGTH) if name in unit.columns.names]
+        for batch in read_segment(
+            storage, unit.topic, segment, start, segment.end, names, typing=unit.typing, stored=True
+        ):
             if batch.column("value").null_count:
-                deleted = batch.column("value").is_null().to_numpy(zero_copy_only=False)
+                deleted = tombstones(batch)
                 offsets = segment.base_offset + batch.column("position").to_numpy()[deleted]
                 expired += int(np.count_nonzero(offsets < plan.tombstones_below))
                 waiting += int(np.count_nonzero(offsets >= plan.dirty))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from tidelog.log.base.clock import Ids
 from tidelog.log.base.errors import StorageError, TidelogError
-from tidelog.log.delta import layout, schema
+from tidelog.log.delta import layout
 from tidelog.log.door.commit_objects import make_durable
 from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.writer import ROW_GROUP_BYTES, ROW_GROUP_RECORDS, SegmentWriter
@@ -34,14 +34,13 @@ Offsets = npt.NDArray[np.int64]
 _AT_ONCE = 64
 _AT_ONCE_BYTES = 4 * 1024 * 1024
 _READERS = 8
-_COLUMNS = schema.SEGMENT.names
 
 
 class Keep(Protocol):
     """Which records stay. Picklable."""
 
     def __call__(self, base_offset: int, batch: pa.RecordBatch, /) -> Mask | None:
-        """A mask of the batch's records that stay, None for all. Columns as `schema.SEGMENT`."""
+        """A mask of the batch's records that stay, None for all. Columns as `Unit.columns`, as they are stored."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,10 @@ def _batches(storage: Storage, unit: Unit) -> Iterator[tuple[int, pa.RecordBatch
 
 
 def _read(storage: Storage, unit: Unit, segment: Segment) -> Iterator[tuple[int, pa.RecordBatch]]:
-    for batch in read_segment(storage, unit.topic, segment, unit.start, segment.end, _COLUMNS):
+    names = unit.columns.names
+    for batch in read_segment(
+        storage, unit.topic, segment, unit.start, segment.end, names, typing=unit.typing, stored=True
+    ):
         yield segment.base_offset, batch
 
 
@@ -251,7 +253,8 @@ class _Outputs:
     def _begin(self, base_offset: int) -> _OpenOutput:
         path = layout.segment_path(self._unit.partition, self._unit.known_version, self._ids.new())
         context = self._storage.create(f"{self._unit.topic}/{path}")
-        return _OpenOutput(path, context, SegmentWriter(context.__enter__(), self._unit.codec), base_offset)
+        writer = SegmentWriter(context.__enter__(), self._unit.codec, self._unit.columns)
+        return _OpenOutput(path, context, writer, base_offset)
 
     def _close(self, end: int) -> None:
         opened, self._open = self._open, None

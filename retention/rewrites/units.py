@@ -7,12 +7,17 @@ it staged, and `decide_rewrite` makes one entry of that (docs/format.md, 5.4).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from tidelog.log.config.topics_and_lakes import Codec, TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Action, Add, Remove, Txn
+from tidelog.log.delta.schema import SEGMENT
 from tidelog.log.rules.topics import Outcome, require_topic
 from tidelog.log.segments.writer import stats_json
 from tidelog.log.state.topic_state import Segment, TopicState
+from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.value_typing import Typing
 
 
 @dataclass(frozen=True)
@@ -20,7 +25,8 @@ class Unit:
     """One contiguous run of a partition's live segments, to be written again. Picklable.
 
     `start` is the log start offset at planning: records below it are dropped. `known_version` is the topic's version
-    then. An output ends when it reaches `segment_bytes`.
+    then. An output ends when it reaches `segment_bytes`. `typing`: of a typed topic, as of planning: every input has
+    its columns, or those of an earlier schema of the table.
     """
 
     topic: str
@@ -31,6 +37,12 @@ class Unit:
     known_version: int
     segment_bytes: int
     codec: Codec
+    typing: Typing | None = None
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of its segments, of inputs and outputs."""
+        return SEGMENT if self.typing is None else self.typing.segment
 
     @property
     def base_offset(self) -> int:
@@ -118,6 +130,7 @@ def unit_of(state: TopicState, topic: str, inputs: Sequence[Segment], config: To
         state.version,
         config.segment_bytes,
         codec,
+        typing_of(state.metadata),
     )
 
 

@@ -15,6 +15,8 @@ from tidelog.log.segments.reader import read_segment
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.value_typing import Typing
 
 # No record has a later timestamp: it is kept as microseconds in a LONG.
 _LAST_MS = (2**63 - 1) // 1000
@@ -22,12 +24,13 @@ _LAST_MS = (2**63 - 1) // 1000
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """Which segments hold the offsets [start, end) of a partition, by offset."""
+    """Which segments hold the offsets [start, end) of a partition, by offset. `typing`: of a typed topic."""
 
     partition: int
     start: int
     end: int
     segments: tuple[Segment, ...]
+    typing: Typing | None = None
 
 
 def plan_fetch(state: TopicState, topic: str, partition: int, start: int | None, end: int | None) -> FetchPlan:
@@ -45,7 +48,8 @@ def plan_fetch(state: TopicState, topic: str, partition: int, start: int | None,
             f" {low} to {high}. Earlier ones were deleted by retention or delete_records, later ones are not"
             " written yet; start within the range (earliest, latest)."
         )
-    return FetchPlan(partition, begin, stop, tuple(overlapping(state.live(partition), begin, stop)))
+    segments = tuple(overlapping(state.live(partition), begin, stop))
+    return FetchPlan(partition, begin, stop, segments, typing_of(state.metadata))
 
 
 def overlapping(live: Sequence[Segment], start: int, end: int) -> Sequence[Segment]:
@@ -64,20 +68,34 @@ def fetch(
     plan: FetchPlan,
     *,
     include_headers: bool = False,
+    include_columns: bool = False,
     batch_records: int = ROW_GROUP_RECORDS,
     batch_bytes: int | None = None,
     few: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """The plan's records in offset order, columns as `tidelog.log.delta.schema.RECORDS`.
+    """The plan's records in offset order, columns as `records_schema` says.
 
     Batches of at most `batch_records`, and of about `batch_bytes`, by default `BATCH_BYTES` of segments. `few`: the
     caller takes `FewRecords`, too, of which `as_batch` makes a batch; their positions are offsets.
     """
-    output = _Output(topic, plan.partition, include_headers=include_headers)
-    columns = ["key", "value", "timestamp", "timestamp_type", *(["headers"] if include_headers else [])]
+    wanted = records_schema(plan.typing, include_headers=include_headers, include_columns=include_columns)
+    output = _Output(topic, plan.partition, wanted)
+    given = schema.SEGMENT if plan.typing is None else plan.typing.segment
+    more = [name for name in wanted.names[len(schema.RECORDS) :] if name in given.names]
+    columns = ["key", "value", "timestamp", "timestamp_type", *more]
     for segment in plan.segments:
         for batch in read_segment(
-            storage, folder, segment, plan.start, plan.end, columns, batch_records, batch_bytes, offsets=True, few=few
+            storage,
+            folder,
+            segment,
+            plan.start,
+            plan.end,
+            columns,
+            batch_records,
+            batch_bytes,
+            offsets=True,
+            few=few,
+            typing=plan.typing,
         ):
             yield batch if isinstance(batch, FewRecords) else output.of(batch.columns)
 
@@ -86,29 +104,43 @@ def as_batch(records: pa.RecordBatch | FewRecords, topic: str, partition: int) -
     """What `fetch` gave as a batch."""
     if not isinstance(records, FewRecords):
         return records
-    return _Output(topic, partition, include_headers="headers" in records.columns).of(records.arrays())
+    wanted = records_schema(None, include_headers="headers" in records.columns)
+    return _Output(topic, partition, wanted).of(records.arrays())
+
+
+def records_schema(typing: Typing | None, *, include_headers: bool = False, include_columns: bool = False) -> pa.Schema:
+    """What a reader gets of records: `tidelog.log.delta.schema.RECORDS`, and what it asked for besides.
+
+    `columns` is a struct; of a topic that knows no schema of values (yet), it is null, and of Arrow's type of that.
+    """
+    known = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
+    if not include_columns:
+        return known
+    kind = None if typing is None else typing.columns
+    return known.append(pa.field(schema.COLUMNS, pa.null() if kind is None else kind))
 
 
 class _Output:
     """Makes what readers get of a segment's records. What is the same for all records is made once."""
 
-    def __init__(self, topic: str, partition: int, *, include_headers: bool) -> None:
-        self._schema = schema.RECORDS_WITH_HEADERS if include_headers else schema.RECORDS
-        self._headers = include_headers
+    def __init__(self, topic: str, partition: int, wanted: pa.Schema) -> None:
+        self._schema = wanted
         self._place = topic, partition
         self._same: tuple[pa.Array, pa.Array] | None = None
 
     def of(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:
-        """A batch of a segment's columns offset, key, value, timestamp, its type, and headers where asked for."""
+        """A batch of a segment's columns offset, key, value, timestamp, its type, and those asked for besides."""
         count = len(columns[0])
         if self._same is None or count > len(self._same[0]):
             topic, partition = self._place
             self._same = schema.alike("topic", topic, count), schema.alike("partition", partition, count)
         topics, partitions = self._same if count == len(self._same[0]) else (c.slice(0, count) for c in self._same)
-        offset, key, value, timestamp, timestamp_type, *headers = columns
-        if self._headers and headers[0].type != schema.HEADERS:
-            headers = [headers[0].cast(schema.HEADERS)]
-        ordered = [key, value, topics, partitions, offset, timestamp, timestamp_type, *headers]
+        offset, key, value, timestamp, timestamp_type, *more = columns
+        if more and self._schema.names[len(schema.RECORDS)] == "headers" and more[0].type != schema.HEADERS:
+            more[0] = more[0].cast(schema.HEADERS)
+        if len(schema.RECORDS) + len(more) < len(self._schema):
+            more.append(pa.nulls(count))
+        ordered = [key, value, topics, partitions, offset, timestamp, timestamp_type, *more]
         return pa.RecordBatch.from_arrays(ordered, schema=self._schema)
 
 
