@@ -10,10 +10,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks/peers"), str(ROOT / "benchmarks")]
 
-from compat import brokers, clients, copier, franz_go, kafka_tools, librdkafka, listing  # noqa: E402 - the path comes first
+from compat import brokers, clients, copier, franz_go, kafka_tools, librdkafka, listing, registries  # noqa: E402 - the path comes first
 from compat.suite import FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
 
-SUITES = (clients.SUITE, copier.SUITE, kafka_tools.SUITE, franz_go.SUITE, librdkafka.SUITE)
+SUITES = (clients.SUITE, copier.SUITE, kafka_tools.SUITE, registries.SUITE, franz_go.SUITE, librdkafka.SUITE)
 BUILT = ROOT / ".venv/compat"
 # As the clusters of these suites are set up.
 _AUTO, _NO_AUTO = {"num.partitions": "4"}, {"num.partitions": "4", "auto.create.topics.enable": "false"}
@@ -57,6 +57,8 @@ def outcomes(suite: str, only: str, work: Path) -> Iterator[Outcome]:
             yield from clients.outcomes(work, only)
         elif suite == copier.SUITE:
             yield from copier.outcomes(work, only)
+        elif suite == registries.SUITE:
+            yield from registries.outcomes(work, only)
         elif suite == franz_go.SUITE:
             package = franz_go.build(BUILT)
             yield from franz_go.outcomes(package, started("brokers", {}), work, only)

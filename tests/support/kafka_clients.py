@@ -51,7 +51,7 @@ class KafkaClient:
         return f"{self.name} {self.version}"
 
 
-def _run(command: Sequence[str | Path], folder: Path, **environment: str) -> None:
+def run_command(command: Sequence[str | Path], folder: Path, **environment: str) -> None:
     done = subprocess.run(
         [str(word) for word in command],
         cwd=folder,
@@ -76,7 +76,7 @@ def _fetch_jars(folder: Path, *artifact: str, transitive: bool) -> None:
     retrieve = ["-retrieve", "[artifact]-[revision].[ext]", "-types", "jar", "bundle", "-confs", "default"]
     if not transitive:
         retrieve.append("-notransitive")
-    _run(["java", "-jar", ivy, "-dependency", *artifact, *retrieve, "-cache", folder / "cache"], folder)
+    run_command(["java", "-jar", ivy, "-dependency", *artifact, *retrieve, "-cache", folder / "cache"], folder)
     shutil.rmtree(folder / "cache")
 
 
@@ -109,7 +109,7 @@ def _access_tools(folder: Path) -> Sequence[str | Path]:
 
 def _make_java(client: KafkaClient, folder: Path) -> None:
     _fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
-    _run(["javac", "-cp", "*", "-d", ".", SOURCES / "java/RoundTrip.java"], folder)
+    run_command(["javac", "-cp", "*", "-d", ".", SOURCES / "java/RoundTrip.java"], folder)
 
 
 def _java(folder: Path) -> Sequence[str | Path]:
@@ -118,21 +118,21 @@ def _java(folder: Path) -> Sequence[str | Path]:
 
 def _make_go(client: KafkaClient, folder: Path) -> None:
     shutil.copytree(SOURCES / client.name, folder / "source")
-    _run(["go", "build", "-o", folder / "roundtrip", "."], folder / "source")
+    run_command(["go", "build", "-o", folder / "roundtrip", "."], folder / "source")
     shutil.rmtree(folder / "source")
 
 
 def _make_node(client: KafkaClient, folder: Path) -> None:
     for path in (SOURCES / "node").iterdir():
         shutil.copy(path, folder)
-    _run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", f"kafkajs@{client.version}"], folder)
+    run_command(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", f"kafkajs@{client.version}"], folder)
 
 
 def _make_python(client: KafkaClient, folder: Path) -> None:
-    _run([client.program, "-m", "venv", "venv"], folder)
+    run_command([client.program, "-m", "venv", "venv"], folder)
     packages = (f"{client.artifact}=={client.version}", *client.needs)
     pip = ("venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input")
-    _run([*pip, "--only-binary=:all:", *packages], folder)
+    run_command([*pip, "--only-binary=:all:", *packages], folder)
 
 
 def _in_venv(script: str) -> Callable[[Path], Sequence[str | Path]]:
