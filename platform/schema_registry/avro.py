@@ -3,25 +3,36 @@
 import io
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import Deserializer, SerializationContext, Serializer
+from tidelog.schema_registry.asynchronous import AsyncSchemaRegistryClient, AsyncSerde, blocking
 from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.framing import unframed
-from tidelog.schema_registry.model import RegisteredSchema, Schema
-from tidelog.schema_registry.serdes import SchemaChooser, configured, referenced, schema_of
+from tidelog.schema_registry.model import Schema
+from tidelog.schema_registry.serdes import (
+    READER,
+    WRITER,
+    SchemaChooser,
+    WriterSchemas,
+    configured,
+    referenced,
+    refuse_executors,
+)
+
+_WRITER: Final = {**WRITER, "validate.strict": False, "validate.strict.allow.default": False}
 
 
 class AvroSerializer(Serializer):
     """Objects as Avro, behind their schema's id.
 
     `schema_str`: a schema as JSON text, or a `Schema` with its references; None with `use.latest.version` or
-    `use.schema.id`. `to_dict`: makes of (object, context) what fastavro takes. `conf`: `auto.register.schemas`,
-    `normalize.schemas`, `use.latest.version`, `use.schema.id`, `use.latest.with.metadata`, `subject.name.strategy`,
-    `schema.id.serializer`.
+    `use.schema.id`. `to_dict`: makes of (object, context) what fastavro takes. `conf`: `auto.register.schemas` (True),
+    `normalize.schemas`, `use.latest.version`, `use.schema.id`, `use.latest.with.metadata`, `subject.name.strategy` or
+    its `.type` (TOPIC, RECORD, TOPIC_RECORD, ASSOCIATED) and `.conf`, `schema.id.serializer`, `validate.strict`,
+    `validate.strict.allow.default`. `rule_conf` and `rule_registry` are refused: rules don't run.
     """
 
     def __init__(
@@ -30,38 +41,53 @@ class AvroSerializer(Serializer):
         schema_str: str | Schema | None = None,
         to_dict: Callable[[Any, SerializationContext | None], Any] | None = None,
         conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
     ) -> None:
-        self._client = schema_registry_client
+        refuse_executors(rule_conf, rule_registry)
+        if to_dict is not None and not callable(to_dict):
+            raise ValueError("to_dict must be callable, as to_dict(object, SerializationContext).")
+        settings = configured(conf, _WRITER)
         self._to_dict = to_dict
-        self._chooser = SchemaChooser(schema_registry_client, configured(conf))
-        self._schema = Schema(schema_str) if isinstance(schema_str, str) else schema_str
-        self._by_subject: dict[str, tuple[RegisteredSchema, Any]] = {}
-        self._name = None if self._schema is None else _name(parsed_schema(self._client, self._schema))
+        self._strict = {
+            "strict": settings["validate.strict"],
+            "strict_allow_default": settings["validate.strict.allow.default"],
+        }
+        schema = Schema(schema_str) if isinstance(schema_str, str) else schema_str
+        self._name = None if schema is None else _name(parsed_schema(schema_registry_client, schema))
+        self.chooser: SchemaChooser[Any] = SchemaChooser(
+            schema_registry_client, settings, lambda one: parsed_schema(schema_registry_client, one), lambda _: schema
+        )
+
+    def known(self, _: Any, ctx: SerializationContext | None) -> bool:
+        """Whether an object can be written without asking the registry."""
+        return self.chooser.known(ctx, self._name)
 
     def __call__(self, obj: Any, ctx: SerializationContext | None = None) -> bytes | None:
         """An object's bytes; None stays None. Raises `SerializationError`, `SchemaRegistryError`."""
         if obj is None:
             return None
-        subject = self._chooser.subject(ctx, self._name)
-        known = self._by_subject.get(subject)
-        if known is None:
-            chosen = self._chooser.version(subject, self._schema)
-            known = self._by_subject[subject] = chosen, parsed_schema(self._client, chosen.schema)
-        version, parsed = known
+        chosen = self.chooser.chosen(ctx, self._name)
         value = obj if self._to_dict is None else self._to_dict(obj, ctx)
+        if _is_bytes(chosen.compiled):  # as they are, without the length before them, as confluent-kafka writes them
+            payload = value if isinstance(value, bytes) else str(value).encode()
+            return self.chooser.framed(payload, ctx, chosen)
         buffer = io.BytesIO()
         try:
-            schemaless_writer(buffer, parsed, value)
+            schemaless_writer(buffer, chosen.compiled, value, **self._strict)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-            raise SerializationError(f"The value does not fit the schema '{_name(parsed)}': {error}") from error
-        return self._chooser.framing(buffer.getvalue(), ctx, version)
+            raise SerializationError(
+                f"The value does not fit the schema '{_name(chosen.compiled)}': {error}"
+            ) from error
+        return self.chooser.framed(buffer.getvalue(), ctx, chosen)
 
 
 class AvroDeserializer(Deserializer):
     """Objects from Avro, read by the schema that wrote them, as `schema_str` says where it is given.
 
     `from_dict`: makes of (what fastavro gives, context) an object. `return_record_name`: records of unions come as
-    (name, record).
+    (name, record). `conf`: `use.latest.version` and `use.latest.with.metadata` (read as that version says; the keys of
+    subjects as AvroSerializer's), `schema.id.deserializer`.
     """
 
     def __init__(
@@ -70,29 +96,82 @@ class AvroDeserializer(Deserializer):
         schema_str: str | Schema | None = None,
         from_dict: Callable[[Any, SerializationContext | None], Any] | None = None,
         return_record_name: bool = False,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
     ) -> None:
-        self._client = schema_registry_client
+        refuse_executors(rule_conf, rule_registry)
+        if from_dict is not None and not callable(from_dict):
+            raise ValueError("from_dict must be callable, as from_dict(dict, SerializationContext).")
+        if not isinstance(return_record_name, bool):
+            raise ValueError("return_record_name must be a boolean value.")
         self._from_dict = from_dict
         self._return_record_name = return_record_name
         reader = Schema(schema_str) if isinstance(schema_str, str) else schema_str
         self._reader = None if reader is None else parsed_schema(schema_registry_client, reader)
-        self._writers: dict[int | str, Any] = {}
+        self._schemas: WriterSchemas[Any] = WriterSchemas(
+            schema_registry_client,
+            configured(conf, READER),
+            lambda one: parsed_schema(schema_registry_client, one),
+            "AVRO",
+        )
+
+    def known(self, value: bytes, ctx: SerializationContext | None) -> bool:
+        """Whether bytes can be read without asking the registry."""
+        return self._schemas.known(value, ctx)
 
     def __call__(self, value: bytes | None, ctx: SerializationContext | None = None) -> Any:
         """The object that bytes stand for; None stays None. Raises `SerializationError`, `SchemaRegistryError`."""
         if value is None:
             return None
-        named, payload = unframed(value, ctx)
-        writer = self._writers.get(named)
-        if writer is None:
-            writer = self._writers[named] = parsed_schema(self._client, schema_of(self._client, named))
-        try:
-            found = schemaless_reader(
-                io.BytesIO(payload), writer, self._reader, return_record_name=self._return_record_name
-            )
-        except (ValueError, TypeError, KeyError, IndexError, EOFError) as error:
-            raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
+        named, payload = self._schemas.unframed(value, ctx)
+        writer = self._schemas.writer(named)
+        if _is_bytes(writer):
+            found: Any = payload
+        else:
+            reader = self._schemas.newest(ctx) or self._reader
+            try:
+                found = schemaless_reader(
+                    io.BytesIO(payload), writer, reader, return_record_name=self._return_record_name
+                )
+            except (ValueError, TypeError, KeyError, IndexError, EOFError, OverflowError) as error:
+                raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
         return found if self._from_dict is None else self._from_dict(found, ctx)
+
+
+class AsyncAvroSerializer(AsyncSerde[AvroSerializer]):
+    """AvroSerializer for asyncio: `await AsyncAvroSerializer(...)` makes it, `await serializer(obj, ctx)` calls it."""
+
+    def __init__(
+        self,
+        schema_registry_client: AsyncSchemaRegistryClient,
+        schema_str: str | Schema | None = None,
+        to_dict: Callable[[Any, SerializationContext | None], Any] | None = None,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
+    ) -> None:
+        client = blocking(schema_registry_client)
+        super().__init__(lambda: AvroSerializer(client, schema_str, to_dict, conf, rule_conf, rule_registry))
+
+
+class AsyncAvroDeserializer(AsyncSerde[AvroDeserializer]):
+    """AvroDeserializer for asyncio."""
+
+    def __init__(
+        self,
+        schema_registry_client: AsyncSchemaRegistryClient,
+        schema_str: str | Schema | None = None,
+        from_dict: Callable[[Any, SerializationContext | None], Any] | None = None,
+        return_record_name: bool = False,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
+    ) -> None:
+        client = blocking(schema_registry_client)
+        super().__init__(
+            lambda: AvroDeserializer(client, schema_str, from_dict, return_record_name, conf, rule_conf, rule_registry)
+        )
 
 
 def parsed_schema(client: SchemaRegistryClient, schema: Schema) -> Any:
@@ -121,3 +200,7 @@ def _name(parsed: Any) -> str | None:
     if isinstance(parsed, Mapping):
         return str(parsed.get("name", parsed.get("type")))
     return parsed if isinstance(parsed, str) else None
+
+
+def _is_bytes(parsed: Any) -> bool:
+    return parsed == "bytes" or (isinstance(parsed, Mapping) and parsed.get("type") == "bytes")

@@ -1,43 +1,51 @@
 """A client of schema registries, in the shape of confluent-kafka's SchemaRegistryClient."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
-from urllib.parse import quote
+from typing import Any, Generic, Self, TypeVar
 
+from tidelog.log.base.clock import Clock, Ids, SystemClock
 from tidelog.log.lake import Lake
-from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaRegistryError, ServerConfig
+from tidelog.schema_registry.associations import Association, AssociationCreateOrUpdateRequest, AssociationResponse
+from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaVersion
+from tidelog.schema_registry.settings import ClientSettings
+from tidelog.schema_registry.settings_calls import SettingsCalls, flags, path_part
 from tidelog.schema_registry.transports import HttpTransport, LakeTransport, Transport
 
-K = TypeVar("K")
 V = TypeVar("V")
 
-_KEYS = frozenset({"url", "lake", "topic", "timeout", "basic.auth.user.info", "cache.capacity"})
 
-
-class SchemaRegistryClient:
+class SchemaRegistryClient(SettingsCalls):
     """Talks to a registry. All methods may be called from many threads, and raise `SchemaRegistryError`.
 
     `conf`: `url` of a server, or several with commas between; or `lake`, an opened `Lake` or its address, which needs
-    no server. `topic`: of a lake's schemas, `_schemas`. `timeout`: of a request, in seconds. `basic.auth.user.info`:
-    user:password. What never changes once it is there, an id's schema, is asked for once, and kept: `cache.capacity`,
-    1000 unless given, of ids and of registrations, those that were asked for first go first.
+    no server, and `topic` of its schemas, `_schemas`. `timeout` of a request in seconds, 30; `max.retries` of each URL,
+    3, with `retries.wait.ms`, 1000, which doubles up to `retries.max.wait.ms`, 20000. Logs in by `basic.auth.user.info`
+    (user:password), a certificate (`ssl.certificate.location`, `ssl.key.location`, `ssl.key.password`) or a token
+    (`bearer.auth.credentials.source` and the keys of it). `ssl.ca.location`, `proxy`. What never changes once it is
+    there, an id's schema, is asked for once, and kept: `cache.capacity`, 1000, of each kind, those that were asked for
+    first go first; a newest version is kept for `cache.latest.ttl.sec`, and is asked for each time without it.
     """
 
-    def __init__(self, conf: Mapping[str, Any]) -> None:
-        unknown = sorted({*conf} - _KEYS)
-        if unknown:
-            raise ValueError(f"Unrecognized properties: {', '.join(unknown)}. There are {', '.join(sorted(_KEYS))}.")
-        if ("url" in conf) == ("lake" in conf):
-            raise ValueError("The client needs either url, a registry's address, or lake, and not both.")
-        self._transport = _transport(conf)
-        self._schemas: dict[tuple[int, str, str], Schema] = {}
-        self._ids: dict[tuple[str, Schema, bool], RegisteredSchema] = {}
-        self._capacity = int(conf.get("cache.capacity", 1000))
-        if self._capacity < 1:
-            raise ValueError("cache.capacity must be 1 or more.")
+    def __init__(self, conf: Mapping[str, Any], clock: Clock | None = None, ids: Ids | None = None) -> None:
+        settings = ClientSettings.of(conf)
+        self._conf = dict(conf)
+        self._clock = clock or SystemClock()
+        self._transport = _transport(conf, settings, self._clock, ids)
+        self.latest_ttl_s = settings.latest_ttl_s
         self._lock = threading.Lock()
+        self._schemas: BoundedCache[Schema] = BoundedCache(settings.capacity, self._lock)
+        self._ids: BoundedCache[RegisteredSchema] = BoundedCache(settings.capacity, self._lock)
+        self._newest: BoundedCache[tuple[float, RegisteredSchema]] = BoundedCache(settings.capacity, self._lock)
+
+    def config(self) -> dict[str, Any]:
+        """The configuration that the client was given."""
+        return self._conf
+
+    def elapsed_s(self) -> float:
+        """The seconds by which what is kept for a time is measured."""
+        return self._clock.elapsed_s()
 
     def close(self) -> None:
         """Give back connections, or the lake where it was opened for this client."""
@@ -63,34 +71,49 @@ class SchemaRegistryClient:
         key = (subject_name, schema, normalize_schemas)
         known = self._ids.get(key)
         if known is None:
-            path, query = f"/subjects/{_part(subject_name)}/versions", _flags(normalize=normalize_schemas)
-            answer = self._transport.send("POST", path, query, schema.to_json())
-            known = RegisteredSchema.from_json({"subject": subject_name, **schema.to_json(), **answer})
-            with self._lock:
-                _keep(self._ids, key, known, self._capacity)
+            path, query = f"/subjects/{path_part(subject_name)}/versions", flags(normalize=normalize_schemas)
+            answer = self._transport.send("POST", path, query, schema.to_dict())
+            known = RegisteredSchema.from_dict({"subject": subject_name, **schema.to_dict(), **answer})
+            self._ids.keep(key, known)
+            self.clear_latest_caches()
         return known
 
-    def get_schema(self, schema_id: int, subject_name: str | None = None, fmt: str | None = None) -> Schema:
+    def get_schema(
+        self,
+        schema_id: int,
+        subject_name: str | None = None,
+        fmt: str | None = None,
+        reference_format: str | None = None,
+    ) -> Schema:
         """The schema of an id. `fmt`: "resolved" or "serialized", as the API has them."""
-        key = (schema_id, subject_name or "", fmt or "")
-        known = self._schemas.get(key)
-        if known is None:
-            query = _given(subject=subject_name, format=fmt)
-            known = Schema.from_json(self._transport.send("GET", f"/schemas/ids/{schema_id}", query))
-            with self._lock:
-                _keep(self._schemas, key, known, self._capacity)
-        return known
+        query = _given(subject=subject_name, format=fmt, referenceFormat=reference_format)
+        return self._schema(f"/schemas/ids/{schema_id}", query)
 
     def get_schema_by_guid(self, guid: str, fmt: str | None = None) -> Schema:
         """The schema of a guid."""
-        return Schema.from_json(self._transport.send("GET", f"/schemas/guids/{_part(guid)}", _given(format=fmt)))
+        return self._schema(f"/schemas/guids/{path_part(guid)}", _given(format=fmt))
+
+    def _schema(self, path: str, query: dict[str, str]) -> Schema:
+        key = (path, *query.items())
+        known = self._schemas.get(key)
+        if known is None:
+            known = Schema.from_dict(self._transport.send("GET", path, query))
+            self._schemas.keep(key, known)
+        return known
 
     def lookup_schema(
-        self, subject_name: str, schema: Schema, normalize_schemas: bool = False, deleted: bool = False
+        self,
+        subject_name: str,
+        schema: Schema,
+        normalize_schemas: bool = False,
+        fmt: str | None = None,
+        deleted: bool = False,
     ) -> RegisteredSchema:
         """The version that a schema has in a subject."""
-        query = _flags(normalize=normalize_schemas, deleted=deleted)
-        return _registered(self._transport.send("POST", f"/subjects/{_part(subject_name)}", query, schema.to_json()))
+        query = flags(normalize=normalize_schemas, deleted=deleted) | _given(format=fmt)
+        return _registered(
+            self._transport.send("POST", f"/subjects/{path_part(subject_name)}", query, schema.to_dict())
+        )
 
     def get_schema_types(self) -> list[str]:
         """The types that the registry takes."""
@@ -108,156 +131,86 @@ class SchemaRegistryClient:
         limit: int = -1,
     ) -> list[str]:
         """Subjects, sorted."""
-        query = _given(subjectPrefix=subject_prefix) | _flags(deleted=deleted, deletedOnly=deleted_only)
+        query = _given(subjectPrefix=subject_prefix) | flags(deleted=deleted, deletedOnly=deleted_only)
         found: list[str] = self._transport.send("GET", "/subjects", query | _page(offset, limit))
         return found
 
     def get_subjects_by_schema_id(
-        self, schema_id: int, subject_name: str | None = None, deleted: bool = False
+        self, schema_id: int, subject_name: str | None = None, deleted: bool = False, offset: int = 0, limit: int = -1
     ) -> list[str]:
         """The subjects that have an id's schema."""
-        query = _given(subject=subject_name) | _flags(deleted=deleted)
+        query = _given(subject=subject_name) | flags(deleted=deleted) | _page(offset, limit)
         found: list[str] = self._transport.send("GET", f"/schemas/ids/{schema_id}/subjects", query)
         return found
 
+    def get_schema_versions(
+        self, schema_id: int, subject_name: str | None = None, deleted: bool = False, offset: int = 0, limit: int = -1
+    ) -> list[SchemaVersion]:
+        """The subjects and versions that have an id's schema."""
+        query = _given(subject=subject_name) | flags(deleted=deleted) | _page(offset, limit)
+        found = self._transport.send("GET", f"/schemas/ids/{schema_id}/versions", query)
+        return [SchemaVersion.from_dict(one) for one in found]
+
     def get_latest_version(self, subject_name: str, fmt: str | None = None) -> RegisteredSchema:
         """A subject's newest version."""
-        return self.get_version(subject_name, "latest", fmt=fmt)
+        path = f"/subjects/{path_part(subject_name)}/versions/latest"
+        return self._latest(path, _given(format=fmt))
 
     def get_latest_with_metadata(
         self, subject_name: str, metadata: Mapping[str, str], deleted: bool = False, fmt: str | None = None
     ) -> RegisteredSchema:
-        """A subject's newest version with these properties, one at most through this client."""
-        if len(metadata) > 1:
-            raise ValueError("Give one property: the newest version is looked for by that.")
-        query = _given(format=fmt) | _flags(deleted=deleted)
-        for key, value in metadata.items():
-            query |= {"key": key, "value": value}
-        return _registered(self._transport.send("GET", f"/subjects/{_part(subject_name)}/metadata", query))
+        """A subject's newest version with these properties."""
+        query: dict[str, Any] = _given(format=fmt) | flags(deleted=deleted)
+        if metadata:
+            query |= {"key": [*metadata], "value": [*metadata.values()]}
+        return self._latest(f"/subjects/{path_part(subject_name)}/metadata", query)
+
+    def _latest(self, path: str, query: Mapping[str, Any]) -> RegisteredSchema:
+        if self.latest_ttl_s is None:
+            return _registered(self._transport.send("GET", path, query))
+        key, now_s = (path, str(query)), self._clock.elapsed_s()
+        known = self._newest.get(key)
+        if known is None or now_s >= known[0] + self.latest_ttl_s:
+            known = now_s, _registered(self._transport.send("GET", path, query))
+            self._newest.keep(key, known)
+        return known[1]
 
     def get_version(
         self, subject_name: str, version: int | str = "latest", deleted: bool = False, fmt: str | None = None
     ) -> RegisteredSchema:
         """A version of a subject."""
-        path, query = f"/subjects/{_part(subject_name)}/versions/{_part(str(version))}", _given(format=fmt)
-        return _registered(self._transport.send("GET", path, query | _flags(deleted=deleted)))
+        path, query = f"/subjects/{path_part(subject_name)}/versions/{path_part(str(version))}", _given(format=fmt)
+        return _registered(self._transport.send("GET", path, query | flags(deleted=deleted)))
 
-    def get_versions(self, subject_name: str, deleted: bool = False, offset: int = 0, limit: int = -1) -> list[int]:
+    def get_versions(
+        self, subject_name: str, deleted: bool = False, deleted_only: bool = False, offset: int = 0, limit: int = -1
+    ) -> list[int]:
         """The numbers of a subject's versions, oldest first."""
-        query = _flags(deleted=deleted) | _page(offset, limit)
-        found: list[int] = self._transport.send("GET", f"/subjects/{_part(subject_name)}/versions", query)
+        query = flags(deleted=deleted, deletedOnly=deleted_only) | _page(offset, limit)
+        found: list[int] = self._transport.send("GET", f"/subjects/{path_part(subject_name)}/versions", query)
         return found
 
-    def get_referenced_by(self, subject_name: str, version: int | str = "latest") -> list[int]:
+    def get_referenced_by(
+        self, subject_name: str, version: int | str = "latest", offset: int = 0, limit: int = -1
+    ) -> list[int]:
         """Ids of the schemas that reference a version."""
-        path = f"/subjects/{_part(subject_name)}/versions/{_part(str(version))}/referencedby"
-        found: list[int] = self._transport.send("GET", path, {})
+        path = f"/subjects/{path_part(subject_name)}/versions/{path_part(str(version))}/referencedby"
+        found: list[int] = self._transport.send("GET", path, _page(offset, limit))
         return found
 
     def delete_subject(self, subject_name: str, permanent: bool = False) -> list[int]:
         """Delete a subject softly, with `permanent` for good, after a soft delete; the versions that were deleted."""
-        path = f"/subjects/{_part(subject_name)}"
-        found: list[int] = self._transport.send("DELETE", path, _flags(permanent=permanent))
+        path = f"/subjects/{path_part(subject_name)}"
+        found: list[int] = self._transport.send("DELETE", path, flags(permanent=permanent))
         self.clear_caches()
         return found
 
     def delete_version(self, subject_name: str, version: int, permanent: bool = False) -> int:
         """Delete a version softly, with `permanent` for good; its number."""
-        path = f"/subjects/{_part(subject_name)}/versions/{version}"
-        found: int = self._transport.send("DELETE", path, _flags(permanent=permanent))
+        path = f"/subjects/{path_part(subject_name)}/versions/{version}"
+        found: int = self._transport.send("DELETE", path, flags(permanent=permanent))
         self.clear_caches()
         return found
-
-    # --- compatibility and settings ------------------------------------------------------------------------
-
-    def test_compatibility(
-        self, subject_name: str, schema: Schema, version: int | str = "latest", normalize: bool = False
-    ) -> bool:
-        """Whether a schema is compatible with a version."""
-        path = f"/compatibility/subjects/{_part(subject_name)}/versions/{_part(str(version))}"
-        answer = self._transport.send("POST", path, _flags(normalize=normalize), schema.to_json())
-        return bool(answer["is_compatible"])
-
-    def test_compatibility_all_versions(self, subject_name: str, schema: Schema, normalize: bool = False) -> bool:
-        """Whether a registration would take a schema."""
-        path = f"/compatibility/subjects/{_part(subject_name)}/versions"
-        answer = self._transport.send("POST", path, _flags(normalize=normalize), schema.to_json())
-        return bool(answer["is_compatible"])
-
-    def incompatibilities(
-        self, subject_name: str, schema: Schema, version: int | str | None = None, normalize: bool = False
-    ) -> list[str]:
-        """What of a schema is not compatible with a version, [] for nothing; None: as a registration is tested."""
-        path = f"/compatibility/subjects/{_part(subject_name)}/versions"
-        query = _flags(normalize=normalize, verbose=True)
-        one = "" if version is None else f"/{_part(str(version))}"
-        answer = self._transport.send("POST", path + one, query, schema.to_json())
-        found: list[str] = answer.get("messages") or []
-        return [] if answer["is_compatible"] else found or ["The schema is not compatible."]
-
-    def set_compatibility(self, subject_name: str | None = None, level: str | None = None) -> str:
-        """Set the compatibility level of a subject, or of all; the level that was set."""
-        if level is None:
-            raise ValueError("level must be set")
-        answer = self._transport.send("PUT", _setting("config", subject_name), {}, {"compatibility": level.upper()})
-        return str(answer["compatibility"])
-
-    def get_compatibility(self, subject_name: str | None = None) -> str:
-        """The compatibility level of a subject, or of all."""
-        return str(self._transport.send("GET", _setting("config", subject_name), {})["compatibilityLevel"])
-
-    def set_config(self, subject_name: str | None = None, config: ServerConfig | None = None) -> ServerConfig:
-        """Set what a configuration names; what was set."""
-        if config is None:
-            raise ValueError("config must be set")
-        path = _setting("config", subject_name)
-        return ServerConfig.from_json(self._transport.send("PUT", path, {}, config.to_json()))
-
-    def get_config(self, subject_name: str | None = None) -> ServerConfig:
-        """The configuration of a subject, or of all."""
-        return ServerConfig.from_json(self._transport.send("GET", _setting("config", subject_name), {}))
-
-    def delete_config(self, subject_name: str | None = None) -> ServerConfig:
-        """Take a configuration away; what counted before."""
-        return ServerConfig.from_json(self._transport.send("DELETE", _setting("config", subject_name), {}))
-
-    def get_mode(self, subject_name: str) -> str:
-        """A subject's mode."""
-        return str(self._transport.send("GET", _setting("mode", subject_name), {})["mode"])
-
-    def update_mode(self, subject_name: str, mode: str, force: bool = False) -> str:
-        """Set a subject's mode."""
-        answer = self._transport.send("PUT", _setting("mode", subject_name), _flags(force=force), {"mode": mode})
-        return str(answer["mode"])
-
-    def delete_mode(self, subject_name: str) -> str:
-        """Take a subject's mode away; what counted before."""
-        return str(self._transport.send("DELETE", _setting("mode", subject_name), {})["mode"])
-
-    def get_global_mode(self) -> str:
-        """The mode of all."""
-        return str(self._transport.send("GET", "/mode", {})["mode"])
-
-    def update_global_mode(self, mode: str, force: bool = False) -> str:
-        """Set the mode of all."""
-        return str(self._transport.send("PUT", "/mode", _flags(force=force), {"mode": mode})["mode"])
-
-    def settings_in_force(self, subject_name: str | None = None) -> dict[str, Any]:
-        """What counts for a subject, or for all: its own settings, and those of all where it has none."""
-        query = _flags(defaultToGlobal=subject_name is not None)
-        config: dict[str, Any] = dict(self._transport.send("GET", _setting("config", subject_name), query))
-        level = config.pop("compatibilityLevel", None)
-        mode = self._transport.send("GET", _setting("mode", subject_name), query)["mode"]
-        return {**({} if level is None else {"compatibility": level}), "mode": mode, **config}
-
-    def unset(self, subject_name: str | None = None) -> None:
-        """Take the configuration and the mode of a subject, or of all, away; nothing where there are none."""
-        for kind in ("mode", "config"):  # a mode may forbid the other
-            try:
-                self._transport.send("DELETE", _setting(kind, subject_name), {})
-            except SchemaRegistryError as error:
-                if error.http_status_code != 404:
-                    raise
 
     def get_contexts(self, offset: int = 0, limit: int = -1) -> list[str]:
         """The contexts."""
@@ -266,9 +219,44 @@ class SchemaRegistryClient:
 
     def clear_caches(self) -> None:
         """Forget what was asked for once."""
-        with self._lock:
-            self._schemas.clear()
-            self._ids.clear()
+        for kept in (self._schemas, self._ids, self._newest):
+            kept.clear()
+
+    def clear_latest_caches(self) -> None:
+        """Forget the newest versions that were asked for."""
+        self._newest.clear()
+
+    # --- associations, which Confluent's own registry has -----------------------------------------------------
+
+    def get_associations_by_resource_name(
+        self,
+        resource_name: str,
+        resource_namespace: str,
+        resource_type: str | None = None,
+        association_types: Sequence[str] | None = None,
+        offset: int = 0,
+        limit: int = -1,
+    ) -> list[Association]:
+        """The associations of a resource, such as a topic. `resource_namespace`: a cluster's id, or "-" for any."""
+        query = {**_given(resourceType=resource_type), **_page(offset, limit), **_types(association_types)}
+        path = f"/associations/resources/{path_part(resource_namespace)}/{path_part(resource_name)}"
+        return [Association.from_dict(one) for one in self._transport.send("GET", path, query)]
+
+    def create_association(self, request: AssociationCreateOrUpdateRequest) -> AssociationResponse:
+        """Associate subjects with a resource."""
+        return AssociationResponse.from_dict(self._transport.send("POST", "/associations", {}, request.to_dict()))
+
+    def delete_associations(
+        self,
+        resource_id: str,
+        resource_type: str | None = None,
+        association_types: Sequence[str] | None = None,
+        cascade_lifecycle: bool = False,
+    ) -> None:
+        """Take associations of a resource away."""
+        cascade = {"cascadeLifecycle": str(cascade_lifecycle).lower()}
+        query = {**cascade, **_given(resourceType=resource_type), **_types(association_types)}
+        self._transport.send("DELETE", f"/associations/resources/{path_part(resource_id)}", query)
 
     @staticmethod
     def new_client(conf: Mapping[str, Any]) -> "SchemaRegistryClient":
@@ -276,33 +264,43 @@ class SchemaRegistryClient:
         return SchemaRegistryClient(conf)
 
 
-def _transport(conf: Mapping[str, Any]) -> Transport:
-    if "lake" in conf:
-        lake, topic = conf["lake"], conf.get("topic", "_schemas")
-        return LakeTransport(lake, topic) if isinstance(lake, Lake) else LakeTransport(Lake(lake), topic, owned=True)
-    urls = [url.strip() for url in str(conf["url"]).split(",") if url.strip()]
-    if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
-        raise ValueError(f"url must be an address such as http://localhost:8081, not {conf['url']!r}.")
-    user, colon, password = str(conf.get("basic.auth.user.info", "")).partition(":")
-    return HttpTransport(urls, float(conf.get("timeout", 30)), (user, password) if colon else None)
+class BoundedCache(Generic[V]):
+    """What is known, up to a number of it: what came first goes first."""
+
+    def __init__(self, capacity: int, lock: threading.Lock) -> None:
+        self._found: dict[tuple[Any, ...], V] = {}
+        self._capacity = capacity
+        self._lock = lock
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: tuple[Any, ...]) -> V | None:
+        """What is known under a key."""
+        return self._found.get(key)
+
+    def keep(self, key: tuple[Any, ...], value: V) -> None:
+        """Know it from now on."""
+        with self._lock:
+            self._found[key] = value
+            while len(self._found) > self._capacity:
+                del self._found[next(iter(self._found))]
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            self._found.clear()
 
 
-def _keep(cache: dict[K, V], key: K, value: V, capacity: int) -> None:
-    cache[key] = value
-    while len(cache) > capacity:
-        del cache[next(iter(cache))]
+def _transport(conf: Mapping[str, Any], settings: ClientSettings, clock: Clock, ids: Ids | None) -> Transport:
+    if settings.http is not None:
+        return HttpTransport(settings.http, clock, ids)
+    lake, topic = conf["lake"], conf.get("topic", "_schemas")
+    return LakeTransport(lake, topic) if isinstance(lake, Lake) else LakeTransport(Lake(lake), topic, owned=True)
 
 
-def _setting(kind: str, subject: str | None) -> str:
-    return f"/{kind}" if subject is None else f"/{kind}/{_part(subject)}"
-
-
-def _part(text: str) -> str:
-    return quote(text, safe="")
-
-
-def _flags(**flags: bool) -> dict[str, str]:
-    return {key: "true" for key, value in flags.items() if value}
+def _types(given: Sequence[str] | None) -> dict[str, list[str]]:
+    return {"associationType": [*given]} if given else {}
 
 
 def _given(**texts: str | None) -> dict[str, str]:
@@ -316,7 +314,7 @@ def _page(offset: int, limit: int) -> dict[str, str]:
 
 
 def _registered(answer: Any) -> RegisteredSchema:
-    return RegisteredSchema.from_json(answer)
+    return RegisteredSchema.from_dict(answer)
 
 
 def _number(value: int | None) -> int:

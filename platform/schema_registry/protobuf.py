@@ -4,26 +4,28 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError, EncodeError, Message
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import Deserializer, SerializationContext, Serializer
+from tidelog.schema_registry.asynchronous import AsyncSchemaRegistryClient, AsyncSerde, blocking
 from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.framing import unframed
-from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaReference
-from tidelog.schema_registry.serdes import DEFAULTS, SchemaChooser, configured
+from tidelog.schema_registry.model import Schema, SchemaReference
+from tidelog.schema_registry.serdes import (
+    READER,
+    WRITER,
+    SchemaChooser,
+    WriterSchemas,
+    configured,
+    refuse_executors,
+)
+from tidelog.schema_registry.strategies import reference_subject_name_strategy
 
 # Files that registries know without a reference.
 _KNOWN: Final = ("google/protobuf/", "google/type/", "confluent/")
 
-
-def reference_subject_name_strategy(_: SerializationContext | None, reference: Any) -> str:
-    """The subject of a file that a message's file imports: the file's name."""
-    return str(reference.name)
-
-
-_SERIALIZER: Final = {
-    **DEFAULTS,
+_WRITER: Final = {
+    **WRITER,
     "skip.known.types": True,
     "reference.subject.name.strategy": reference_subject_name_strategy,
 }
@@ -33,7 +35,8 @@ class ProtobufSerializer(Serializer):
     """Messages of one type, behind their schema's id and the type's place in its file.
 
     The schema is the descriptor of the type's file; files that it imports are registered before it, each under a
-    subject of its own. `conf`: as AvroSerializer's, `skip.known.types` and `reference.subject.name.strategy`.
+    subject of its own. `conf`: as AvroSerializer's without those of strictness, `skip.known.types` (True) and
+    `reference.subject.name.strategy`.
     """
 
     def __init__(
@@ -41,20 +44,30 @@ class ProtobufSerializer(Serializer):
         msg_type: type[Message],
         schema_registry_client: SchemaRegistryClient,
         conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
     ) -> None:
-        settings = configured(conf, _SERIALIZER)
+        refuse_executors(rule_conf, rule_registry)
+        settings = configured(conf, _WRITER)
         self._type = msg_type
         self._client = schema_registry_client
         self._registers = settings["auto.register.schemas"]
         self._normalize = settings["normalize.schemas"]
         self._skips = settings["skip.known.types"]
         self._reference_subject: Callable[[Any, Any], str] = settings["reference.subject.name.strategy"]
-        self._chooser = SchemaChooser(schema_registry_client, settings)
         descriptor: Any = msg_type.DESCRIPTOR
-        self._file = descriptor.file
         self._name = descriptor.full_name
-        self._place = encoded_place(place_of(descriptor))
-        self._by_subject: dict[str, RegisteredSchema] = {}
+        self.chooser: SchemaChooser[None] = SchemaChooser(
+            schema_registry_client,
+            settings,
+            lambda _: None,
+            lambda ctx: self._schema(descriptor.file, ctx),
+            place_of(descriptor),
+        )
+
+    def known(self, _: Any, ctx: SerializationContext | None) -> bool:
+        """Whether a message can be written without asking the registry."""
+        return self.chooser.known(ctx, self._name)
 
     def __call__(self, message: Any, ctx: SerializationContext | None = None) -> bytes | None:
         """A message's bytes; None stays None. Raises `SerializationError`, `SchemaRegistryError`."""
@@ -62,12 +75,12 @@ class ProtobufSerializer(Serializer):
             return None
         if not isinstance(message, self._type):
             raise SerializationError(f"The value must be a message of type {self._name}, not {type(message).__name__}.")
-        subject = self._chooser.subject(ctx, self._name)
-        version = self._by_subject.get(subject)
-        if version is None:
-            schema = self._schema(self._file, ctx)
-            version = self._by_subject[subject] = self._chooser.version(subject, schema)
-        return self._chooser.framing(self._place + message.SerializeToString(), ctx, version)
+        chosen = self.chooser.chosen(ctx, self._name)
+        try:
+            payload = message.SerializeToString()
+        except EncodeError as error:
+            raise SerializationError(f"The message can't be written: {error}") from error
+        return self.chooser.framed(payload, ctx, chosen)
 
     def _schema(self, file: Any, ctx: SerializationContext | None) -> Schema:
         references = []
@@ -83,23 +96,77 @@ class ProtobufSerializer(Serializer):
 
 
 class ProtobufDeserializer(Deserializer):
-    """Messages of one type, whatever schema wrote them: fields are known by their numbers."""
+    """Messages of one type, whatever schema wrote them: fields are known by their numbers.
 
-    def __init__(self, message_type: type[Message], conf: Mapping[str, Any] | None = None) -> None:
-        configured(conf, {})
+    With a client, the schema that a message names must be there, and no rule may forbid to read it. `conf`: as
+    AvroDeserializer's.
+    """
+
+    def __init__(
+        self,
+        message_type: type[Message],
+        conf: Mapping[str, Any] | None = None,
+        schema_registry_client: SchemaRegistryClient | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
+    ) -> None:
+        refuse_executors(rule_conf, rule_registry)
         self._type = message_type
+        self._client = schema_registry_client
+        self._schemas: WriterSchemas[bool] = WriterSchemas(
+            schema_registry_client, configured(conf, READER), _is_protobuf, "PROTOBUF"
+        )
+
+    def known(self, value: bytes, ctx: SerializationContext | None) -> bool:
+        """Whether bytes can be read without asking the registry."""
+        return self._client is None or self._schemas.known(value, ctx)
 
     def __call__(self, value: bytes | None, ctx: SerializationContext | None = None) -> Any:
         """The message that bytes stand for; None stays None. Raises `SerializationError`."""
         if value is None:
             return None
-        named, payload = unframed(value, ctx)
+        named, payload = self._schemas.unframed(value, ctx)
+        if self._client is not None:
+            self._schemas.writer(named)
+            self._schemas.newest(ctx)
         message = self._type()
         try:
-            message.ParseFromString(payload[past_place(payload) :])
+            message.ParseFromString(payload)
         except DecodeError as error:
             raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
         return message
+
+
+class AsyncProtobufSerializer(AsyncSerde[ProtobufSerializer]):
+    """ProtobufSerializer for asyncio: `await AsyncProtobufSerializer(...)` makes it, `await serializer(message, ctx)`
+    calls it.
+    """
+
+    def __init__(
+        self,
+        msg_type: type[Message],
+        schema_registry_client: AsyncSchemaRegistryClient,
+        conf: Mapping[str, Any] | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
+    ) -> None:
+        client = blocking(schema_registry_client)
+        super().__init__(lambda: ProtobufSerializer(msg_type, client, conf, rule_conf, rule_registry))
+
+
+class AsyncProtobufDeserializer(AsyncSerde[ProtobufDeserializer]):
+    """ProtobufDeserializer for asyncio."""
+
+    def __init__(
+        self,
+        message_type: type[Message],
+        conf: Mapping[str, Any] | None = None,
+        schema_registry_client: AsyncSchemaRegistryClient | None = None,
+        rule_conf: Mapping[str, Any] | None = None,
+        rule_registry: object = None,
+    ) -> None:
+        client = blocking(schema_registry_client)
+        super().__init__(lambda: ProtobufDeserializer(message_type, conf, client, rule_conf, rule_registry))
 
 
 def place_of(descriptor: Any) -> list[int]:
@@ -113,41 +180,9 @@ def place_of(descriptor: Any) -> list[int]:
     return place[::-1]
 
 
-def encoded_place(place: list[int]) -> bytes:
-    """A place in Confluent's form: how many numbers and the numbers, as zigzag varints; one 0 for the first type."""
-    return b"\0" if place == [0] else b"".join(_varint(2 * number) for number in (len(place), *place))
-
-
-def past_place(payload: bytes) -> int:
-    """Where a message begins behind its type's place. Raises `SerializationError` for bytes that end before."""
-    return read_place(payload)[1]
-
-
-def read_place(payload: bytes) -> tuple[list[int], int]:
-    """A type's place, and where the message begins behind it. Raises `SerializationError` for bytes that end before."""
-    count, at = _read(payload, 0)
-    place = []
-    for _ in range(count // 2):
-        number, at = _read(payload, at)
-        place.append(number // 2)
-    return place or [0], at
-
-
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    while number > 0x7F:
-        made.append(number & 0x7F | 0x80)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
-
-
-def _read(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while at < len(data) and shift < 35:
-        byte = data[at]
-        number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return number, at
-    raise SerializationError("The message ends before its type's place: it is no Protobuf of a registry's serializer.")
+def _is_protobuf(schema: Schema) -> bool:
+    if schema.schema_type != "PROTOBUF":
+        raise SerializationError(
+            f"The schema is of type {schema.schema_type}, not PROTOBUF: take its own deserializer."
+        )
+    return True

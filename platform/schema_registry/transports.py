@@ -1,11 +1,15 @@
 """How a client reaches a registry: over HTTP, or in its own process over a lake."""
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlencode
 
 import orjson
 
+from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
 from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.registry.api.calls import ApiCall, SchemaText
@@ -13,8 +17,18 @@ from tidelog.registry.api.routing import routed
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
 from tidelog.schema_registry.model import SchemaRegistryError
+from tidelog.schema_registry.settings import HttpSettings
+from tidelog.schema_registry.tokens import Headers, OAuthTokenError, bearer_headers
 
-Query = Mapping[str, str]
+if TYPE_CHECKING:
+    import httpx
+
+Query = Mapping[str, str | Sequence[str]]
+
+# Statuses after which the same request may succeed (RFC 9110, 15; confluent-kafka's list).
+_PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
+_V1: Final = "application/vnd.schemaregistry.v1+json"
+_ACCEPTED: Final = f"{_V1}, application/vnd.schemaregistry+json, application/json"
 
 
 class Transport(Protocol):
@@ -39,7 +53,7 @@ class LakeTransport:
         """Answer a request. Raises `SchemaRegistryError` with the codes that a server gives."""
         try:
             route = routed(method, path)
-            listed = {key: [value] for key, value in query.items()}
+            listed = {key: [value] if isinstance(value, str) else [*value] for key, value in query.items()}
             data = b"" if body is None else orjson.dumps(body)
             answer = route.handler(ApiCall(self._log, route.variables, listed, data, route.context))
         except RegistryError as error:
@@ -57,37 +71,119 @@ class LakeTransport:
 
 
 class HttpTransport:
-    """A registry at one of several URLs: the next one is asked where one does not answer."""
+    """A registry at one of several URLs: the next one is asked where one goes on failing after all retries."""
 
-    def __init__(self, urls: list[str], timeout_s: float, credentials: tuple[str, str] | None) -> None:
+    def __init__(self, settings: HttpSettings, clock: Clock | None = None, ids: Ids | None = None) -> None:
         import httpx  # not needed with a lake
 
-        self._urls = urls
+        self._settings = settings
+        self._clock, self._ids = clock or SystemClock(), ids or SystemIds()
         self._errors = httpx.TransportError
         self._client = httpx.Client(
-            timeout=timeout_s,
-            auth=credentials,
-            headers={"accept": "application/vnd.schemaregistry.v1+json, application/json"},
+            timeout=settings.timeout_s,
+            auth=settings.user,
+            proxy=settings.proxy,
+            verify=_trust(settings),
+            headers={"accept": _ACCEPTED},
         )
+        self._bearer: Headers | None = None
+        try:
+            if settings.bearer:
+                self._bearer = bearer_headers(settings.bearer, self._token, self._clock)
+        except BaseException:
+            self._client.close()
+            raise
 
     def send(self, method: str, path: str, query: Query, body: Any = None) -> Any:
-        """Send a request. Raises `SchemaRegistryError`; with code -1 where no URL answers."""
+        """Send a request. Raises `SchemaRegistryError`, with code -1 where no URL answers; `OAuthTokenError`."""
         content = None if body is None else orjson.dumps(body)
-        headers = {} if body is None else {"content-type": "application/vnd.schemaregistry.v1+json"}
-        failure: Exception | None = None
-        for url in self._urls:
-            address = f"{url.rstrip('/')}{path}{'?' if query else ''}{urlencode(query)}"
+        headers = {} if body is None else {"content-type": _V1, "confluent-accept-unknown-properties": "true"}
+        if self._bearer is not None:
+            headers |= self._bearer()
+        rest = f"{path}{'?' if query else ''}{urlencode(query, doseq=True)}"
+        sent: dict[str, Any] = {"content": content, "headers": headers}
+        answer, failure = None, None
+        for url in self._settings.urls:
+            answer, failure = self._retried(partial(self._client.request, method, url + rest, **sent))
+            if answer is not None and answer.status_code not in _PASSING:
+                break
+        if answer is None:
+            urls = ", ".join(self._settings.urls)
+            raise SchemaRegistryError(
+                -1, -1, f"No registry answers at {urls}: {failure}. Is it running, and is the address right?"
+            ) from failure
+        return _found(answer)
+
+    def _retried(self, request: "Callable[[], httpx.Response]") -> "tuple[httpx.Response | None, Exception | None]":
+        """A request's answer after retries, or why there is none."""
+        for tried in range(self._settings.retries + 1):
+            answer, failure = None, None
             try:
-                answer = self._client.request(method, address, content=content, headers=headers)
+                answer = request()
             except self._errors as error:
                 failure = error
-                continue
-            return _found(answer)
-        raise SchemaRegistryError(-1, -1, f"No registry answers at {', '.join(self._urls)}: {failure}.") from failure
+            if (answer is not None and answer.status_code not in _PASSING) or tried == self._settings.retries:
+                break
+            self._wait(tried)
+        return answer, failure
+
+    def _wait(self, tried: int) -> None:
+        """Wait before another try: a random part of a time that doubles ("full jitter")."""
+        most_ms = min(self._settings.wait_ms * 2.0**tried, self._settings.most_wait_ms)
+        self._clock.sleep(self._ids.fraction() * most_ms / 1000)
+
+    def _token(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
+        client: tuple[str, str] | None = None,
+    ) -> Mapping[str, Any]:
+        if form is None:
+            answer, failure = self._retried(lambda: self._client.get(url, headers=headers, auth=None))
+        else:
+            auth: Any = client
+            answer, failure = self._retried(lambda: self._client.post(url, data=form, auth=auth))
+        if answer is None:
+            raise OAuthTokenError(f"The issuer of tokens at {url} does not answer: {failure}.") from failure
+        try:
+            found = orjson.loads(answer.content)
+        except orjson.JSONDecodeError:
+            found = None
+        if answer.status_code != 200 or not isinstance(found, dict):
+            text = answer.text[:200]
+            raise OAuthTokenError(
+                f"The issuer of tokens at {url} gave none: HTTP {answer.status_code}, {text}", answer.status_code, text
+            )
+        return found
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+
+def _trust(settings: HttpSettings) -> ssl.SSLContext:
+    """Which certificates are taken, and the client's own. Raises `ValueError`."""
+    import httpx
+
+    try:
+        if settings.ca is False:
+            context = httpx.create_ssl_context(verify=False)
+        elif isinstance(settings.ca, str):
+            folder = Path(settings.ca).is_dir()
+            context = ssl.create_default_context(
+                capath=settings.ca if folder else None, cafile=None if folder else settings.ca
+            )
+        else:
+            context = httpx.create_ssl_context()
+        if settings.certificate is not None:
+            context.load_cert_chain(settings.certificate, settings.key, settings.key_password)
+    except (OSError, ValueError) as error:  # what ssl raises is one of them
+        raise ValueError(
+            f"The client can't speak TLS by ssl.ca.location, ssl.certificate.location and ssl.key.location: {error}."
+        ) from error
+    return context
 
 
 def _found(answer: Any) -> Any:

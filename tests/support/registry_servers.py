@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tidelog.log.lake import Lake
 from tidelog.registry.api.serving import RegistryServer
@@ -19,11 +20,11 @@ class RunningRegistry:
 
 
 @contextmanager
-def running_registry(folder: Path) -> Iterator[RunningRegistry]:
-    """A registry over the lake in a folder, until the end of the block."""
+def running_registry(folder: Path, **settings: Any) -> Iterator[RunningRegistry]:
+    """A registry over the lake in a folder, until the end of the block. `settings`: of the server besides."""
     ready, failures = threading.Event(), []
     with Lake(folder) as lake:
-        server = RegistryServer(lake, ("127.0.0.1", 0))
+        server = RegistryServer(lake, ("127.0.0.1", 0), **settings)
 
         def serve() -> None:
             try:
@@ -36,7 +37,7 @@ def running_registry(folder: Path) -> Iterator[RunningRegistry]:
         thread.start()
         ready.wait()
         try:
-            yield RunningRegistry(f"http://127.0.0.1:{server.address[1]}", server)
+            yield RunningRegistry(f"{server.scheme}://127.0.0.1:{server.address[1]}", server)
         finally:
             server.stop()
             thread.join()

@@ -16,11 +16,16 @@ class Answer(NamedTuple):
 
 
 class ScriptedServer:
-    """Answers requests by `script`, from the front; 599 when it is used up. `seen` holds "METHOD path"."""
+    """Answers requests by `script`, from the front; 599 when it is used up.
+
+    `seen` holds "METHOD path" of each request, `sent` its headers by their names in lower case, `bodies` its bytes.
+    """
 
     def __init__(self) -> None:
         self.script: list[Answer] = []
         self.seen: list[str] = []
+        self.sent: list[dict[str, str]] = []
+        self.bodies: list[bytes] = []
         self.url = ""
 
 
@@ -32,7 +37,8 @@ def scripted_server() -> Iterator[ScriptedServer]:
         protocol_version = "HTTP/1.1"
 
         def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("content-length") or 0))
+            scripted.bodies.append(self.rfile.read(int(self.headers.get("content-length") or 0)))
+            scripted.sent.append({name.lower(): value for name, value in self.headers.items()})
             scripted.seen.append(f"{self.command} {self.path}")
             answer = scripted.script.pop(0) if scripted.script else Answer(599)
             if answer.status == 0:

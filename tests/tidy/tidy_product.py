@@ -19,13 +19,14 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/registry/json_schema/matching.py": "an algorithm of graphs, without schemas",
     "platform/registry/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",
     "platform/registry/log/rules.py": "the rule of an append, apart from threads and stores",
-    "platform/schema_registry/strategies.py": "a public choice of users, as confluent-kafka has them",
     "groups/store/pending.py": "which offsets of transactions count, a rule of values",
     "sinks/columns.py": "the columns that Spark's Kafka sink takes, as a rule of its own",
 }
 # Class names that several modules define at their top, and why.
 REPEATED_CLASSES: Mapping[str, str] = {
     "AclOperation": "confluent-kafka's enumeration, and the protocol's codes",
+    "Metadata": "confluent-kafka's class, and a Delta table's action",
+    "RuleSet": "confluent-kafka's class, and what a registry's log holds",
     "Schema": "confluent-kafka's class, and what a registry's log holds",
     "ScramMechanism": "confluent-kafka's enumeration, and SASL's names",
     "TopicDescription": "confluent-kafka's class of the admin client, and the lake's own",

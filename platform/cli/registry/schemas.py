@@ -17,7 +17,7 @@ from tidelog.commands.views import counted
 
 if TYPE_CHECKING:
     from tidelog.schema_registry.client import SchemaRegistryClient
-    from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaReference
+    from tidelog.schema_registry.model import Schema, SchemaReference
 
 schemas = family("List, show, register, check, delete and configure schemas, in a lake or at a registry.")
 
@@ -95,10 +95,10 @@ def show(
     with registry_client(call, where) as client:
         if schema_id is not None:
             schema = client.get_schema(schema_id)
-            found = {"id": schema_id, **schema.to_json()}
+            found = {"id": schema_id, **schema.to_dict()}
         else:
             registered = client.get_version(str(subject), version, deleted)
-            schema, found = registered.schema, _version_json(registered)
+            schema, found = registered.schema, registered.to_dict()
     if call.as_json:
         print_json(found)
     else:
@@ -259,11 +259,6 @@ def _ask(what: str) -> None:
     if not typer.confirm(f"Delete {what} for good? Records that name its ids can't be read afterwards.", err=True):
         say("Nothing was deleted.")
         raise typer.Exit(1)
-
-
-def _version_json(found: "RegisteredSchema") -> dict[str, Any]:
-    own = {"subject": found.subject, "version": found.version, "id": found.schema_id, "guid": found.guid}
-    return {**{key: value for key, value in own.items() if value is not None}, **found.schema.to_json()}
 
 
 def _schema(file: str, kind: str | None, references: list[str] | None) -> "Schema":

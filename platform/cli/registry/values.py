@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Final, Literal
 
@@ -16,10 +16,11 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 from tidelog.log.base.errors import TidelogError
 from tidelog.schema_registry.avro import AvroDeserializer, parsed_schema
 from tidelog.schema_registry.client import SchemaRegistryClient
-from tidelog.schema_registry.framing import prefix_schema_id_serializer, unframed
+from tidelog.schema_registry.framing import SchemaId, unframed
 from tidelog.schema_registry.json_schema import JSONDeserializer, check, validator_of
+from tidelog.schema_registry.metadata import refuse_rules
 from tidelog.schema_registry.model import RegisteredSchema, SchemaReference
-from tidelog.schema_registry.protobuf import encoded_place, read_place
+from tidelog.schema_registry.serdes import schema_of
 
 ValueKind = Literal["avro", "json", "protobuf"]
 Decode = Callable[[bytes, SerializationContext], bytes]
@@ -75,16 +76,20 @@ def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str) -> Enco
     if found.lower() != kind:
         raise SchemaValueError(f"The newest schema of {subject} is of type {found}, not {kind}: give that.")
     try:
+        refuse_rules(version.schema.rule_set, f"the schema of subject {subject}", reads=False)
         write = {"avro": _avro_writer, "json": _json_writer, "protobuf": _protobuf_writer}[kind](client, version)
     except SerializationError as error:
         raise SchemaValueError(f"Values can't be written by version {version.version} of {subject}: {error}") from error
+
+    indexes = [0] if kind == "protobuf" else None
+    prefix = SchemaId(found, version.schema_id, version.guid, indexes).id_to_bytes()
 
     def encode(text: bytes) -> bytes:
         try:
             payload = write(text)
         except (ValueError, TypeError, KeyError, SerializationError, json_format.ParseError) as error:
             raise ValueError(f"the value does not fit version {version.version} of {subject}: {error}") from None
-        return prefix_schema_id_serializer(payload, None, version)
+        return prefix + payload
 
     return encode
 
@@ -112,8 +117,7 @@ def _json_writer(client: SchemaRegistryClient, version: RegisteredSchema) -> Enc
 
 def _protobuf_writer(client: SchemaRegistryClient, version: RegisteredSchema) -> Encode:
     made = _Protobuf(client).type_of(version.schema_id or 0, [0])
-    place = encoded_place([0])
-    return lambda text: place + json_format.Parse(text, made()).SerializeToString()
+    return lambda text: json_format.Parse(text, made()).SerializeToString()
 
 
 class _Protobuf:
@@ -125,24 +129,23 @@ class _Protobuf:
 
     def decode(self, value: bytes, context: SerializationContext) -> bytes:
         """A message as JSON, its fields by their own names."""
-        named, payload = unframed(value, context)
-        place, at = read_place(payload)
-        message = self.type_of(named, place)()
+        named, place, payload = unframed(value, context, "PROTOBUF")
+        message = self.type_of(named, place or [0])()
         try:
-            message.ParseFromString(payload[at:])
+            message.ParseFromString(payload)
             found = json_format.MessageToDict(message, preserving_proto_field_name=True)
         except Exception as error:  # DecodeError, and what JSON can't say: a duration of a million years
             raise SerializationError(f"The message does not fit its schema {named}: {error}") from error
         return orjson.dumps(found)
 
-    def type_of(self, named: int | str, place: list[int]) -> Any:
+    def type_of(self, named: int | str, place: Sequence[int]) -> Any:
         """The class of a type by its place in its file."""
         key = named, tuple(place)
         if key not in self._types:
             if len(self._types) >= _MOST_KEPT:
                 self._types = {}
-            get: Any = self._client.get_schema if isinstance(named, int) else self._client.get_schema_by_guid
-            schema = get(named, fmt="serialized")
+            schema = schema_of(self._client, named, "serialized")
+            refuse_rules(schema.rule_set, f"schema {named}", reads=True)
             pool = descriptor_pool.DescriptorPool()
             self._types[key] = message_factory.GetMessageClass(
                 _placed(_added(self._client, pool, "", schema.schema_str or "", schema.references, set()), place)
@@ -180,7 +183,7 @@ def _add_known(pool: Any, known: Any, begun: set[str]) -> None:
     pool.AddSerializedFile(known.serialized_pb)
 
 
-def _placed(file: Any, place: list[int]) -> Any:
+def _placed(file: Any, place: Sequence[int]) -> Any:
     types: Any = [*file.message_types_by_name.values()]
     found = None
     for index in place:

@@ -14,11 +14,10 @@ from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.lake import Lake
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
+from tidelog.schema_registry.framing import encoded_indexes, header_schema_id_serializer, read_indexes
 from tidelog.schema_registry.protobuf import (
     ProtobufDeserializer,
     ProtobufSerializer,
-    encoded_place,
-    past_place,
     place_of,
 )
 
@@ -96,8 +95,28 @@ def test_schemas_that_are_not_registered_are_refused(both):
     ("place", "encoded"), [([0], b"\0"), ([1], b"\2\2"), ([1, 1], b"\4\2\2"), ([100, 0], b"\4\xc8\1\0")]
 )
 def test_places_of_types(place, encoded):
-    assert encoded_place(place) == encoded
-    assert past_place(encoded + b"rest") == len(encoded)
+    assert encoded_indexes(place) == encoded
+    assert read_indexes(encoded + b"rest", 0) == (place, len(encoded))
+
+
+def test_the_place_of_a_type_goes_with_the_guid_into_the_header(both):
+    """As Confluent has it: the message itself is in the value, and nothing else."""
+    ours, other = both
+    leg = kinds()[2]
+    message, headers, again = leg(n=3_000_000), [], []
+    conf = {"schema.id.serializer": header_schema_id_serializer}
+    written = ProtobufSerializer(leg, ours, conf)(message, SerializationContext("t", "value", headers))
+    assert written == message.SerializeToString()
+    their_conf = {"schema.id.serializer": theirs.header_schema_id_serializer}
+    assert TheirSerializer(leg, other, their_conf)(message, TheirContext("t", "value", again)) == written
+    assert headers == again
+    assert headers[0][1][17:] == b"\4\2\2"
+    context = SerializationContext("t", "value", again)
+    assert ProtobufDeserializer(leg)(written + b"", context) == message
+    padded = leg(n=3_000_000)  # theirs refuses fewer than 6 bytes
+    padded.MergeFromString(b"\x12\x04more")
+    data = padded.SerializeToString()
+    assert TheirDeserializer(leg)(data, TheirContext("t", "value", headers)).n == 3_000_000
 
 
 def test_the_place_of_an_inner_type():
@@ -113,12 +132,13 @@ def test_nothing_stays_nothing_and_others_are_refused(both):
         serializer("text", OURS)
     for data, message in (
         (b"text", "names no schema"),
-        (b"\0\0\0\0\1", "ends before"),
-        (b"\0\0\0\0\1\4\2", "ends before"),
-        (b"\0\0\0\0\1\xff\xff\xff\xff\xff\xff", "ends before"),
+        (b"\0\0\0\0\1", "names no type"),
+        (b"\0\0\0\0\1\4\2", "names no type"),
+        (b"\0\0\0\0\1\xff\xff\xff\xff\xff\xff", "names no type"),
+        (b"\0\0\0\0\1\1a", "names no type"),
         (b"\0\0\0\0\1\0\xff", "does not fit its schema 1"),
     ):
         with pytest.raises(SerializationError, match=message):
             deserializer(data, OURS)
-    with pytest.raises(ValueError, match="Unrecognized properties"):
+    with pytest.raises(ValueError, match=r"use\.deprecated\.format can't be True"):
         ProtobufSerializer(Timestamp, ours, {"use.deprecated.format": True})

@@ -14,7 +14,14 @@ from support.registry_servers import running_registry
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.lake import Lake
-from tidelog.schema_registry import Schema, SchemaReference, SchemaRegistryClient, SchemaRegistryError
+from tidelog.schema_registry import (
+    Metadata,
+    MetadataProperties,
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    SchemaRegistryError,
+)
 from tidelog.schema_registry.avro import AvroDeserializer, AvroSerializer
 from tidelog.schema_registry.framing import header_schema_id_serializer
 from tidelog.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -120,7 +127,9 @@ def test_the_newest_version_and_that_of_an_id(client):
         AvroSerializer(client, conf=newest)(UA, context())
     with pytest.raises(SchemaRegistryError):
         AvroSerializer(client, FLIGHT, conf={"auto.register.schemas": False})(UA, context())
-    client.register_schema("flights-value", Schema(FLIGHT, metadata={"properties": {"k": "v"}}))
+    client.register_schema(
+        "flights-value", Schema(FLIGHT, metadata=Metadata(properties=MetadataProperties({"k": "v"})))
+    )
     for conf in (newest, {"use.schema.id": 1}, {"use.latest.with.metadata": {"k": "v"}}):
         assert AvroSerializer(client, conf=conf)(UA, context())[:5] == b"\0\0\0\0\1"
     with pytest.raises(SerializationError, match="has no schema"):
