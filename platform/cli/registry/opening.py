@@ -50,7 +50,7 @@ class RegistryOptions:
         if not all(url.strip().startswith(("http://", "https://")) for url in self.registry.split(",")):
             raise UsageProblemError(f"{self.registry!r} is no address: --registry takes http://HOST:PORT.")
         user = {} if self.registry_user_file is None else {"basic.auth.user.info": _read(self.registry_user_file)}
-        return {"url": self.registry, "max.retries": 0, **user}  # who types a command tries it again
+        return {"url": self.registry, "max.retries": 0, **user}  # the person who typed the command does
 
 
 @contextmanager
