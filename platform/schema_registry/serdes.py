@@ -86,7 +86,7 @@ def refuse_executors(rule_conf: object, rule_registry: object) -> None:
 class Chosen(Generic[C]):
     """The version that a subject's messages name. `compiled`: the schema as the serializer takes it.
 
-    `prefix`: what each message begins with, None where a function of the user's writes that. `until_s`: when to ask again.
+    `prefix`: what each message begins with, None where a function of the user writes it. `until_s`: when to ask again.
     """
 
     version: RegisteredSchema
