@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from tidelog.log.columnar.avro_columns import columns_of, default_values
 from tidelog.log.columnar.avro_decoder import decode
+from tidelog.log.columnar.avro_encoder import encode
 from tidelog.log.columnar.avro_reader import BadPayloadError, read_payload
 from tidelog.log.columnar.avro_schema import read_schema
-from tidelog.log.columnar.avro_writer import write_payloads
 from tidelog.log.columnar.model import Decoded, EncodingError
 
 _KEPT_SCHEMAS: Final = 1000
@@ -40,7 +40,7 @@ class AvroValues:
         """The payloads of rows, null for null rows. Raises `EncodingError`, naming the first row that can't be one."""
         if self.columns is None:
             raise EncodingError("The schema has no columns, so that no payload can be made of them.")
-        return write_payloads(self._column, columns)
+        return encode(self._column, columns)
 
     def problem(self, payload: bytes) -> str | None:
         """Why a payload does not fit the schema, None where it does."""

@@ -88,13 +88,17 @@ class PayloadBytes:
 
     def pieces(self, kind: pa.DataType, starts: Places, sizes: Places) -> pa.Array:
         """Bytes from `starts` on, as an array of `kind` (binary or string, unchecked). Places only grow."""
-        count = len(starts)
-        edges = np.empty(2 * count + 1, np.int32)
-        edges[0:-1:2] = starts
-        edges[1::2] = starts + sizes
-        edges[-1] = edges[-2] if count else 0
-        whole = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(self.bytes)])
-        return whole.take(pa.array(np.arange(0, 2 * count, 2)))
+        return cut(self.bytes, kind, starts, starts + sizes)
+
+
+def cut(data: Bytes, kind: pa.DataType, starts: Places, ends: Places) -> pa.Array:
+    """What lies from `starts` to `ends`, as an array of `kind` (binary or string, unchecked). Places only grow."""
+    count = len(starts)
+    edges = np.empty(2 * count + 1, np.int32)
+    edges[0:-1:2], edges[1::2] = starts, ends
+    edges[-1] = edges[-2] if count else 0
+    whole = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    return whole.take(pa.array(np.arange(0, 2 * count, 2)))
 
 
 def _unzigzag(value: Words) -> Places:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from tidelog.log.columnar.avro_schema import ABSENT, AvroNode
 from tidelog.log.columnar.model import name_problem
 
-MAX_COLUMNS: Final = 10_000
 MAX_DEPTH: Final = 50
+_MOST_LEAST: Final = 1 << 20
 _MICROS: Final = 1000  # in a millisecond
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -67,16 +67,12 @@ def columns_of(root: AvroNode) -> tuple[Column, dict[str, str]]:
 class _Planner:
     def __init__(self) -> None:
         self.left_out: dict[str, str] = {}
-        self._count = 0
 
     def no(self, path: str, why: str, node: AvroNode) -> Column:
         self.left_out[path] = why
         return Column(node, None)
 
     def column(self, node: AvroNode, path: str, around: tuple[AvroNode, ...]) -> Column:
-        self._count += 1
-        if self._count > MAX_COLUMNS:
-            return self.no(path, f"the schema has more than {MAX_COLUMNS} fields", node)
         if len(around) > MAX_DEPTH:
             return self.no(path, f"it is nested deeper than {MAX_DEPTH} levels", node)
         if node.kind == "record":
@@ -130,14 +126,20 @@ class _Planner:
         return Column(node, pa.map_(pa.string(), one.type), (one,))
 
 
-def least_bytes(node: AvroNode, around: tuple[AvroNode, ...] = ()) -> int:
+def least_bytes(node: AvroNode) -> int:
     """The fewest bytes that a value of a type takes: 0 only for types whose every value takes none."""
+    if node.least < 0:
+        node.least = _least(node, ())
+    return node.least
+
+
+def _least(node: AvroNode, around: tuple[AvroNode, ...]) -> int:
     if node.kind == "null" or node in around:
         return 0
     if node.kind == "fixed":
         return node.size
     if node.kind == "record":
-        return min(1 << 20, sum(least_bytes(field.node, (*around, node)) for field in node.fields))
+        return min(_MOST_LEAST, sum(_least(field.node, (*around, node)) for field in node.fields))
     return {"float": 4, "double": 8}.get(node.kind, 1)
 
 

@@ -161,7 +161,7 @@ class ColumnReader:
 
     def skip(self, node: AvroNode, at: Places, end: Places, rows: Places, depth: int) -> Places:
         """The places behind values that become no columns; they are checked all the same."""
-        if node.kind == "null" or len(at) == 0:
+        if node.kind == "null" or bool((at >= self._source.nowhere).all()):
             return at
         if node.kind in LEAVES:
             return read_leaf(self._source, leaf_column(node), at, end, None)[1]

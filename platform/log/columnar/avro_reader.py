@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidelog.log.columnar.avro_columns import Column, least_bytes
 from tidelog.log.columnar.avro_schema import AvroNode
 
-MAX_DEPTH: Final = 200
+MAX_DEPTH: Final = 100
 _MICROS: Final = 1000
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")

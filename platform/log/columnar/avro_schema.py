@@ -16,6 +16,8 @@ _LOGICAL: Final[Mapping[str, tuple[str, ...]]] = {
     "decimal": ("bytes", "fixed"),
 }
 _MAX_DIGITS: Final = 38  # of Delta's and Arrow's decimal128
+MAX_TYPES: Final = 10_000
+MAX_LEVELS: Final = 100
 ABSENT: Final[Any] = object()
 
 
@@ -24,7 +26,8 @@ class AvroNode:
     """A type; a named one is one object wherever it is used, also inside itself.
 
     `kind`: a primitive, "fixed", "enum", "array", "map", "record" or "union". `logical`: "" or one that makes another
-    column of it. `inner`: an array's items, a map's values, a union's branches.
+    column of it. `least`: what `least_bytes` has found, -1 before. `inner`: an array's items, a map's values, a
+    union's branches.
     """
 
     kind: str
@@ -32,6 +35,7 @@ class AvroNode:
     precision: int = 0
     scale: int = 0
     size: int = 0
+    least: int = -1
     name: str = ""
     symbols: tuple[str, ...] = ()
     inner: "list[AvroNode]" = field(default_factory=list)
@@ -53,9 +57,27 @@ def read_schema(text: str, references: Iterable[tuple[str, str]] = ()) -> AvroNo
     try:
         for _, other in references:
             reader.node(_loads(other), "")
-        return reader.node(_loads(text), "")
+        root = reader.node(_loads(text), "")
+        _check_size(root, {}, [])
     except RecursionError:
         raise SchemaError("The schema is nested too deeply to be read.") from None
+    return root
+
+
+def _check_size(node: AvroNode, sizes: dict[int, int], around: list[AvroNode]) -> int:
+    """How many types a type is made of, each counted where it is used. Raises `SchemaError` for too many."""
+    if node in around:
+        return 1
+    if id(node) not in sizes:
+        if len(around) > MAX_LEVELS:
+            raise SchemaError(f"The schema is nested deeper than {MAX_LEVELS} levels.")
+        around.append(node)
+        size = 1 + sum(_check_size(one, sizes, around) for one in [*node.inner, *(field.node for field in node.fields)])
+        around.pop()
+        if size > MAX_TYPES:
+            raise SchemaError(f"The schema has more than {MAX_TYPES} types, each counted where it is used.")
+        sizes[id(node)] = size
+    return sizes[id(node)]
 
 
 def _loads(text: str) -> Any:
@@ -108,7 +130,7 @@ class _SchemaReader:
         node = AvroNode("record" if kind == "error" else kind, name=f"{space}.{name}" if space else name)
         self._names[node.name] = node
         if kind == "enum":
-            node.symbols = tuple(str(symbol) for symbol in _need(value, "symbols"))
+            node.symbols = tuple(str(symbol) for symbol in _list(value, "symbols"))
         elif kind == "fixed":
             size = _need(value, "size")
             if not isinstance(size, int) or size < 0:
@@ -116,9 +138,9 @@ class _SchemaReader:
             node.size = size
             _with_logical(node, value)
         else:
-            for one in _need(value, "fields"):
-                default = one.get("default", ABSENT)
-                node.fields.append(FieldNode(str(_need(one, "name")), self.node(_need(one, "type"), space), default))
+            for one in _list(value, "fields"):
+                inner = self.node(_need(one, "type"), space)
+                node.fields.append(FieldNode(str(_need(one, "name")), inner, one.get("default", ABSENT)))
         return node
 
 
@@ -126,6 +148,13 @@ def _need(value: Any, key: str) -> Any:
     if not isinstance(value, Mapping) or key not in value:
         raise SchemaError(f"The schema lacks '{key}' in {value!r:.100}.")
     return value[key]
+
+
+def _list(value: Any, key: str) -> list[Any]:
+    found = _need(value, key)
+    if not isinstance(found, list):
+        raise SchemaError(f"The schema has {found!r:.100} where the list of {key} must be.")
+    return found
 
 
 def _with_logical(node: AvroNode, value: Mapping[str, Any]) -> AvroNode:

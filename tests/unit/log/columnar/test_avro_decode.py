@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.avro_payloads import NAMED, SIMPLE, plain, random_schema, random_value, read, record, rows, write
+from support.avro_payloads import NAMED, SIMPLE, around, plain, random_schema, random_value, read, record, rows, write
 
 from tidelog.log.columnar import avro_decoder
 from tidelog.log.columnar.compile import compile_schema
@@ -38,19 +38,6 @@ def decoded(schema, payloads):
 def expected(schema, payloads):
     kind = compiled(schema).columns
     return [None if payload is None else plain(read(schema, payload), kind, schema) for payload in payloads]
-
-
-def around(kind):
-    return {
-        "itself": kind,
-        "null first": ["null", kind],
-        "null last": [kind, "null"],
-        "array": {"type": "array", "items": kind},
-        "array of nullable": {"type": "array", "items": ["null", kind]},
-        "map": {"type": "map", "values": kind},
-        "array of arrays": {"type": "array", "items": {"type": "array", "items": kind}},
-        "nullable record": ["null", {"type": "record", "name": "Inner", "fields": [{"name": "x", "type": kind}]}],
-    }
 
 
 @pytest.mark.parametrize("shape", around("int"))
