@@ -3,4 +3,12 @@
 from typing import Final
 
 # The modules that are tried before a registry starts, or a schema is read.
-REGISTRY_MODULES: Final = ("jsonschema_rs", "protoxy", "proto_schema_parser", "scramp", "starlette", "uvicorn")
+REGISTRY_MODULES: Final = (
+    "jsonschema_rs",
+    "prometheus_client",
+    "protoxy",
+    "proto_schema_parser",
+    "scramp",
+    "starlette",
+    "uvicorn",
+)

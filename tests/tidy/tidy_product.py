@@ -16,6 +16,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
     "platform/log/columnar/avro.py": "one kind of schema, beside JSON's and Protobuf's",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
+    "platform/registry/api/metrics.py": "Prometheus's names of what the server counts, apart from serving",
     "platform/registry/json_schema/matching.py": "an algorithm of graphs, without schemas",
     "platform/registry/json_schema/patterns.py": "which engine matches a user's pattern, and for how long",
     "platform/registry/log/rules.py": "the rule of an append, apart from threads and stores",

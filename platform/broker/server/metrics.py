@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from tidelog.access.quotas import Quota
 from tidelog.broker.base.meter import BrokerMeter, Durations
 from tidelog.broker.server.connections import Connections
-from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import refusal
 from tidelog.broker.wire.errors import error_name
 
@@ -182,16 +181,17 @@ def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, dur
     count.add_metric([api], durations.count)
 
 
-def serve_metrics(
-    address: tuple[str, int], broker: BrokerMetrics, lake: LakeMetrics
-) -> tuple[HTTPServer, Thread, tuple[str, int]]:
-    """Serve the metrics at http://HOST:PORT/metrics: the server, its thread, its address. Raises `ListenerError`."""
+def serve_metrics(address: tuple[str, int], *collectors: Collector) -> tuple[HTTPServer, Thread, tuple[str, int]]:
+    """Serve a process's metrics at http://HOST:PORT/metrics: the server, its thread, its address.
+
+    Raises `ListenerError`.
+    """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
-    registry.register(broker)
-    registry.register(lake)
+    for collector in collectors:
+        registry.register(collector)
     host, port = address
     try:
         server, thread = start_http_server(port, host, registry)

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from tidelog.broker.base.listener_settings import any_authenticates
+from tidelog.broker.base.listener_settings import TlsSettings, any_authenticates
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.configuration import Given, given_by_environment, given_by_file, settings_of
 from tidelog.log.lake import Lake
+from tidelog.registry.api.connections import HttpBounds
 from tidelog.registry.api.logins import RegistryAccess
-from tidelog.registry.api.serving import RegistryServer, RegistryTls
+from tidelog.registry.api.serving import RegistryServer
 from tidelog.registry.log.registry_log import SCHEMAS_TOPIC
 
 # A setting of brokers for the registry alone.
@@ -36,10 +37,13 @@ def new_registry(
         settings.access.everyone,
         settings.sasl.tokens,
         settings.sasl.failures_per_minute,
+        settings.sasl.failed_delay_s,
     )
     keystore, password = _text(given, "ssl.keystore.location"), _text(given, "ssl.key.password")
-    tls = RegistryTls(keystore, password or None) if keystore else None
-    return RegistryServer(lake, address, topic=topic, access=access, tls=tls)
+    tls = TlsSettings(keystore, password or None) if keystore else None
+    bounds = settings.bounds
+    http = HttpBounds(bounds.max_connections, bounds.max_connections_per_ip, bounds.idle_s)
+    return RegistryServer(lake, address, topic=topic, bounds=http, access=access, tls=tls)
 
 
 def given_settings(config: str | None, environment: Mapping[str, str]) -> Given:

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 
+from prometheus_client.registry import Collector
+
 from tidelog.broker.base.settings import BrokerSettings
 from tidelog.broker.broker import Broker
 from tidelog.broker.server.listeners import shown
@@ -85,14 +87,14 @@ async def _serve(
     broker = Broker(lake, settings)
     try:
         await broker.start()
-        metrics = None
+        collectors: list[Collector] = [*broker.metrics()]
+        metrics = registry = None
+        if plan.registry is not None:
+            registry = await _registry(lake, plan, ends, collectors)
         if plan.metrics is not None:
-            server, _, metrics = serve_metrics(plan.metrics, *broker.metrics())
+            server, _, metrics = serve_metrics(plan.metrics, *collectors)
             ends.callback(server.server_close)
             ends.callback(server.shutdown)
-        registry = None
-        if plan.registry is not None:
-            registry = await _registry(lake, plan, ends)
         lines.broker = str(broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
@@ -117,14 +119,18 @@ async def _serve(
         logger.info("Broker stopped")
 
 
-async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack) -> str:
-    """Serve schemas beside the broker, in a thread with a loop of its own, until `ends`; the registry's URL."""
+async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "list[Collector]") -> str:
+    """Serve schemas beside the broker, in a thread with a loop of its own, until `ends`; the registry's URL.
+
+    Its metrics are added to `collectors`.
+    """
     from tidelog.cli.broker.registry_serving import new_registry, served
 
     assert plan.registry is not None  # the caller looks
     given = given_by_file(plan.config, plan.config_path) | given_by_environment(os.environ)
     server = await asyncio.to_thread(new_registry, lake, plan.registry, given)
     ends.enter_context(served(server))
+    collectors.append(server.metrics())
     return f"{server.scheme}://{shown(server.address)}"
 
 

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Annotated
 
 import orjson
@@ -41,6 +42,10 @@ def start(
             " --config has them do so.",
         ),
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve metrics for Prometheus at /metrics there.", show_default=False),
+    ] = None,
 ) -> None:
     """Serve a lake's schemas in Confluent's API, until SIGTERM or Ctrl-C. Any number of registries may serve one lake.
 
@@ -50,18 +55,26 @@ def start(
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener, shown
+    from tidelog.broker.server.metrics import serve_metrics
     from tidelog.cli.broker.logs import logging_lines
     from tidelog.cli.broker.registry_serving import given_settings, new_registry
     from tidelog.log.lake import Lake
 
     given = given_settings(config, os.environ)
-    with logging_lines(), Lake(address, options=call.store) as lake:
+    metrics_at = None if metrics is None else parse_listener(metrics)
+    with logging_lines(), Lake(address, options=call.store) as lake, ExitStack() as ends:
         server = new_registry(lake, parse_listener(listener), given, topic=topic, authenticate=authenticate)
+        found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "schemas": server.schemas}
+        if metrics_at is not None:
+            metering, _, at = serve_metrics(metrics_at, server.metrics())
+            ends.callback(metering.server_close)
+            ends.callback(metering.shutdown)
+            found["metrics"] = shown(at)
 
         def ready() -> None:
-            url = f"{server.scheme}://{shown(server.address)}"
-            found = {"url": url, "lake": lake.uri, "schemas": server.schemas}
-            typer.echo(orjson.dumps(found).decode() if call.as_json else f"Registry ready at {url} ({lake.uri})")
+            typer.echo(
+                orjson.dumps(found).decode() if call.as_json else f"Registry ready at {found['url']} ({lake.uri})"
+            )
             sys.stdout.flush()
 
         for number in (signal.SIGTERM, signal.SIGINT):

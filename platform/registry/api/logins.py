@@ -48,6 +48,7 @@ class RegistryAccess:
     everyone: bool | None = None  # allow.everyone.if.no.acl.found
     tokens: TokenSettings | None = None  # sasl.oauthbearer.*
     failures_per_minute: int = 1000
+    failed_delay_s: float = 0.1  # connection.failed.authentication.delay.ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class RegistryLogins:
     def __init__(self, lake: Lake, settings: RegistryAccess) -> None:
         self._log = AccessLog(lake)
         self._settings = settings
+        # How long a client waits for the answer to a log-in that failed.
+        self.failed_delay_s = settings.failed_delay_s
         self._clock = lake.clock
         self._lock = threading.Lock()
         self._everyone = not settings.authenticates if settings.everyone is None else settings.everyone

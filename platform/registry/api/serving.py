@@ -1,17 +1,23 @@
 """The registry as a server of HTTP: started, and stopped."""
 
+import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Final
 
 import uvicorn
 
+from tidelog.broker.base.listener_settings import TlsSettings
+from tidelog.broker.base.tls import ListenerTls
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
-from tidelog.registry.api.app import MOST_BYTES, RegistryApp
+from tidelog.registry.api.app import RegistryApp
+from tidelog.registry.api.connections import HttpBounds, HttpCounts, bounded
 from tidelog.registry.api.logins import RegistryAccess, RegistryLogins
+from tidelog.registry.api.metrics import RegistryMetrics
 from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
 
 logger = logging.getLogger("tidelog.registry")
@@ -25,20 +31,14 @@ class RegistryAddressError(TidelogError):
     """An address that a registry can't listen at."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryTls:
-    """`keystore`: a PEM file of a certificate and its private key (ssl.keystore.location)."""
-
-    keystore: str
-    key_password: str | None = field(default=None, repr=False)
-
-
 class RegistryServer:
     """A registry over a lake at an address. `topic`: where its records are.
 
-    `access`: what clients may do; None: everything. `tls`: None speaks HTTP without encryption.
+    `access`: what clients may do; None: everything. `tls`: None speaks HTTP without encryption; files that change are
+    read again within a second, and count for new connections.
 
-    `address`: (host, port); port 0 takes a free one. Raises `RegistryAddressError`, and what reading the topic raises.
+    `address`: (host, port); port 0 takes a free one. Raises `RegistryAddressError`, `TlsError`, and what reading the
+    topic raises.
     """
 
     def __init__(
@@ -47,35 +47,40 @@ class RegistryServer:
         address: tuple[str, int],
         *,
         topic: str = SCHEMAS_TOPIC,
-        most_bytes: int = MOST_BYTES,
+        bounds: HttpBounds | None = None,
         access: RegistryAccess | None = None,
-        tls: RegistryTls | None = None,
+        tls: TlsSettings | None = None,
     ) -> None:
+        bounds = bounds or HttpBounds()
+        self._clock = lake.clock
+        self._tls = None if tls is None else ListenerTls("registry", tls, self._now())
         self.log = RegistryLog(lake, topic)
         self.schemas = self.log.look(len)
         self._logins = None if access is None else RegistryLogins(lake, access)
         if access is not None and access.authenticates and tls is None:
             logger.warning("The registry has no TLS: passwords and tokens come to it as they are.")
         self.scheme = "http" if tls is None else "https"
+        self.connections = HttpCounts()
+        self._app = RegistryApp(self.log, bounds, self._logins)
         config = uvicorn.Config(
-            RegistryApp(self.log, most_bytes, self._logins),
+            self._app,
+            http=bounded(bounds, self.connections),
+            ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             proxy_headers=False,  # ACLs go by the address that a connection comes from
-            ssl_certfile=None if tls is None else tls.keystore,
-            ssl_keyfile_password=None if tls is None else tls.key_password,
+            ssl_context_factory=None if self._tls is None else lambda *_: self._context(),
+            timeout_keep_alive=int(bounds.idle_s) or 1,
+            h11_max_incomplete_event_size=bounds.headers,
             timeout_graceful_shutdown=_STOPS_WITHIN_S,
+            callback_notify=self._look,
+            timeout_notify=1,
         )
-        try:
-            config.load()
-        except (OSError, ValueError) as error:  # what ssl raises is one of them
-            named = "" if tls is None else tls.keystore
-            raise RegistryAddressError(
-                f"The registry can't speak TLS with {named}: {error}. It must be a PEM file with the certificate,"
-                " those up to its authority, and the private key."
-            ) from error
+        # What it says of itself, and of requests that are none, is said by the registry.
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
+        config.load()
         self._server = uvicorn.Server(config)
         self._socket = _bound(address)
         self.address: tuple[str, int] = self._socket.getsockname()[:2]
@@ -96,6 +101,28 @@ class RegistryServer:
             if self._logins is not None:
                 self._logins.close()
             logger.info("Registry stopped")
+
+    def _context(self) -> ssl.SSLContext:
+        """A context whose handshakes take the certificate of the moment."""
+        tls = self._tls
+        assert tls is not None  # the caller looks
+
+        def newest(handshake: ssl.SSLObject | ssl.SSLSocket, *_: object) -> None:
+            handshake.context = tls.server
+
+        tls.server.sni_callback = newest
+        return tls.server
+
+    async def _look(self) -> None:
+        if self._tls is not None:
+            await asyncio.to_thread(self._tls.look, self._now())
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+
+    def metrics(self) -> RegistryMetrics:
+        """What is counted, for Prometheus."""
+        return RegistryMetrics(self._app, self.connections, self.log)
 
     def stop(self) -> None:
         """Ask the server to end, from any thread."""

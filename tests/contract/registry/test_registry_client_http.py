@@ -9,7 +9,7 @@ from support.logs import CountingIds, FakeClock
 from support.registry_servers import running_registry
 from support.scripted_http import Answer, scripted_server
 
-from tidelog.registry.api.serving import RegistryTls
+from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
 from tidelog.schema_registry.tokens import OAuthTokenError
 
@@ -169,7 +169,7 @@ def test_the_newest_version_is_kept_for_its_time(server):
 
 def test_tls_by_an_authority_of_ones_own(tmp_path):
     authority = Authority(tmp_path)
-    tls = RegistryTls(str(authority.issue("registry.pem")))
+    tls = TlsSettings(str(authority.issue("registry.pem")))
     with running_registry(tmp_path / "lake", tls=tls) as running:
         assert running.url.startswith("https://")
         for ca in (str(authority.path), False):

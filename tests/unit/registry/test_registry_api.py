@@ -10,6 +10,7 @@ from support.registry_api import ApiClient
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.registry.api.app import V1
+from tidelog.registry.api.connections import HttpBounds
 from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
 
@@ -295,7 +296,7 @@ def test_versions_that_are_none_are_refused(client, version):
 
 
 def test_a_large_body_is_refused_before_it_is_read_whole():
-    client = ApiClient(most_bytes=1000)
+    client = ApiClient(bounds=HttpBounds(body=1000))
     sent = []
 
     async def chunks():
