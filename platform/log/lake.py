@@ -23,6 +23,7 @@ from tidelog.log.checkpoints.writing import Checkpointer, write_checkpoint
 from tidelog.log.config.lake_file import LakeFile
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
+from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.contract import Committed
 from tidelog.log.door.rate_limit import Throttle
@@ -46,6 +47,8 @@ from tidelog.log.storage.port import Storage
 from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.topic import Topic
 from tidelog.log.upkeep.background import Upkeep
+from tidelog.log.upkeep.lake_context import Subjects
+from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)
@@ -92,6 +95,7 @@ class Lake:
         self._lock = threading.Lock()
         self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
         self._file = LakeFile(self.storage, self.clock, self.ids, create)
+        self.value_schemas: Subjects = SubjectReader(self._schemas_topic, self.clock)
 
     @property
     def uri(self) -> str:
@@ -206,6 +210,7 @@ class Lake:
         topic_id, table_id = self.ids.new(), self.ids.new()
         now_ms = self.clock.now_ms()
         facts = {} if replication_factor is None else {REPLICATION: str(replication_factor)}
+        found = self._subjects_schemas(parsed)
         return lambda state: decide_create(
             state,
             name,
@@ -216,7 +221,18 @@ class Lake:
             table_id=table_id,
             now_ms=now_ms,
             most_partitions=lake.topic_max_partitions,
+            found=found,
         )
+
+    def _subjects_schemas(self, config: TopicConfig) -> list[WrittenSchema]:
+        """The newest schema of the subject that a typed topic's configuration names, if there is one already."""
+        subject = config.value_schema_subject if config.value_columns != "none" else ""
+        newest = self.value_schemas.newest(subject) if subject else None
+        return [] if newest is None else [newest]
+
+    def _schemas_topic(self) -> Topic | None:
+        """The topic where a registry keeps its schemas, None while it is not there."""
+        return self.topic(SCHEMAS_TOPIC) if self.log(SCHEMAS_TOPIC).door.refresh().exists else None
 
     def ensure_topic(self, name: str) -> str:
         """The topic's id; creates it when it is missing and `auto.create.topics.enable` allows it."""
@@ -251,18 +267,21 @@ class Lake:
 
         Raises `UnknownTopicError`, `InvalidPartitionsError` (partitions only grow), `InvalidConfigError`.
         """
-        self._state(name)
         lake, changes = self.config(), config or {}
 
-        def decide(state: TopicState) -> Outcome[None]:
-            """Change what is there now, so that two changes at once both count.
-
-            What another tidelog set may be set right or reset on the way.
-            """
+        def merged(state: TopicState) -> TopicConfig:
+            """The configuration after the changes; what another tidelog set may be set right or reset on the way."""
             kept = {k: v for k, v in state.overrides.items() if k not in changes}
             strange = {k for k in changes if changes[k] is None and k in state.overrides and k not in TopicConfig.KEYS}
             wanted = {k: v for k, v in changes.items() if k not in strange}
-            parsed = stored_config(name, kept, lake).merged(wanted)
+            return stored_config(name, kept, lake).merged(wanted)
+
+        wanted = merged(self._state(name))
+        found = self._subjects_schemas(wanted) if any(key.startswith("value.") for key in changes) else []
+
+        def decide(state: TopicState) -> Outcome[None]:
+            """Change what is there now, so that two changes at once both count."""
+            parsed = merged(state)
             return decide_alter(
                 state,
                 name,
@@ -270,6 +289,7 @@ class Lake:
                 parsed.overrides,
                 table_properties(parsed, lake),
                 most_partitions=lake.topic_max_partitions,
+                found=[one for one in found if one.subject == parsed.value_schema_subject],
             )
 
         self.commit(name, decide)

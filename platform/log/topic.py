@@ -13,6 +13,7 @@ from tidelog.log.base.errors import UnknownPartitionError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.schema import LOG_APPEND_TIME
+from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.door.rate_limit import Throttle
 from tidelog.log.door.request_history import find_answer
@@ -30,14 +31,17 @@ from tidelog.log.rules.appends import (
 )
 from tidelog.log.rules.sequences import ProducerBatch
 from tidelog.log.rules.topics import Outcome, require_partition, require_topic
+from tidelog.log.rules.typed_topics import decide_grow
 from tidelog.log.segments import fetch
 from tidelog.log.segments.restage import restage
 from tidelog.log.segments.staging import Stager, Target, stage_records
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
 from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
+from tidelog.log.topic_growth import Growth
 from tidelog.log.topic_tables import TopicTables
 from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.value_typing import Typing
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import LakeContext
 
@@ -104,6 +108,27 @@ class Topic(TopicTables):
             config = stored_config(self._name, self._door.state.overrides, defaults)
             known = self._configured = (metadata, defaults, config)
         return known[2]
+
+    def typing(self) -> Typing | None:
+        """What the topic's table says of its values, as of the last look at its log; None for a plain topic."""
+        return typing_of(self._door.state.metadata)
+
+    def grow_for(self, table: pa.Table) -> None:
+        """Let the table of a typed topic know the schemas that the values of `table` have, before they are staged.
+
+        Nothing for a plain topic, and next to nothing where all are known. A schema that the topic's subject has is
+        added by an entry of its own; whoever staged before that stages again. `table` as
+        `tidelog.log.records.checks.to_records` takes it. Raises as a commit does.
+        """
+        typing = self.typing()
+        subject = "" if typing is None or typing.kind is None else self.config().value_schema_subject
+        if typing is None or not subject:
+            return
+
+        def commit(found: list[WrittenSchema]) -> None:
+            self.commit_decided(lambda state, *_: decide_grow(state, self._name, self._topic_id, found), durable=True)
+
+        Growth(self._name, typing, subject, self._lake.value_schemas, commit).run(table)
 
     def now_ms(self) -> int:
         """The time by which records are judged, and stamped under LogAppendTime: the wall clock, as the store sets it.

@@ -1,13 +1,31 @@
 """The port of a log to its lake."""
 
+from collections.abc import Hashable
 from concurrent.futures import Executor
 from typing import Protocol
 
 from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.checkpoints.writing import Checkpointer
 from tidelog.log.config.topics_and_lakes import LakeConfig
+from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.store_time import StoreTime
+
+
+class Subjects(Protocol):
+    """The schemas of the lake's registry."""
+
+    def schema(self, named: int | bytes, subject: str) -> WrittenSchema | None:
+        """The schema that a subject has under an id or a guid."""
+
+    def newest(self, subject: str) -> WrittenSchema | None:
+        """The schema of a subject's newest version."""
+
+    def why_not(self, question: Hashable) -> str | None:
+        """Why nothing was to be had a moment ago: by (subject, id or guid), or what `remember` was told."""
+
+    def remember(self, question: Hashable, why: str) -> None:
+        """Note that nothing is to be had."""
 
 
 class LakeContext(Protocol):
@@ -19,6 +37,10 @@ class LakeContext(Protocol):
     time: StoreTime
     background: Executor
     checkpointer: Checkpointer
+
+    @property
+    def value_schemas(self) -> Subjects:
+        """The schemas of the lake's registry, for typed topics."""
 
     def config(self) -> LakeConfig:
         """The lake's configuration."""

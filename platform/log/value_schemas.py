@@ -1,0 +1,322 @@
+"""The schemas of a lake's registry, for the writers of typed topics: topic `_schemas`, followed as far as it is needed.
+
+The keys and values are Confluent's (docs/format.md, 13.5). Which versions there are stays in memory; their texts are
+read where one is wanted, as a typed topic's table knows most of those that it needs.
+"""
+
+import base64
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import orjson
+
+from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import OffsetOutOfRangeError, TopicChangedError, UnknownTopicError
+from tidelog.log.delta.written_schemas import KINDS, WrittenSchema
+from tidelog.log.topic import Topic
+
+SCHEMAS_TOPIC: Final = "_schemas"
+# How long an answer counts that a subject has no such schema, or which of its is newest. Seconds.
+ANSWERS_COUNT_S: Final = 3.0
+# Questions whose answers are remembered.
+_MOST_ANSWERS: Final = 10_000
+# Schemas that one needs, directly and through others, and their text. More are no schema of a typed topic.
+_MOST_REFERENCES: Final = 500
+_MOST_REFERENCED_BYTES: Final = 4 << 20
+# Tombstones go after a day: what was not read for so long may have missed one.
+_LATE_MS: Final = 43_200_000
+_DEFAULT_CONTEXT: Final = "."
+
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A version of a subject: its schema's id and guid, whether it is deleted softly, and where its record is."""
+
+    id: int
+    guid: bytes
+    deleted: bool
+    offset: int
+
+
+class SubjectReader:
+    """The schemas of one lake's registry. All methods may be called from many threads.
+
+    `open_topic` gives the topic, None while it is not there.
+    """
+
+    def __init__(self, open_topic: Callable[[], Topic | None], clock: Clock) -> None:
+        self._open = open_topic
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._topic: Topic | None = None
+        self._position = 0
+        self._read_ms = 0
+        self._versions: dict[str, dict[int, _Version]] = {}
+        self._aliases: dict[str, str] = {}
+        # What was asked and not found, or how newest was answered, and until when (elapsed seconds) that counts.
+        self._answers: OrderedDict[Hashable, tuple[float, str]] = OrderedDict()
+
+    # --- questions -----------------------------------------------------------------------------------------
+
+    def schema(self, named: int | bytes, subject: str) -> WrittenSchema | None:
+        """The schema that a subject has under an id, or a guid (16 bytes); None where it has none.
+
+        A version that is deleted softly still counts, as its records still need it.
+        """
+        if self.why_not((subject, named)) is not None:
+            return None
+        with self._lock:
+            for _ in range(2):  # what was compacted away just now was written again
+                place = self._found(named, subject)
+                if place is None:
+                    self._read_on()
+                    place = self._found(named, subject)
+                if place is None:
+                    self.remember((subject, named), self._why(named, subject))
+                    return None
+                try:
+                    return self._written(*place, subject)
+                except _UnreadableError as e:
+                    self.remember((subject, named), str(e))
+                    self._read_on()
+        return None
+
+    def newest(self, subject: str) -> WrittenSchema | None:
+        """The schema of a subject's newest version that is not deleted; None where it has none.
+
+        An answer may be some seconds old.
+        """
+        with self._lock:
+            if self.why_not((subject, None)) is None:
+                self._read_on()
+                self.remember((subject, None), self._why(None, subject))
+            name = self._resolved(subject)
+            live = [number for number, one in self._versions.get(name, {}).items() if not one.deleted]
+            try:
+                return self._written(name, max(live), subject) if live else None
+            except _UnreadableError as e:
+                self.remember((subject, None), str(e))
+                return None
+
+    def why_not(self, question: Hashable) -> str | None:
+        """Why there was nothing to be had when it was asked for, some seconds ago at most; None where it was not.
+
+        `question`: (subject, id or guid, None for the newest), or whatever else `remember` was told.
+        """
+        until, why = self._answers.get(question, (0.0, ""))
+        return why if self._clock.elapsed_s() < until else None
+
+    def remember(self, question: Hashable, why: str) -> None:
+        """Note that nothing is to be had, and why: for some seconds nobody looks for it again."""
+        with self._lock:
+            self._answers.pop(question, None)
+            self._answers[question] = (self._clock.elapsed_s() + ANSWERS_COUNT_S, why)
+            while len(self._answers) > _MOST_ANSWERS:
+                self._answers.popitem(last=False)
+
+    def _why(self, named: int | bytes | None, subject: str) -> str:
+        if self._topic is None:
+            return f"the lake has no topic '{SCHEMAS_TOPIC}', where a registry keeps its schemas"
+        if self._resolved(subject) not in self._versions:
+            return f"the registry has no subject '{subject}'"
+        if named is None:
+            return f"subject '{subject}' was looked up just now"
+        what = f"the guid {named.hex()}" if isinstance(named, bytes) else f"the id {named}"
+        return f"subject '{subject}' has no schema with {what}"
+
+    # --- what is there -------------------------------------------------------------------------------------
+
+    def _resolved(self, subject: str) -> str:
+        return self._aliases.get(subject, subject)
+
+    def _found(self, named: int | bytes, subject: str) -> Place | None:
+        """The newest version of a subject that has the schema, those that are not deleted first."""
+        name = self._resolved(subject)
+        versions = self._versions.get(name, {})
+        fitting = [
+            (not one.deleted, number)
+            for number, one in versions.items()
+            if (one.guid if isinstance(named, bytes) else one.id) == named
+        ]
+        return (name, max(fitting)[1]) if fitting else None
+
+    def _written(self, subject: str, number: int, asked: str) -> WrittenSchema:
+        """A version, as found under the name that was asked for."""
+        version, body = self._versions[subject][number], self._body(subject, number)
+        kind = str(body.get("schemaType") or "AVRO").lower()
+        if kind not in KINDS:
+            raise _UnreadableError(f"version {number} of subject '{subject}' has the type {body['schemaType']}")
+        references = tuple(self._inlined(subject, body))
+        return WrittenSchema(version.id, kind, body["schema"], references, asked, number, version.guid.hex())
+
+    def _inlined(self, subject: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """(name, text) of all schemas that one needs, those that others need first; of one name the first counts."""
+        texts: dict[str, str] = {}
+        begun: set[tuple[str, str, int]] = set()
+        stack = [(one, False) for one in reversed(list(_references(subject, body)))]
+        while stack:
+            (name, where, number), ready = stack.pop()
+            if not ready and (name, where, number) in begun:
+                continue
+            found = self._body(where, number)
+            if ready:
+                texts.setdefault(name, found["schema"])
+                continue
+            begun.add((name, where, number))
+            if len(begun) > _MOST_REFERENCES or sum(map(len, texts.values())) > _MOST_REFERENCED_BYTES:
+                raise _UnreadableError(f"it needs more than {_MOST_REFERENCES} schemas, or too long ones")
+            stack.append(((name, where, number), True))
+            stack += [(one, False) for one in reversed(list(_references(where, found)))]
+        yield from texts.items()
+
+    def _body(self, subject: str, number: int) -> dict[str, Any]:
+        """The JSON of a version's record."""
+        version = self._versions.get(subject, {}).get(number)
+        if version is None or self._topic is None:
+            raise _UnreadableError(f"there is no version {number} of subject '{subject}', which it needs")
+        try:
+            batches = list(self._topic.read(0, version.offset, version.offset + 1))
+        except (TopicChangedError, UnknownTopicError, OffsetOutOfRangeError) as e:
+            raise _UnreadableError(str(e)) from e
+        for value in (value for batch in batches for value in batch.column("value").to_pylist()):
+            body = _json(value)
+            if body is not None:
+                return body
+        raise _UnreadableError(f"the record of version {number} of subject '{subject}' was compacted away just now")
+
+    # --- following the topic -------------------------------------------------------------------------------
+
+    def _read_on(self) -> None:
+        """Take what is new. A topic that was made again, or was not read for long, is read from its start."""
+        now_ms = self._clock.now_ms()
+        try:
+            self._topic = self._topic or self._open()
+            if self._topic is None:
+                return
+            start, end = self._topic.offsets()[0]
+            late = now_ms - self._read_ms > _LATE_MS
+            if start > self._position or end < self._position or (late and self._position):
+                self._forget()
+            self._take(self._topic, max(self._position, start), end)
+        except (TopicChangedError, UnknownTopicError, OffsetOutOfRangeError):
+            self._forget()
+            self._topic = self._open()
+            if self._topic is not None:
+                start, end = self._topic.offsets()[0]
+                self._take(self._topic, start, end)
+        self._read_ms = now_ms
+
+    def _forget(self) -> None:
+        self._versions, self._aliases, self._position = {}, {}, 0
+
+    def _take(self, topic: Topic, start: int, end: int) -> None:
+        for batch in topic.read(0, start, end) if start < end else ():
+            columns = (batch.column(name).to_pylist() for name in ("key", "value", "offset"))
+            for key, value, offset in zip(*columns, strict=True):
+                self._take_record(_json(key), None if value is None else _json(value), value is None, offset)
+        self._position = end
+
+    def _take_record(self, key: Any, value: Any, is_tombstone: bool, offset: int) -> None:
+        """Apply a record; what is none of a registry's, or says nothing about versions, is passed over."""
+        kind, subject = (None, None) if key is None else (key.get("keytype"), key.get("subject"))
+        if value is None and not is_tombstone:
+            return
+        if kind == "SCHEMA" and isinstance(subject, str) and type(number := key.get("version")) is int:
+            versions = self._versions.setdefault(subject, {})
+            versions.pop(number, None)
+            if value is not None and (version := _version(value, offset)) is not None:
+                versions[number] = version
+            if not versions:
+                del self._versions[subject]
+        elif kind == "DELETE_SUBJECT" and isinstance(subject, str) and value is not None:
+            last, versions = value.get("version"), self._versions.get(subject, {})
+            for number, one in versions.items() if type(last) is int else ():
+                if number <= last:
+                    versions[number] = _Version(one.id, one.guid, True, one.offset)
+        elif kind == "CLEAR_SUBJECT" and value is not None:
+            self._clear(subject)
+        elif kind == "CONFIG" and isinstance(subject, str):
+            alias = None if value is None else value.get("alias")
+            self._aliases.pop(subject, None)
+            if isinstance(alias, str) and alias:
+                self._aliases[subject] = alias
+
+    def _clear(self, subject: Any) -> None:
+        """Versions that were deleted softly go, of a subject, of a context or of all."""
+        context, name = _context_of(subject if isinstance(subject, str) else "")
+        for one in list(self._versions):
+            own, own_name = _context_of(one)
+            if own == context and own_name.startswith(name):
+                kept = {number: version for number, version in self._versions[one].items() if not version.deleted}
+                self._versions.pop(one)
+                self._versions |= {one: kept} if kept else {}
+
+
+class _UnreadableError(Exception):
+    """A version whose text, or that of one that it references, is not there."""
+
+
+def _json(data: bytes | None) -> dict[str, Any] | None:
+    try:
+        body = orjson.loads(data or b"")
+    except orjson.JSONDecodeError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _version(value: Mapping[str, Any], offset: int) -> _Version | None:
+    number, text = value.get("id"), value.get("schema")
+    if type(number) is not int or not 0 < number < 2**31 or not isinstance(text, str):
+        return None
+    return _Version(number, _guid(value, text), bool(value.get("deleted")), offset)
+
+
+def _guid(value: Mapping[str, Any], text: str) -> bytes:
+    """The MD5 of what makes a schema the same one, as the record says it, or else of its text and references."""
+    try:
+        return UUID(value["guid"]).bytes
+    except (KeyError, ValueError, TypeError, AttributeError):
+        pass
+    try:
+        said = base64.b64decode(value["md5"], validate=True)
+    except (KeyError, ValueError, TypeError):
+        said = b""
+    if len(said) == 16:
+        return said
+    md5 = hashlib.md5(text.encode(), usedforsecurity=False)
+    for one in _listed(value):
+        md5.update(one[0].encode() + one[1].encode() + one[2].to_bytes(4, "big", signed=True))
+    return md5.digest()
+
+
+def _listed(body: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """(name, subject, version) of the schemas that one references."""
+    listed = body.get("references")
+    for one in listed if isinstance(listed, list) else ():
+        parts = one if isinstance(one, dict) else {}
+        name, subject, version = (parts.get(key) for key in ("name", "subject", "version"))
+        if isinstance(name, str) and isinstance(subject, str) and type(version) is int and -(2**31) <= version < 2**31:
+            yield name, subject, version
+
+
+def _references(subject: str, body: Mapping[str, Any]) -> Iterator[tuple[str, str, int]]:
+    """The same with whole names of subjects: of the referencing one's context unless they name another."""
+    context, _ = _context_of(subject)
+    for name, other, version in _listed(body):
+        inside = other if other.startswith(":.") or context == _DEFAULT_CONTEXT else f":{context}:{other}"
+        yield name, inside, version
+
+
+def _context_of(subject: str) -> tuple[str, str]:
+    """(context, name) of `:.context:name`, or of a name in the default context."""
+    if not subject.startswith(":."):
+        return _DEFAULT_CONTEXT, subject
+    context, _, name = subject[1:].partition(":")
+    return context, name
