@@ -227,7 +227,7 @@ class Lake:
     def _subjects_schemas(self, config: TopicConfig) -> list[WrittenSchema]:
         """The newest schema of the subject that a typed topic's configuration names, if there is one already."""
         subject = config.value_schema_subject if config.value_columns != "none" else ""
-        newest = self.value_schemas.newest(subject) if subject else None
+        newest = self.value_schemas.newest(subject, now=True) if subject else None
         return [] if newest is None else [newest]
 
     def _schemas_topic(self) -> Topic | None:

@@ -41,7 +41,7 @@ class Growth:
     def _wanted(self, table: pa.Table) -> Iterable[WrittenSchema]:
         names = table.schema.names
         if COLUMNS in names and "value" not in names:
-            newest = self.subjects.newest(self.subject)
+            newest = self.subjects.newest(self.subject, now=self.typing.newest is None)
             is_new = newest is not None and newest.id != self.typing.newest
             return [newest] if newest is not None and is_new and self._may_ask(newest.id) else []
         named = _unknown(self.typing, table) if "value" in names else set()

@@ -88,13 +88,13 @@ class SubjectReader:
                     self._read_on()
         return None
 
-    def newest(self, subject: str) -> WrittenSchema | None:
+    def newest(self, subject: str, *, now: bool = False) -> WrittenSchema | None:
         """The schema of a subject's newest version that is not deleted; None where it has none.
 
-        An answer may be some seconds old.
+        An answer may be some seconds old, unless it must be that of now.
         """
         with self._lock:
-            if self.why_not((subject, None)) is None:
+            if now or self.why_not((subject, None)) is None:
                 self._read_on()
                 self.remember((subject, None), self._why(None, subject))
             name = self._resolved(subject)

@@ -18,8 +18,8 @@ class Subjects(Protocol):
     def schema(self, named: int | bytes, subject: str) -> WrittenSchema | None:
         """The schema that a subject has under an id or a guid."""
 
-    def newest(self, subject: str) -> WrittenSchema | None:
-        """The schema of a subject's newest version."""
+    def newest(self, subject: str, *, now: bool = False) -> WrittenSchema | None:
+        """The schema of a subject's newest version, some seconds old unless it must be that of now."""
 
     def why_not(self, question: Hashable) -> str | None:
         """Why nothing was to be had a moment ago: by (subject, id or guid), or what `remember` was told."""
