@@ -117,7 +117,7 @@ class Topic(TopicTables):
         """Let the table of a typed topic know the schemas that the values of `table` have, before they are staged.
 
         Nothing for a plain topic, and next to nothing where all are known. A schema that the topic's subject has is
-        added by an entry of its own; whoever staged before that stages again. `table` as
+        added by an entry of its own; writers that staged before that stage again. `table` as
         `tidelog.log.records.checks.to_records` takes it. Raises as a commit does.
         """
         typing = self.typing()

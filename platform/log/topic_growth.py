@@ -35,7 +35,7 @@ class Growth:
         usable = [one for one in {one.id: one for one in self._wanted(table)}.values() if self._is_usable(one)]
         if usable:
             self.commit(usable)
-            for one in usable:  # the table knows them now, and nobody asks, unless it takes no more
+            for one in usable:  # the table knows them now, so that no writer asks, unless it takes no more
                 self._remember(one, "the table knows as many schemas as it takes")
 
     def _wanted(self, table: pa.Table) -> Iterable[WrittenSchema]:

@@ -108,13 +108,13 @@ class SubjectReader:
     def why_not(self, question: Hashable) -> str | None:
         """Why there was nothing to be had when it was asked for, some seconds ago at most; None where it was not.
 
-        `question`: (subject, id or guid, None for the newest), or whatever else `remember` was told.
+        `question`: (subject, id or guid, None for the newest), or what else `remember` was given.
         """
         until, why = self._answers.get(question, (0.0, ""))
         return why if self._clock.elapsed_s() < until else None
 
     def remember(self, question: Hashable, why: str) -> None:
-        """Note that nothing is to be had, and why: for some seconds nobody looks for it again."""
+        """Note that nothing is to be had, and why: for some seconds no writer looks for it again."""
         with self._lock:
             self._answers.pop(question, None)
             self._answers[question] = (self._clock.elapsed_s() + ANSWERS_COUNT_S, why)

@@ -22,7 +22,7 @@ class Subjects(Protocol):
         """The schema of a subject's newest version, some seconds old unless it must be that of now."""
 
     def why_not(self, question: Hashable) -> str | None:
-        """Why nothing was to be had a moment ago: by (subject, id or guid), or what `remember` was told."""
+        """Why nothing was to be had a moment ago: by (subject, id or guid), or what `remember` was given."""
 
     def remember(self, question: Hashable, why: str) -> None:
         """Note that nothing is to be had."""
