@@ -4,11 +4,14 @@ from tidelog.log.base.extras import require
 from tidelog.log.columnar.model import SchemaError, ValueSchema
 
 
-def compile_schema(kind: str, text: str, references: tuple[tuple[str, str], ...] = ()) -> ValueSchema:
+def compile_schema(
+    kind: str, text: str, references: tuple[tuple[str, str], ...] = (), *, bare: bool = False
+) -> ValueSchema:
     """The schema of a kind ("avro", "json", "protobuf") and its text.
 
-    `references`: (name, text) of the schemas that it needs, those that others need first. Raises `SchemaError`, and
-    `MissingPackageError` where the kind needs packages that are not installed.
+    `references`: (name, text) of the schemas that it needs, those that others need first. `bare`: payloads of
+    Protobuf are messages without Confluent's message indexes before them, as under an inline schema. Raises
+    `SchemaError`, and `MissingPackageError` where the kind needs packages that are not installed.
     """
     if kind == "avro":
         from tidelog.log.columnar.avro import compile_avro
@@ -19,4 +22,9 @@ def compile_schema(kind: str, text: str, references: tuple[tuple[str, str], ...]
         from tidelog.log.columnar.json_schema import compile_json
 
         return compile_json(text, references)
+    if kind == "protobuf":
+        require("typed", "google.protobuf", "proto_schema_parser", "protoxy", "ptars")
+        from tidelog.log.columnar.protobuf_schema import compile_protobuf
+
+        return compile_protobuf(text, references, bare)
     raise SchemaError(f"'{kind}' is no kind of schema: take avro, json or protobuf.")

@@ -1,118 +1,26 @@
-"""Text of .proto files read by two libraries: a parser for what was written, and a compiler for what it means."""
+"""Text of .proto files read and compiled, with the registry's own refusals."""
 
-import base64
-import binascii
-import json
-import re
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
-from typing import Any, Final
 
-import protoxy
-from antlr4.error.ErrorListener import ErrorListener
-from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
-from google.protobuf.message import DecodeError
-from proto_schema_parser import Parser
-from proto_schema_parser.ast import File, Import
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from proto_schema_parser.ast import File
 
-from tidelog.registry.base.errors import RegistryError, invalid_schema
-
-# Braces and brackets; the compiler gives up, and ends the process, at about 60.
-MOST_LEVELS: Final = 40
-# What a schema is called among its references.
-ROOT: Final = "schema.proto"
-# Files that need no reference, beside google/protobuf/, which the compiler has. Confluent's serializers use them.
-BUILT_IN: Final[Mapping[str, str]] = {
-    "confluent/meta.proto": """syntax = "proto3"; package confluent; import "google/protobuf/descriptor.proto";
-        message Meta { string doc = 1; map<string, string> params = 2; repeated string tags = 3; }
-        extend google.protobuf.FileOptions { Meta file_meta = 1088; }
-        extend google.protobuf.MessageOptions { Meta message_meta = 1088; }
-        extend google.protobuf.FieldOptions { Meta field_meta = 1088; }
-        extend google.protobuf.EnumOptions { Meta enum_meta = 1088; }
-        extend google.protobuf.EnumValueOptions { Meta enum_value_meta = 1088; }""",
-    "confluent/type/decimal.proto": """syntax = "proto3"; package confluent.type;
-        message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }""",
-}
-_COMPILERS: Final = "google/protobuf/"
-# Texts and comments, which may hold braces; then braces.
-_TOKENS: Final = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[{}\[\]<>()]", re.DOTALL)
+from tidelog.log.columnar import protobuf_text
+from tidelog.log.columnar.model import SchemaError
+from tidelog.registry.base.errors import invalid_schema
 
 
 def parsed(text: str) -> File:
     """What a .proto file says, as written. Raises `RegistryError` 42201 with the line of a mistake."""
-    level = 0
-    for token in _TOKENS.finditer(text):
-        level += (token[0] in "{[<(") - (token[0] in "}]>)")
-        if level > MOST_LEVELS:
-            message = f"The schema is nested deeper than {MOST_LEVELS} levels. Move inner messages to the top."
-            raise invalid_schema(message)
-    listener = _Refusing()
-
-    def listens(recognizer: Any) -> None:
-        recognizer.removeErrorListeners()
-        recognizer.addErrorListener(listener)
-
-    file: File = Parser(setup_lexer=listens, setup_parser=listens).parse(text)
-    return file
+    try:
+        return protobuf_text.parsed(text)
+    except SchemaError as error:
+        raise invalid_schema(str(error)) from error
 
 
 def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
-    """The descriptors of a .proto file and of all that it imports, the file last.
-
-    `references`: {name under which a file is imported: its text}. Raises `RegistryError` 42201 for what Protobuf
-    refuses: unknown types and imports, numbers used twice.
-    """
-    known = {**BUILT_IN, **references}
-    for name in references:
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or name in ("", ".", ROOT) or "\0" in name:
-            raise invalid_schema(f"The reference '{name}' can't be imported: its name must be a relative path.")
-    for source in (text, *known.values()):
-        for element in parsed(source).file_elements:
-            if isinstance(element, Import) and not (element.name in known or element.name.startswith(_COMPILERS)):
-                raise invalid_schema(
-                    f"The import '{element.name}' is not found. Add the schema to the references under that name."
-                )
-    with tempfile.TemporaryDirectory(prefix="tidelog-proto-") as folder:
-        for name, source in (*known.items(), (ROOT, text)):
-            file = Path(folder, name)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(source, encoding="utf-8")
-        try:
-            found = protoxy.compile([Path(folder, ROOT)], [folder], include_source_info=False)
-        except protoxy.ProtoxyError as error:
-            raise _refused(error, text) from error
-        except (ValueError, DecodeError) as error:
-            raise invalid_schema(f"The schema breaks Protobuf's rules: {error}.") from error
-    return found
-
-
-def descriptor_of(text: str) -> FileDescriptorProto | None:
-    """The descriptor that a text is, in base64 (Confluent's `format=serialized`); None for another text."""
+    """As `protobuf_text.compiled`. Raises `RegistryError` 42201 for what Protobuf refuses."""
     try:
-        data = base64.b64decode(text.strip(), validate=True)
-        found = FileDescriptorProto.FromString(data)
-    except (binascii.Error, ValueError, DecodeError):
-        return None
-    return found if found.ListFields() else None
-
-
-class _Refusing(ErrorListener):  # type: ignore[misc] # the library has no types
-    """Turns the first mistake into a refusal."""
-
-    def syntaxError(self, *found: Any) -> None:  # noqa: N802
-        _, _, line, column, message, _ = found
-        raise invalid_schema(f"The schema is not Protobuf at line {line}, column {column + 1}: {message}.")
-
-
-def _refused(error: protoxy.ProtoxyError, text: str) -> RegistryError:
-    where = ""
-    try:
-        details = json.loads(error.json_details)
-        offset = details["labels"][-1]["span"]["offset"]
-        line = text.encode()[:offset].count(b"\n") + 1
-        where = f" at line {line}" if details["filename"].endswith(ROOT) else f" in '{details['filename']}'"
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-        pass
-    return invalid_schema(f"The schema breaks Protobuf's rules{where}: {error}.")
+        return protobuf_text.compiled(text, references)
+    except SchemaError as error:
+        raise invalid_schema(str(error)) from error

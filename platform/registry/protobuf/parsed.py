@@ -6,11 +6,12 @@ from functools import cached_property
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from tidelog.log.columnar.protobuf_text import descriptor_of
 from tidelog.registry.base.comparison import Differences, compared
 from tidelog.registry.base.errors import invalid_schema
 from tidelog.registry.base.model import SchemaKind
 from tidelog.registry.protobuf.compare import ProtoPart, compare
-from tidelog.registry.protobuf.compiling import compiled, descriptor_of, parsed
+from tidelog.registry.protobuf.compiling import compiled, parsed
 from tidelog.registry.protobuf.model import ProtoTypes
 from tidelog.registry.protobuf.unparsing import unparsed
 from tidelog.registry.protobuf.writing import written
