@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -23,8 +24,13 @@ _NOWHERE: Final = 8  # behind the last payload
 
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
 _ONES: Final = np.uint64(0x0101010101010101)
-_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE: Final = np.uint64(1)
+_TWO_BYTES: Final = np.uint64(0x8080)
+_SEVEN: Final = np.uint64(0x7F)
+_NEXT_SEVEN: Final = np.uint64(0x3F80)
+_EVEN: Final = pa.Array.from_buffers(pa.int64(), 1 << 14, [None, pa.py_buffer(np.arange(0, 1 << 15, 2))])
+_TAKE: Final = pc.get_function("array_take")
+_UNCHECKED: Final = pc.TakeOptions(boundscheck=False)
 # A word's seven-bit groups move together in three steps: (what stays, what moves, by how many bits).
 _STEPS: Final = tuple(
     (np.uint64(stays), np.uint64(moves), np.uint64(by))
@@ -67,9 +73,13 @@ class PayloadBytes:
         A number of more than 10 bytes, or beyond 64 bits, has the place `nowhere`.
         """
         first = self.bytes[at]
-        if len(first) == 0 or first.max() < 0x80:
+        many = first >= 0x80
+        if not np.count_nonzero(many):
             return _unzigzag(first.astype(np.uint64)), self.within(at + 1)
         word = self.words[at]
+        if not np.count_nonzero((word & _TWO_BYTES) == _TWO_BYTES):
+            low = word & _SEVEN
+            return _unzigzag(np.where(many, low | (word >> _ONE) & _NEXT_SEVEN, low)), self.within(at + 1 + many)
         stop = ~word & _TOP_BITS
         used = (stop & (~stop + _ONE)) * np.uint64(2) - _ONE  # all bits up to the first byte without its top bit
         value = word & used
@@ -98,11 +108,12 @@ def cut(data: Bytes, kind: pa.DataType, starts: Places, ends: Places) -> pa.Arra
     edges[0:-1:2], edges[1::2] = starts, ends
     edges[-1] = edges[-2] if count else 0
     whole = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    return whole.take(pa.array(np.arange(0, 2 * count, 2)))
+    even = _EVEN.slice(0, count) if count <= len(_EVEN) else pa.array(np.arange(0, 2 * count, 2))
+    return _TAKE.call([whole, even], _UNCHECKED)
 
 
 def _unzigzag(value: Words) -> Places:
-    return ((value >> _ONE) ^ (~(value & _ONE) + _ONE)).view(np.int64)
+    return ((value >> _ONE) ^ -(value & _ONE)).view(np.int64)
 
 
 def zigzag(values: Places) -> Words:

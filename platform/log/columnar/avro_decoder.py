@@ -35,7 +35,7 @@ def decode(column: Column, payloads: pa.BinaryArray) -> Decoded:
         present = np.flatnonzero(payloads.is_valid().to_numpy(zero_copy_only=False))
     kind = pa.struct([]) if column.type is None else column.type
     places = np.full(len(payloads), -1)  # of each row in `found`
-    found: list[pa.Array] = [pa.array([], kind)]
+    found: list[pa.Array] = []
     count = 0
     for rows in _batches(present, starts, ends):
         one_by_one = rows
@@ -55,7 +55,7 @@ def decode(column: Column, payloads: pa.BinaryArray) -> Decoded:
             count += 1
         if values:
             found.append(pa.array(values, kind))
-    columns = pa.concat_arrays(found)
+    columns = found[0] if len(found) == 1 else pa.concat_arrays(found or [pa.array([], kind)])
     if not np.array_equal(places, np.arange(len(columns))):
         columns = columns.take(pa.array(places, mask=places < 0))
     return Decoded(columns, places >= 0)
@@ -121,7 +121,7 @@ class ColumnReader:
         index, at = self._index(at, len(column.node.inner))
         inner = column.inner[0]
         null = index != (1 if column.null_at == 0 else 0)
-        if not null.any():
+        if not np.count_nonzero(null):
             return self.value(inner, at, end, rows)
         if inner.node.kind in LEAVES:
             return read_leaf(self._source, inner, at, end, null)
@@ -135,7 +135,7 @@ class ColumnReader:
         """The branches of a union: -1 for what is none, at `nowhere` then."""
         index, at = self._source.numbers(at)
         wrong = (index < 0) | (index >= count)
-        if wrong.any():
+        if np.count_nonzero(wrong):
             index[wrong], at[wrong] = -1, self._source.nowhere
         return index, at
 
@@ -248,14 +248,14 @@ class _Blocks:
         count, at = self._source.numbers(self.at[live])
         sized = count < 0
         size = np.zeros(0, np.int64)
-        if sized.any():
+        if np.count_nonzero(sized):
             size, after = self._source.numbers(at)
             at, count = np.where(sized, after, at), np.where(sized, -count, count)
         end = self._end[live]
         wrong = (count < 0) | (at > end)
         if self._least:
             wrong |= count > (end - at) // self._least
-        if wrong.any():
+        if np.count_nonzero(wrong):
             at[wrong], count[wrong] = nowhere, 0
         self.at[live] = at
         some = count > 0
@@ -286,7 +286,7 @@ class _Blocks:
         first = np.searchsorted(last, self.at[live])
         final = last[np.minimum(first + count - 1, len(last) - 1)]
         wrong = final >= self._end[live]
-        if wrong.any():
+        if np.count_nonzero(wrong):
             self.at[live[wrong]] = self._source.nowhere
             live, count, first, final = live[~wrong], count[~wrong], first[~wrong], final[~wrong]
         within = _within_runs(count)

@@ -41,7 +41,7 @@ def _stay(at: Places, after: Places, null: Mask | None) -> Places:
 def _bad(source: PayloadBytes, after: Places, wrong: Mask, null: Mask | None) -> Places:
     if null is not None:
         wrong = wrong & ~null
-    if wrong.any():
+    if np.count_nonzero(wrong):
         after[wrong] = source.nowhere
     return after
 
@@ -50,8 +50,8 @@ def _number(source: PayloadBytes, column: Column, at: Places, _: Places, null: M
     values, after = source.numbers(at)
     after = _stay(at, after, null)
     if column.node.kind == "int":
-        after = _bad(source, after, values != values.astype(np.int32), null)
-        return _array(column.type, values.astype(np.int32), null), after
+        short = values.astype(np.int32)
+        return _array(column.type, short, null), _bad(source, after, values != short, null)
     if column.node.logical == "timestamp-millis":
         after = _bad(source, after, (values > _MOST_MILLIS) | (values < -_MOST_MILLIS), null)
         values = values * _MICROS
@@ -93,7 +93,7 @@ def _span(
     if null is not None:
         sizes, starts = np.where(null, 0, sizes), np.where(null, at, starts)
     wrong = (sizes < 0) | (sizes > end - starts)
-    if not wrong.any():
+    if not np.count_nonzero(wrong):
         return starts, sizes, starts + sizes
     sizes = np.where(wrong, 0, sizes)
     return np.minimum(starts, end), sizes, np.where(wrong, source.nowhere, starts + sizes)
@@ -112,13 +112,13 @@ def _string(
     source: PayloadBytes, column: Column, at: Places, end: Places, null: Mask | None
 ) -> tuple[pa.Array, Places]:
     starts, sizes, after = _span(source, column, at, end, null)
-    values = source.pieces(pa.binary(), starts, sizes)
+    values = source.pieces(pa.string(), starts, sizes)
     try:
-        values.cast(pa.string())
+        values.validate(full=True)
     except pa.ArrowInvalid:
-        wrong = np.array([not _is_text(value) for value in values.to_pylist()])
+        wrong = np.array([not _is_text(value) for value in values.cast(pa.binary()).to_pylist()])
         after[wrong] = source.nowhere
-        values = source.pieces(pa.binary(), starts, np.where(wrong, 0, sizes))
+        values = source.pieces(pa.string(), starts, np.where(wrong, 0, sizes))
     return _with_nulls(values, column.type, null), after
 
 
@@ -131,6 +131,8 @@ def _is_text(data: bytes) -> bool:
 
 
 def _with_nulls(values: pa.Array, kind: pa.DataType, null: Mask | None) -> pa.Array:
+    if null is None:
+        return values
     _, offsets, data = values.buffers()
     return pa.Array.from_buffers(kind, len(values), [validity(null), offsets, data])
 
@@ -149,7 +151,7 @@ def _decimal(
         wrong[row] |= bool((data != (0xFF if high[row] < 0 else 0)).any())
     values = np.empty((len(starts), 2), np.uint64)
     values[:, 0], values[:, 1] = low, high.view(np.uint64)
-    if wrong.any():
+    if np.count_nonzero(wrong):
         values[wrong] = 0
     buffers = [validity(null), pa.py_buffer(values)]
     return pa.Array.from_buffers(column.type, len(starts), buffers), _bad(source, after, wrong, null)

@@ -16,6 +16,10 @@ SPILL: Final = 16
 # Bytes up to this many are copied as words, for all payloads at once; longer ones one after the other.
 _SHORT: Final = 48
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
+_TOP: Final = np.uint64(0x80)
+_SEVEN: Final = np.uint64(0x7F)
+_NEXT_SEVEN: Final = np.uint64(0x3F80)
+_ONE: Final = np.uint64(1)
 _STEPS: Final = tuple(
     (np.uint64(stays), np.uint64(moves), np.uint64(by))
     for stays, moves, by in (
@@ -44,6 +48,10 @@ class PayloadOutput:
         if most < 1 << 7:
             self.bytes[at] = values
             return at + 1
+        if most < 1 << 14:
+            more = values >= _TOP
+            self.words[at] = np.where(more, (values & _SEVEN) | _TOP | ((values & _NEXT_SEVEN) << _ONE), values)
+            return at + 1 + more
         word = values
         size = np.ones(len(values), np.int64)
         for bits in range(7, min(most.bit_length(), 63), 7):

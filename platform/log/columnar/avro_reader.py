@@ -138,6 +138,10 @@ class _PayloadReader:
 
     def _number(self, kind: str) -> int:
         number = shift = 0
+        if self.at < len(self._data) and self._data[self.at] < 0x80:
+            number = self._data[self.at]
+            self.at += 1
+            return (number >> 1) ^ -(number & 1)
         while True:
             if self.at >= len(self._data):
                 raise BadPayloadError("it ends within a value")
