@@ -5,7 +5,7 @@ from tidelog.log.columnar.model import SchemaError, ValueSchema
 
 
 def compile_schema(
-    kind: str, text: str, references: tuple[tuple[str, str], ...] = (), *, bare: bool = False
+    kind: str, text: str, references: tuple[tuple[str, str], ...] = (), bare: bool = False
 ) -> ValueSchema:
     """The schema of a kind ("avro", "json", "protobuf") and its text.
 

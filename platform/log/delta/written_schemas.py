@@ -37,9 +37,9 @@ class WrittenSchema:
         return parts | {name: value for name, value in found.items() if value is not None}
 
     @property
-    def meaning(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        """What decides how values are read."""
-        return self.kind, self.text, self.references
+    def meaning(self) -> tuple[str, str, tuple[tuple[str, str], ...], bool]:
+        """What decides how values are read: kind, text, references, and whether values are bare payloads."""
+        return self.kind, self.text, self.references, self.id < 0
 
 
 def written_schemas_text(schemas: Iterable[WrittenSchema]) -> str:

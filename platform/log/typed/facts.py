@@ -88,7 +88,7 @@ class Writers(Mapping[int, Writer]):
 
 
 def _writer(written: WrittenSchema, columns: pa.StructType | None) -> Writer:
-    schema = compile_schema(written.kind, written.text, written.references)
+    schema = compile_schema(*written.meaning)
     if schema.columns is None:
         return Writer(written.id, schema, whole=False)
     fitted = grown(columns, schema.columns)

@@ -73,6 +73,17 @@ def test_a_typing_knows_writers_columns_and_what_is_newest() -> None:
     assert sent.writers[9].schema.columns == typing.writers[9].schema.columns
 
 
+def test_payloads_of_protobuf_have_message_indexes_unless_their_schema_is_inline() -> None:
+    text = 'syntax = "proto3"; message M { int32 a = 1; }'
+    table = TypedTable().with_schemas([WrittenSchema(number, "protobuf", text) for number in (1, -1)])
+    typing = typing_of(typed(table, value_columns="protobuf", value_schema=text))
+    assert typing is not None
+    payloads = pa.array([b"\0\x08\x05", b"\x08\x05"])
+    found = {number: writer.schema.decode(payloads) for number, writer in typing.writers.items()}
+    assert {number: one.ok.tolist() for number, one in found.items()} == {1: [True, False], -1: [False, True]}
+    assert [found[1].columns[0].as_py(), found[-1].columns[1].as_py()] == [{"a": 5}, {"a": 5}]
+
+
 def test_a_writer_whose_field_is_no_column_is_not_whole() -> None:
     table = configured(None, AVRO, [written(1, A), written(2, record(a="string", b="string"))])
     typing = typing_of(typed(table, value_columns="avro", value_schema_subject="s"))
