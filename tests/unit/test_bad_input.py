@@ -186,9 +186,9 @@ def test_readers_and_writers_stop_at_the_entry(
 
 def test_a_newer_format_version_is_told(started: Started) -> None:
     lake, storage, clock = started
-    set_properties(lake, storage, tidelog_format="3")
+    set_properties(lake, storage, tidelog_format="4")
     for one in (lake, open_lake(storage, clock)):
-        with pytest.raises(UnsupportedFormatError, match=r"on-disk format 3; .* Upgrade tidelog"):
+        with pytest.raises(UnsupportedFormatError, match=r"on-disk format 4; .* Upgrade tidelog"):
             one.topic("t")
 
 
