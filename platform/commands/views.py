@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from tidelog.commands.failures import error_json
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tidelog.log.base.errors import TidelogError
     from tidelog.log.config.overrides import Row
     from tidelog.log.state.descriptions import TopicDescription, TopicSummary
+    from tidelog.log.typed.descriptions import ValuesDescription
 
 
 def topic_json(topic: "TopicDescription") -> dict[str, Any]:
@@ -24,6 +25,44 @@ def topic_json(topic: "TopicDescription") -> dict[str, Any]:
         "partitions": [asdict(p) for p in topic.partitions],
         "config": dict(topic.config),
     }
+
+
+def values_json(values: "ValuesDescription | None") -> dict[str, Any]:
+    """What a typed topic adds to its description; nothing for a plain one."""
+    if values is None:
+        return {}
+    columns = [{"name": path, "type": kind} for path, kind in values.columns]
+    schemas = [
+        {
+            "id": one.id,
+            "type": one.kind.upper(),
+            "subject": one.subject,
+            "version": one.version,
+            "derives": one.derives,
+            "left_out": dict(one.left_out),
+        }
+        for one in values.schemas
+    ]
+    return {"values": {"kind": values.kind, "newest": values.newest, "columns": columns, "schemas": schemas}}
+
+
+def values(found: "ValuesDescription") -> RenderableType:
+    """Tables of a typed topic's columns, its schemas, and what is no column and why."""
+    parts: list[RenderableType] = [table(["column", "type"], found.columns)]
+    rows = []
+    for one in found.schemas:
+        where = "value.schema" if one.subject is None else f"{one.subject}, version {one.version}"
+        notes = "newest" if one.id == found.newest else ""
+        rows.append((str(one.id), one.kind, where, "yes" if one.derives else "no", Text(notes, "dim")))
+    parts += [Text(), table([">schema", "kind", "found in", "derives bytes", ""], rows)]
+    left_out = [
+        (str(one.id), path or "(all of it)", Text(why, "dim"))
+        for one in found.schemas
+        for path, why in sorted(one.left_out.items())
+    ]
+    if left_out:
+        parts += [Text(), table([">schema", "no column", "because"], left_out)]
+    return Group(*parts)
 
 
 def summary_json(name: str, topic: "TopicSummary | TidelogError") -> dict[str, Any]:

@@ -46,6 +46,7 @@ from tidelog.log.storage.options import StoreOptions
 from tidelog.log.storage.port import Storage
 from tidelog.log.storage.store_time import StoreTime
 from tidelog.log.topic import Topic
+from tidelog.log.typed.descriptions import ValuesDescription, describe_values
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import Subjects
 from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader
@@ -252,6 +253,13 @@ class Lake:
     def describe_topic(self, name: str) -> TopicDescription:
         """The topic's id, configuration and partitions. Raises `UnknownTopicError`."""
         return describe(self._state(name), name)
+
+    def describe_values(self, name: str) -> ValuesDescription | None:
+        """The columns of a typed topic's values, and what is no column and why; None for a plain topic.
+
+        Raises `UnknownTopicError`.
+        """
+        return describe_values(self._state(name).metadata)
 
     def summarize_topic(self, name: str) -> TopicSummary:
         """What the topic holds in all, at a cost that partitions without records add nothing to.

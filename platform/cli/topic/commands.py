@@ -28,6 +28,11 @@ Config = Annotated[
     ),
 ]
 
+_NO_SCHEMA_YET = (
+    "Subject {} has no schema yet: the columns come with the first value that has one. Register it: tidelog schema"
+    " register."
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigChanges:
@@ -66,10 +71,15 @@ def create(
     wanted = pairs("--config", config)
     with call.open_lake(create=True) as opened:
         topic = opened.create_topic(name, partitions, wanted)
+        values = opened.describe_values(name)
     if call.as_json:
-        print_json(views.topic_json(topic))
-    else:
-        say(f"Created topic {name} with {views.counted(len(topic.partitions), 'partition')}, id {topic.id}.")
+        print_json(views.topic_json(topic) | views.values_json(values))
+        return
+    say(f"Created topic {name} with {views.counted(len(topic.partitions), 'partition')}, id {topic.id}.")
+    if values is not None and values.schemas:
+        console().print(views.values(values))
+    elif values is not None:
+        say(_NO_SCHEMA_YET.format(wanted["value.schema.subject"]))
 
 
 @command(topics, "list", example="tidelog topic list --format json")
@@ -106,10 +116,11 @@ def describe(
 ) -> None:
     """Show a topic's id, configuration and partitions: offsets [start, end), segments, bytes."""
     with call.open_lake() as opened:
-        topic = opened.describe_topic(name)
+        topic, values = opened.describe_topic(name), opened.describe_values(name)
         rows = opened.topic_config(name).describe() if everything else []
     if call.as_json:
-        print_json(views.topic_json(topic) | ({"settings": views.settings_json(rows)} if everything else {}))
+        settings = {"settings": views.settings_json(rows)} if everything else {}
+        print_json(views.topic_json(topic) | views.values_json(values) | settings)
         return
     out = console()
     out.print(views.headline(topic))
@@ -118,6 +129,9 @@ def describe(
     if everything or topic.config:
         out.print()
         out.print(views.all_settings(rows) if everything else views.settings(topic.config))
+    if values is not None:
+        out.print()
+        out.print(views.values(values))
 
 
 @command(topics, "alter", example="tidelog topic alter orders --partitions 12 --delete-config retention.ms")
