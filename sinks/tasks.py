@@ -21,6 +21,7 @@ from tidelog.log.segments.staging import WAITING_BYTES, Stager, Target, stage_re
 from tidelog.log.segments.writer import Staged
 from tidelog.log.storage import Storage
 from tidelog.log.storage.orphans import discard
+from tidelog.log.topic import Topic
 from tidelog.sinks.options import NULL_TOPIC, SinkOptions
 
 # Arrow batches from Spark hold 10,000 rows by default; work by column pays off on larger tables.
@@ -61,31 +62,61 @@ def stage(
     make it go back and forth. On an error everything staged is deleted again. With acks=all, or where the rows may go
     to several topics, the segments survive a power loss on return: an intent must be able to rely on them.
     """
-    stagers: dict[str, tuple[TopicTarget, Stager]] = {}
+    opened: dict[str, _Staging] = {}
     partitioner = load_partitioner(options.partitioner)
     turn = int(lake.ids.fraction() * 2**31)
     try:
         for table in _gathered(batches, _columns(names, options)):
             for name, records in _by_topic(table, options):
-                if name not in stagers:
+                if name not in opened:
                     found = known if known and known.name == name else open_target(lake, name, options.compression)
-                    stagers[name] = (found, Stager(lake.storage, found.target, lake.ids))
-                target, stager = stagers[name]
+                    opened[name] = _Staging(lake, found, options.compression)
+                target, stager = opened[name].target, opened[name].stager_for(records)
                 turn += 1
                 lake.time.keep(lake.storage, target.target.folder)
                 judged_ms = lake.time.judged_ms()
                 now_ms = planned_ms if target.config.timestamp_type == LOG_APPEND_TIME else judged_ms
                 stage_records(stager, records, name, target.config, partitioner, turn, now_ms)
-            _bound([stager for _, stager in stagers.values()])
-        staged = {name: (target, stager.finish()) for name, (target, stager) in stagers.items()}
+            _bound([stager for staging in opened.values() for stager in staging.stagers])
+        staged = {name: staging.finish() for name, staging in opened.items()}
         if options.acks == "all" or options.topic is None:
-            paths = [f"{t.target.folder}/{s.path}" for t, segments in staged.values() for s in segments]
+            folders = {name: staging.target.target.folder for name, staging in opened.items()}
+            paths = [f"{folders[name]}/{s.path}" for name, segments in staged.items() for s in segments]
             make_durable(lake.storage, paths)
     except BaseException:
-        for _, stager in stagers.values():
-            stager.abort()
+        for staging in opened.values():
+            for stager in staging.stagers:
+                stager.abort()
         raise
-    return {name: tuple(segments) for name, (_, segments) in staged.items() if segments}
+    return {name: segments for name, segments in staged.items() if segments}
+
+
+class _Staging:
+    """A task's segments of one topic. `stagers`: one after another, each for what the topic's table knew by then."""
+
+    def __init__(self, lake: Lake, target: TopicTarget, compression: str | None) -> None:
+        self.target = target
+        self._lake = lake
+        self._compression = compression
+        self._typed: Topic | None = None
+        if target.target.typing is None:
+            self.stagers = [Stager(lake.storage, target.target, lake.ids)]
+        else:
+            self._typed = lake.topic(target.name)
+            self.stagers = [self._typed.stager(compression)]
+
+    def stager_for(self, records: pa.Table) -> Stager:
+        """What stages these records next. A typed topic's table knows their values' schemas then."""
+        if self._typed is not None:
+            self._typed.grow_for(records)
+            if self._typed.typing() is not self.stagers[-1].typing:
+                self.stagers[-1].finish()
+                self.stagers.append(self._typed.stager(self._compression))
+        return self.stagers[-1]
+
+    def finish(self) -> tuple[Staged, ...]:
+        """All segments, in the order of their rows."""
+        return tuple(segment for stager in self.stagers for segment in stager.finish())
 
 
 def merged(staged: Iterable[Segments]) -> Segments:

@@ -196,6 +196,7 @@ class Topic(TopicTables):
         def stage(at_least_ms: int) -> StagedAppend:
             while True:
                 require_topic(self._door.state, self._name, self._topic_id)
+                self.grow_for(table)
                 metadata, stager = self._door.state.metadata, self.stager(compression)
                 self._turn += 1
                 try:
@@ -232,7 +233,7 @@ class Topic(TopicTables):
             state.partitions,
             config.segment_bytes,
             config.codec(compression, compression_level),
-            typing_of(state.metadata),
+            self.typing(),
         )
 
     def commit(
@@ -380,7 +381,7 @@ class Topic(TopicTables):
             codec=self.config().codec(),
             ids=self._lake.ids,
             timestamp_ms=timestamp_ms,
-            typing=typing_of(self._door.state.metadata),
+            typing=self.typing(),
         )
 
     # --- read ----------------------------------------------------------------------------------------------

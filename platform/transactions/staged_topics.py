@@ -18,6 +18,7 @@ from tidelog.log.rules.topics import require_partition, require_topic
 from tidelog.log.segments.staging import Stager
 from tidelog.log.segments.writer import Staged
 from tidelog.log.topic import Topic
+from tidelog.log.typed.facts import only_grown, typing_of
 from tidelog.transactions.model import IntentPart
 
 
@@ -25,13 +26,15 @@ from tidelog.transactions.model import IntentPart
 class _Staging:
     """One topic's part: `stager` has the records staged here, `ready` are segments that are written, by others too.
 
-    `metadata`: the topic's when the first record was staged here. `unseen`: segments of others that were not looked up
+    `metadata`: the topic's when the last record was staged here. `earlier`: stagers of a typed topic from before its
+    table knew more; they are finished. `unseen`: segments of others that were not looked up
     yet. `lasting`: all that is ready survives a power loss.
     """
 
     topic: Topic
     topic_id: str
     stager: Stager | None = None
+    earlier: list[Stager] = field(default_factory=list)
     metadata: Metadata | None = None
     ready: list[Staged] = field(default_factory=list)
     unseen: list[Staged] = field(default_factory=list)
@@ -67,15 +70,22 @@ class StagedTopics:
         staging = self._staging(topic)
         if int(partitions.max()) >= staging.topic.known.partitions:
             staging.topic.state()  # it may have grown
+        staging.topic.grow_for(table)
         state = staging.topic.known
         require_topic(state, topic, staging.topic_id)
         for partition in np.unique(partitions).tolist():
             require_partition(state, topic, partition)
         self._require_unchanged(staging)
-        records = to_records(table, topic, staging.topic.config(), staging.topic.now_ms())
+        config, now_ms = staging.topic.config(), staging.topic.now_ms()
+        typing = typing_of(state.metadata)
+        records = to_records(table, topic, config, now_ms, typing=typing)
+        if staging.stager is not None and staging.stager.typing is not typing:
+            staging.ready.extend(staging.stager.finish())
+            staging.earlier.append(staging.stager)
+            staging.stager = None
         if staging.stager is None:
             staging.stager = staging.topic.stager(compression, helpers=self._helpers)
-            staging.metadata = state.metadata
+        staging.metadata = state.metadata
         staging.stager.add(records, partitions)
 
     def add_staged(self, topic: str, staged: Iterable[Staged]) -> None:
@@ -102,9 +112,10 @@ class StagedTopics:
     def _require_unchanged(self, staging: _Staging) -> None:
         """Refuse to go on when the configuration changed that records staged here were checked against.
 
-        They are not at hand to be staged again. Others' were checked where they were written, as late as that was.
+        They are not at hand to be staged again. Others' were checked where they were written, as late as that was. A
+        typed topic whose table knows more schemas by now takes what was staged before.
         """
-        if staging.stager is not None and staging.metadata != staging.topic.known.metadata:
+        if staging.stager is not None and not only_grown(staging.metadata, staging.topic.known.metadata):
             raise TopicChangedError(
                 f"Topic '{staging.topic.name}' was altered since the transaction's first records were staged, which"
                 " were checked against its configuration of then. Abort the transaction, and begin it again."
@@ -170,6 +181,6 @@ class StagedTopics:
     def drop(self) -> None:
         """Delete what was staged here and not committed. What other processes staged is theirs to delete."""
         for staging in self._topics.values():
-            if staging.stager is not None:
-                staging.stager.abort()
+            for stager in (*staging.earlier, *([] if staging.stager is None else [staging.stager])):
+                stager.abort()
         self._topics = {}

@@ -165,6 +165,8 @@ class StagedParts:
     def _checked(self, left: Sequence[int]) -> tuple[pa.Table, I64]:
         """The records of units that pass the topic's rules, and the unit of each."""
         topic, config, now_ms = self._topic, self._topic.config(), self._topic.now_ms()
+        topic.grow_for(self._table)
+        typing = topic.typing()
         units = np.repeat(np.arange(len(self._units)), self._counts)
         for unit in left:
             try:
@@ -177,7 +179,7 @@ class StagedParts:
             if not len(rows):
                 return table, own
             records, refused = refused_units(
-                table, own, lambda part: to_records(part, topic.name, config, now_ms, sizes_judged=True)
+                table, own, lambda part: to_records(part, topic.name, config, now_ms, sizes_judged=True, typing=typing)
             )
             if not refused:
                 return records, own

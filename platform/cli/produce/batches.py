@@ -212,7 +212,7 @@ class Producing:
     def _refusal(self, table: pa.Table) -> TidelogError | None:
         topic = self._topic
         try:
-            records = to_records(table, topic.name, topic.config(), topic.now_ms())
+            records = to_records(table, topic.name, topic.config(), topic.now_ms(), typing=topic.typing())
             if "partition" in table.schema.names:
                 count = topic.state().partitions
                 partitioners.assign(records.column("key"), table.column("partition"), count, sticky=0)

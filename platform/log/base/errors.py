@@ -65,14 +65,39 @@ class PolicyViolationError(TidelogError, kafka_code=44):
 
 
 class InvalidRecordError(TidelogError, kafka_code=87):
-    """A record, or a table of them, that the topic can't take: a missing column, a wrong type.
+    """A record, or a table of them, that the topic can't take: a missing column, a wrong type."""
 
-    `rows`: {row of the table: why} of records that are refused each by itself; empty for the table as a whole.
+
+class InvalidValueError(InvalidRecordError):
+    """Records of a typed topic with topic.validate=true whose values are not of its schema.
+
+    `rows`: {row of the table: why} of all of them. `alone`: whether the table has no other record.
     """
 
-    def __init__(self, message: str, *, rows: Mapping[int, str] | None = None) -> None:
-        super().__init__(message)
-        self.rows = dict(rows or {})
+    def __init__(self, topic: str, rows: Mapping[int, str], *, alone: bool = False) -> None:
+        named = list(rows)
+        others = ", ".join(map(str, named[1:10])) + (", …" if len(named) > 10 else "")
+        super().__init__(
+            f"Topic '{topic}' takes values of its schema only (topic.validate=true), and"
+            f" {'the record' if alone else f'row {named[0]}'} is refused: {rows[named[0]]}."
+            + (f" Rows {others} are refused, too." if others else "")
+            + " Write values by a serializer of the schema, or set topic.validate=false."
+        )
+        self.topic = topic
+        self.rows = dict(rows)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return InvalidValueError, (self.topic, self.rows)
+
+    @property
+    def record_errors(self) -> tuple[tuple[int, str], ...]:
+        """(row, why), for `record_errors` of a Produce answer (KIP-467)."""
+        return tuple(self.rows.items())
+
+    def part(self, start: int, end: int) -> "InvalidValueError":
+        """What the rows from `start` to `end` are refused for, with their numbers in that part."""
+        rows = {row - start: why for row, why in self.rows.items() if start <= row < end}
+        return InvalidValueError(self.topic, rows, alone=end - start == 1)
 
 
 class InvalidTimestampError(TidelogError, kafka_code=32):

@@ -184,6 +184,7 @@ class PendingEntry:
         topic = engine.topic()
         now_ms = max(topic.now_ms(), at_least_ms)
         self._refuse_unknown_partitions(topic)
+        topic.grow_for(requests.table)
         staged.metadata, config = topic.known.metadata, topic.config()
         records, rows = self._checked(topic, now_ms)
         if not records.num_rows:
@@ -300,10 +301,11 @@ class PendingEntry:
 
     def _checked(self, topic: Topic, now_ms: int) -> tuple[pa.Table, I64 | None]:
         """The records of the units that pass the topic's rules, and which rows those are; None for all."""
-        config, units = topic.config(), self._requests.units
+        config, units, typing = topic.config(), self._requests.units, topic.typing()
 
         def checked(part: pa.Table) -> pa.Table:
-            return to_records(part, topic.name, config, now_ms, sizes_judged=self._requests.sizes_judged)
+            judged = self._requests.sizes_judged
+            return to_records(part, topic.name, config, now_ms, sizes_judged=judged, typing=typing)
 
         while not self.is_done:
             rows = self._open_rows()

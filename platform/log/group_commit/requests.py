@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.base.errors import InvalidRecordError, InvalidTimestampError, RecordTooLargeError, TidelogError
+from tidelog.log.base.errors import (
+    InvalidRecordError,
+    InvalidTimestampError,
+    InvalidValueError,
+    RecordTooLargeError,
+    TidelogError,
+)
 from tidelog.log.group_commit.producer_sequences import Numbering
 from tidelog.log.records.partitioners import Partitioner, assign
 from tidelog.log.rules.appends import Ranges
@@ -195,8 +201,20 @@ def refused_units(
     except _REFUSALS as e:
         if units is None or units[0] == units[-1]:
             return table, {0 if units is None else int(units[0]): e}
+        if isinstance(e, InvalidValueError):
+            return table, _by_unit(e, units)
         middle = int(np.searchsorted(units, units[len(units) // 2]))
         if middle == 0:
             middle = int(np.searchsorted(units, units[0], side="right"))
         first = refused_units(table.slice(0, middle), units[:middle], check)[1]
         return table, first | refused_units(table.slice(middle), units[middle:], check)[1]
+
+
+def _by_unit(error: InvalidValueError, units: I64) -> dict[int, TidelogError]:
+    """The units of values that are refused, each with its own."""
+    found = np.unique(units[list(error.rows)]).tolist()
+    ends = np.searchsorted(units, found, side="right").tolist()
+    return {
+        unit: error.part(start, end)
+        for unit, start, end in zip(found, np.searchsorted(units, found).tolist(), ends, strict=True)
+    }

@@ -1,6 +1,7 @@
 """What a topic's metaData says of its values: read once for each metaData."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
@@ -35,6 +36,18 @@ def typing_of(metadata: Metadata | None) -> Typing | None:
             f"Topic '{metadata.name}': its metaData has facts about values that can't be read: {e}. Run 'tidelog check'"
             " to see what it holds, and restore the log folder from a copy."
         ) from e
+
+
+def only_grown(before: Metadata | None, after: Metadata | None) -> bool:
+    """Whether a topic's metaData is the same but for schemas of values that its table came to know."""
+    if before is None or after is None or before == after:
+        return before == after
+    return _ungrown(before) == _ungrown(after) and before.configuration.get(FORMAT) == after.configuration.get(FORMAT)
+
+
+def _ungrown(metadata: Metadata) -> Metadata:
+    known = {key: value for key, value in metadata.configuration.items() if key != VALUE_SCHEMAS}
+    return replace(metadata, schema="", configuration=known)
 
 
 @lru_cache(256)

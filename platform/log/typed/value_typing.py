@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.log.base.errors import InvalidRecordError
+from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
 from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, framed, guids_of, split
 from tidelog.log.columnar.model import EncodingError, ValueSchema
 from tidelog.log.delta import schema
@@ -23,8 +22,6 @@ I32 = npt.NDArray[np.int32]
 Guid: TypeAlias = bytes
 
 VALUE_SCHEMA, VALUE_LENGTH = (field.name for field in schema.TYPED)
-# Rows that are named where records are refused.
-_MOST_NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +79,19 @@ class Typing:
 
         Added are `value_schema`, `value_length`, `columns`; `value` is null where it is derived. A value that names
         none of the writers, or doesn't fit its schema, keeps its bytes and gets no columns; with `validate` it is
-        refused: `InvalidRecordError`, whose `rows` say which and why.
+        refused by `InvalidValueError`, which says which and why.
         """
         wanted = self.segment.remove(0)
         batches, refused, first = [], dict[int, str](), 0
         for batch in records.combine_chunks().to_batches():
             typed = _Values(self, batch)
             if self.validate and self.kind is not None:
-                refused |= {first + row: why for row, why in islice(typed.refused(), _MOST_NAMED)}
+                refused |= {first + row: why for row, why in typed.refused()}
             first += batch.num_rows
             if not refused:
                 batches.append(typed.batch(wanted))
         if refused:
-            raise _refusal(topic, refused)
+            raise InvalidValueError(topic, refused, alone=first == 1)
         return pa.Table.from_batches(batches, wanted)
 
     def bytes_for(self, columns: pa.Array, topic: str) -> pa.Array:
@@ -256,8 +253,6 @@ class _Values:
                 why = writer.schema.problem(self.payloads[row].as_py())
                 if why is not None:
                     yield row, f"it does not fit schema {writer.id}: {why}"
-                elif writer.schema.columns is not None:
-                    yield row, f"it does not fit schema {writer.id}"
             elif row in self._named:
                 yield (
                     row,
@@ -301,14 +296,3 @@ def _filled(columns: pa.Array, writer: ValueSchema) -> pa.Array:
         else:
             made.append(pa.repeat(pa.scalar(writer.defaults.get(field.name), field.type), len(columns)))
     return pa.StructArray.from_arrays(made, fields=list(kind), mask=columns.is_null() if columns.null_count else None)
-
-
-def _refusal(topic: str, refused: Mapping[int, str]) -> InvalidRecordError:
-    row, why = next(iter(refused.items()))
-    others = ", ".join(str(one) for one in islice(refused, 1, 10)) + (", …" if len(refused) > 10 else "")
-    more = f" Rows {others} are refused, too." if len(refused) > 1 else ""
-    return InvalidRecordError(
-        f"Topic '{topic}' takes values of its schema only (topic.validate=true), and row {row} is refused: {why}.{more}"
-        " Write values by a serializer of the subject, or set topic.validate=false.",
-        rows=refused,
-    )

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed, typing_with
 
-from tidelog.log.base.errors import InvalidRecordError
+from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 from tidelog.log.records.checks import to_records
@@ -184,7 +184,7 @@ def test_records_in_many_chunks_are_taken_as_one():
 )
 def test_validate_refuses_a_value_and_names_its_row(value, why):
     typing = typing_with({7: FLIGHT, 8: LATER}, validate=True)
-    with pytest.raises(InvalidRecordError, match=r"topic.validate=true.*row 2 is refused") as refused:
+    with pytest.raises(InvalidValueError, match=r"topic.validate=true.*row 2 is refused") as refused:
         made(typing, [of_7(1), None, value, of_8(1), value])
     assert list(refused.value.rows) == [2, 4]
     assert refused.value.rows[2].startswith(why)
