@@ -108,7 +108,6 @@ class _Staging:
     def stager_for(self, records: pa.Table) -> Stager:
         """What stages these records next. A typed topic's table knows their values' schemas then."""
         if self._typed is not None:
-            self._typed.grow_for(records)
             if self._typed.typing() is not self.stagers[-1].typing:
                 self.stagers[-1].finish()
                 self.stagers.append(self._typed.stager(self._compression))

@@ -14,11 +14,14 @@ import pyarrow.compute as pc
 from tidelog.check.checkpoints import UNREADABLE
 from tidelog.check.files import each_unread, removed_since
 from tidelog.check.report import Finding, Kind, OnProgress
+from tidelog.check.values import schema_problem, value_problems
 from tidelog.log.base.errors import ObjectNotFoundError, StorageError, StorageUnavailableError
 from tidelog.log.base.parquet_checksums import open_parquet
 from tidelog.log.delta import schema
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage
+from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.value_typing import Typing
 
 _BATCH_RECORDS = 16_384
 _GONE = Kind.SEGMENT_MISSING
@@ -43,6 +46,7 @@ class _Found:
     append_fell: bool = False
     keyless: int = 0
     nulls: list[str] = field(default_factory=list)
+    values: list[str] = field(default_factory=list)
 
 
 class DeepCheck:
@@ -60,11 +64,12 @@ class DeepCheck:
 
     def run(self, state: TopicState, skip: Iterable[str] = ()) -> Iterator[Finding]:
         """Every broken rule of every segment but those whose path is in `skip` (already known to be missing)."""
+        typing = typing_of(state.metadata)
         segments = each_unread(self._topic, state, skip, self._on_progress)
         for _, of_partition in groupby(segments, key=lambda s: s.partition):
             last_append_us: int | None = None
             for segment in of_partition:
-                found = self._read(segment)
+                found = self._read(segment, typing)
                 if isinstance(found, Finding):
                     gone = found.kind is _GONE
                     if not gone or segment.path not in removed_since(self._storage, self._topic, state.version):
@@ -81,7 +86,7 @@ class DeepCheck:
 
     # --- reading -------------------------------------------------------------------------------------------
 
-    def _read(self, segment: Segment) -> _Found | Finding:
+    def _read(self, segment: Segment, typing: Typing | None) -> _Found | Finding:
         found = _Found()
         try:
             path = f"{self._topic}/{unquote(segment.path)}"
@@ -89,11 +94,13 @@ class DeepCheck:
                 self._storage.open(path, segment.size) as source,
                 open_parquet(source, size=None, sealed=True) as file,
             ):
-                wrong = _schema_problem(file.schema_arrow)
+                wrong = schema_problem(file.schema_arrow, typing)
                 if wrong:
                     return self._finding(Kind.SEGMENT_SCHEMA_WRONG, segment, wrong)
-                for batch in file.iter_batches(_BATCH_RECORDS, columns=schema.SEGMENT.names, use_threads=False):
+                names = file.schema_arrow.names
+                for batch in file.iter_batches(_BATCH_RECORDS, columns=names, use_threads=False):
                     _note(found, batch)
+                    found.values += value_problems(batch, typing)
         except StorageUnavailableError:
             raise
         except ObjectNotFoundError:
@@ -112,6 +119,9 @@ class DeepCheck:
         if found.nulls:
             what = f"null where a value is needed: {', '.join(sorted(set(found.nulls)))}."
             yield self._finding(Kind.NULLS_WRONG, segment, what)
+        if found.values:
+            what = f"its values and their columns don't fit: {'; '.join(sorted(set(found.values)))}."
+            yield self._finding(Kind.VALUES_WRONG, segment, what)
         yield from self._positions(segment, found)
         yield from self._timestamps(segment, found)
         if found.append_fell or (
@@ -157,17 +167,6 @@ def _told(segment: Segment, column: str) -> tuple[int | None, int | None]:
     except (ValueError, AttributeError):
         return None, None
     return low if isinstance(low, int) else None, high if isinstance(high, int) else None
-
-
-def _schema_problem(found: pa.Schema) -> str:
-    """What is wrong with a file's columns; "" when they are right."""
-    if found.names != schema.SEGMENT.names:
-        return f"its columns are {', '.join(found.names)}, not {', '.join(schema.SEGMENT.names)}."
-    for column in schema.SEGMENT:
-        kind = found.field(column.name).type
-        if kind != column.type:
-            return f"its column {column.name} is {kind}, not {column.type}."
-    return ""
 
 
 def _note(found: _Found, batch: pa.RecordBatch) -> None:

@@ -90,6 +90,7 @@ class Kind(StrEnum):
     TIMESTAMPS_OUTSIDE_STATS = "timestamps-outside-stats"
     APPEND_TIME_FELL = "append-time-fell"
     NULLS_WRONG = "nulls-wrong"
+    VALUES_WRONG = "values-wrong"
     KEY_MISSING = "key-missing", Severity.WARNING
     COMMITTED_PAST_END = "committed-past-end", Severity.WARNING
     INTENT_UNDONE = "intent-undone", Severity.INFO

@@ -228,6 +228,35 @@ deep(Kind.NULLS_WRONG)(lambda: rewritten(lambda t: columns(t, timestamp=[None, N
 deep(Kind.NULLS_WRONG)(
     lambda: rewritten(lambda t: columns(t, headers=pa.array([[{"key": None, "value": b"v"}], None], HEADERS)))
 )
+TYPED = {
+    "value_columns": "avro",
+    "value_schema": '{"type": "record", "name": "R", "fields": [{"name": "n", "type": "int"}]}',
+    "value_bytes": "derive",
+}
+
+
+def typed(**changed: list[Any]) -> CorruptibleLake:
+    """A typed topic, of whose first segment some columns are replaced; it derived the values b"a" and b"b"."""
+
+    def change(table: pa.Table) -> pa.Table:
+        assert table.column("value_length").to_pylist() == [1, 1]
+        for name, new in changed.items():
+            at = table.schema.get_field_index(name)
+            table = table.set_column(at, table.schema.field(at), [pa.array(new, table.schema.field(at).type)])
+        return table
+
+    return rewritten(change, **TYPED)
+
+
+deep(Kind.VALUES_WRONG)(lambda: typed(value_length=[9, 1]))
+deep(Kind.VALUES_WRONG)(lambda: typed(value_length=[None, 1]))
+deep(Kind.VALUES_WRONG)(lambda: typed(value=[b"a", None]))
+deep(Kind.VALUES_WRONG)(lambda: typed(value_schema=[-2, -1]))
+deep(Kind.VALUES_WRONG)(lambda: typed(value_schema=[None, -1], value=[b"a", None], value_length=[None, 1]))
+deep(Kind.VALUES_WRONG)(lambda: typed(columns=[None, {"n": 1}]))
+deep(Kind.VALUES_WRONG)(lambda: typed(columns=[{"n": None}, {"n": 1}]))
+deep(Kind.SEGMENT_SCHEMA_WRONG)(lambda: rewritten(lambda t: t.drop_columns(["value_length"]), **TYPED))
+deep(Kind.SEGMENT_SCHEMA_WRONG)(lambda: rewritten(lambda t: t.append_column("m", pa.nulls(2, pa.int32())), **TYPED))
 deep(Kind.KEY_MISSING)(lambda: rewritten(lambda t: columns(t, key=[b"k", None]), cleanup_policy="compact"))
 deep(Kind.APPEND_TIME_FELL)(
     lambda: rewritten(

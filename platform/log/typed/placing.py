@@ -73,7 +73,7 @@ def widened(records: pa.Table, wanted: pa.Schema) -> pa.Table:
             columns.append(pa.chunked_array([pa.nulls(records.num_rows, field.type)]))
             continue
         column = records.column(at)
-        if not _is_within(column.type, field.type):
+        if not is_within(column.type, field.type):
             raise ValueError(f"column '{field.name}' is {column.type}, which is more than {field.type}")
         columns.append(
             column
@@ -86,14 +86,14 @@ def widened(records: pa.Table, wanted: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=wanted)
 
 
-def _is_within(given: pa.DataType, kind: pa.DataType) -> bool:
+def is_within(given: pa.DataType, kind: pa.DataType) -> bool:
     """Whether all that a column of one type holds has its place in the other."""
     if given == kind or not alike_in_shape(given, kind):
         return bool(given == kind)
     if pa.types.is_struct(kind):
         return all(
-            kind.get_field_index(one.name) >= 0 and _is_within(one.type, kind.field(one.name).type) for one in given
+            kind.get_field_index(one.name) >= 0 and is_within(one.type, kind.field(one.name).type) for one in given
         )
     if pa.types.is_map(kind):
-        return _is_within(given.item_type, kind.item_type)
-    return _is_within(given.value_type, kind.value_type)
+        return is_within(given.item_type, kind.item_type)
+    return is_within(given.value_type, kind.value_type)
