@@ -62,7 +62,7 @@ def stage(
     make it go back and forth. On an error everything staged is deleted again. With acks=all, or where the rows may go
     to several topics, the segments survive a power loss on return: an intent must be able to rely on them.
     """
-    opened: dict[str, _Staging] = {}
+    opened: dict[str, _TaskStaging] = {}
     partitioner = load_partitioner(options.partitioner)
     turn = int(lake.ids.fraction() * 2**31)
     try:
@@ -70,7 +70,7 @@ def stage(
             for name, records in _by_topic(table, options):
                 if name not in opened:
                     found = known if known and known.name == name else open_target(lake, name, options.compression)
-                    opened[name] = _Staging(lake, found, options.compression)
+                    opened[name] = _TaskStaging(lake, found, options.compression)
                 target, stager = opened[name].target, opened[name].stager_for(records)
                 turn += 1
                 lake.time.keep(lake.storage, target.target.folder)
@@ -91,7 +91,7 @@ def stage(
     return {name: segments for name, segments in staged.items() if segments}
 
 
-class _Staging:
+class _TaskStaging:
     """A task's segments of one topic. `stagers`: one after another, each for what the topic's table knew by then."""
 
     def __init__(self, lake: Lake, target: TopicTarget, compression: str | None) -> None:
@@ -108,6 +108,7 @@ class _Staging:
     def stager_for(self, records: pa.Table) -> Stager:
         """What stages these records next. A typed topic's table knows their values' schemas then."""
         if self._typed is not None:
+            self._typed.grow_for(records)
             if self._typed.typing() is not self.stagers[-1].typing:
                 self.stagers[-1].finish()
                 self.stagers.append(self._typed.stager(self._compression))

@@ -14,6 +14,7 @@ SMALL_MODULES: Mapping[str, str] = {
     "platform/broker/groups/finding.py": "an API about the cluster, beside those about groups",
     "platform/cli/broker/views.py": "how brokers are shown, as in the other families of commands",
     "platform/check/transactions.py": "a kind of finding, as the other modules of checks",
+    "platform/check/values.py": "a kind of finding, as the other modules of checks",
     "platform/log/columnar/avro.py": "one kind of schema, beside JSON's and Protobuf's",
     "platform/log/storage/objects_credentials.py": "how SDKs report missing credentials, beside errors of stores",
     "platform/registry/api/metrics.py": "Prometheus's names of what the server counts, apart from serving",
