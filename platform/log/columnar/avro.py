@@ -20,6 +20,7 @@ class AvroValues:
     """An Avro schema, compiled: a `ValueSchema`. Raises `SchemaError` for a text that is none."""
 
     kind = "avro"
+    lenient = False
 
     def __init__(self, text: str, references: tuple[tuple[str, str], ...] = ()) -> None:
         self._text, self._references = text, references

@@ -29,6 +29,7 @@ class JsonValues:
 
     kind = "json"
     exact = False
+    lenient = True
 
     def __init__(self, text: str, references: tuple[tuple[str, str], ...] = ()) -> None:
         self._text, self._references = text, references

@@ -36,7 +36,8 @@ class ValueSchema(Protocol):
     `kind`: "avro", "json" or "protobuf". `columns`: what `decode` gives, None where no field can be a column.
     `left_out`: the path of a field -> why it is no column ("" is the schema itself). `exact`: whether `encode` can give
     a payload back byte for byte; the caller compares, as a payload may be written in several ways. `defaults`: a field
-    of the first level -> its default, as Arrow takes it.
+    of the first level -> its default, as Arrow takes it. `lenient`: whether a payload may have columns and yet not fit,
+    as its schema has more rules than types. A payload without columns may fit, too: what no column can hold.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class ValueSchema(Protocol):
     left_out: Mapping[str, str]
     exact: bool
     defaults: Mapping[str, Any]
+    lenient: bool
 
     def decode(self, payloads: pa.BinaryArray) -> Decoded:
         """The columns of payloads; never raises for bad ones."""

@@ -35,6 +35,7 @@ class ProtobufValues:
 
     kind = "protobuf"
     exact = False
+    lenient = False
 
     def __init__(self, text: str, references: tuple[tuple[str, str], ...] = (), *, bare: bool = False) -> None:
         self._made_of = text, references, bare

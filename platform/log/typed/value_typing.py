@@ -247,8 +247,10 @@ class _Values:
     def refused(self) -> Iterator[tuple[int, str]]:
         """The rows of values that don't fit, and why; a tombstone fits."""
         typing = self._typing
-        for row in np.flatnonzero(~self.fit & _valid(self._values)).tolist():
-            writer = typing.writers.get(int(self.ids[row]))
+        writers = {id_: typing.writers.get(id_) for id_ in np.unique(self.ids).tolist()}
+        lenient = [id_ for id_, writer in writers.items() if writer is not None and writer.schema.lenient]
+        for row in np.flatnonzero((~self.fit | np.isin(self.ids, lenient)) & _valid(self._values)).tolist():
+            writer = writers[int(self.ids[row])]
             if writer is not None:
                 why = writer.schema.problem(self.payloads[row].as_py())
                 if why is not None:
