@@ -5,7 +5,7 @@ one that is at the end of its payload after the last field has read that payload
 """
 
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ _NOWHERE: Final = 8  # behind the last payload
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
 _ONES: Final = np.uint64(0x0101010101010101)
 _ONE: Final = np.uint64(1)
-_TWO_BYTES: Final = np.uint64(0x8080)
-_SEVEN: Final = np.uint64(0x7F)
-_NEXT_SEVEN: Final = np.uint64(0x3F80)
 _EVEN: Final = pa.Array.from_buffers(pa.int64(), 1 << 14, [None, pa.py_buffer(np.arange(0, 1 << 15, 2))])
 _TAKE: Final = pc.get_function("array_take")
 _UNCHECKED: Final = pc.TakeOptions(boundscheck=False)
@@ -65,7 +62,7 @@ class PayloadBytes:
 
     def within(self, at: Places) -> Places:
         """Places, none behind `nowhere`."""
-        return np.minimum(at, self.nowhere)
+        return np.minimum(at, self.nowhere) if len(at) and at.max() > self.nowhere else at
 
     def numbers(self, at: Places) -> tuple[Places, Places]:
         """The zigzag numbers (`int` and `long`) at places, and the places behind them.
@@ -75,11 +72,13 @@ class PayloadBytes:
         first = self.bytes[at]
         many = first >= 0x80
         if not np.count_nonzero(many):
-            return _unzigzag(first.astype(np.uint64)), self.within(at + 1)
+            return _unzigzag(first), self.within(at + 1)
+        second = self.bytes[at + 1]
+        if not np.count_nonzero(many & (second >= 0x80)):
+            # Bytes that are got one by one are there sooner than words from odd places.
+            low = (first & np.uint8(0x7F)).astype(np.uint16)
+            return _unzigzag(low | (second * many).astype(np.uint16) << np.uint16(7)), self.within(at + many + 1)
         word = self.words[at]
-        if not np.count_nonzero((word & _TWO_BYTES) == _TWO_BYTES):
-            low = word & _SEVEN
-            return _unzigzag(np.where(many, low | (word >> _ONE) & _NEXT_SEVEN, low)), self.within(at + 1 + many)
         stop = ~word & _TOP_BITS
         used = (stop & (~stop + _ONE)) * np.uint64(2) - _ONE  # all bits up to the first byte without its top bit
         value = word & used
@@ -112,8 +111,10 @@ def cut(data: Bytes, kind: pa.DataType, starts: Places, ends: Places) -> pa.Arra
     return _TAKE.call([whole, even], _UNCHECKED)
 
 
-def _unzigzag(value: Words) -> Places:
-    return ((value >> _ONE) ^ -(value & _ONE)).view(np.int64)
+def _unzigzag(value: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
+    one = value.dtype.type(1)
+    signed = ((value >> one) ^ -(value & one)).view(f"i{value.dtype.itemsize}")
+    return signed.astype(np.int64, copy=False)
 
 
 def zigzag(values: Places) -> Words:

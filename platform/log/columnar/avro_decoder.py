@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidelog.log.columnar.avro_bytes import Bytes, PayloadBytes, Places
+from tidelog.log.columnar.avro_bytes import Bytes, Mask, PayloadBytes, Places
 from tidelog.log.columnar.avro_columns import KEY, Column, leaf_column, least_bytes
 from tidelog.log.columnar.avro_leaves import LEAVES, read_leaf
 from tidelog.log.columnar.avro_reader import BadPayloadError, read_payload
@@ -118,9 +118,8 @@ class ColumnReader:
         return pa.StructArray.from_arrays(found, fields=list(column.type or ())), at
 
     def _union(self, column: Column, at: Places, end: Places, rows: Places) -> tuple[pa.Array, Places]:
-        index, at = self._index(at, len(column.node.inner))
+        null, at = self._nulls(column, at)
         inner = column.inner[0]
-        null = index != (1 if column.null_at == 0 else 0)
         if not np.count_nonzero(null):
             return self.value(inner, at, end, rows)
         if inner.node.kind in LEAVES:
@@ -130,6 +129,16 @@ class ColumnReader:
             return pa.nulls(len(at), inner.type), at
         values, at[live] = self.value(inner, at[live], end[live], rows[live])
         return values.take(pa.array(np.cumsum(~null) - 1, mask=null)), at
+
+    def _nulls(self, column: Column, at: Places) -> tuple[Mask, Places]:
+        """Where a union has null, or no branch of its own, and the places behind its index."""
+        value = 1 if column.null_at == 0 else 0
+        first = self._source.bytes[at]
+        null: Mask = first != 2 * value
+        if column.null_at < 0 or np.count_nonzero(null & (first != 2 * column.null_at)):
+            index, at = self._index(at, len(column.node.inner))
+            return index != value, at
+        return null, self._source.within(at + 1)
 
     def _index(self, at: Places, count: int) -> tuple[Places, Places]:
         """The branches of a union: -1 for what is none, at `nowhere` then."""
