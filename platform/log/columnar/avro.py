@@ -9,7 +9,7 @@ import pyarrow as pa
 from tidelog.log.columnar.avro_columns import columns_of, default_values
 from tidelog.log.columnar.avro_decoder import decode
 from tidelog.log.columnar.avro_encoder import encode
-from tidelog.log.columnar.avro_reader import BadPayloadError, read_payload
+from tidelog.log.columnar.avro_reader import BadPayloadError, payload_reader
 from tidelog.log.columnar.avro_schema import read_schema
 from tidelog.log.columnar.model import Decoded, EncodingError
 
@@ -25,6 +25,7 @@ class AvroValues:
     def __init__(self, text: str, references: tuple[tuple[str, str], ...] = ()) -> None:
         self._text, self._references = text, references
         self._column, left_out = columns_of(read_schema(text, references))
+        self._read = payload_reader(self._column)
         self.left_out: Mapping[str, str] = left_out
         self.columns: pa.StructType | None = self._column.type
         self.exact = self.columns is not None and not self.left_out
@@ -35,7 +36,7 @@ class AvroValues:
 
     def decode(self, payloads: pa.BinaryArray) -> Decoded:
         """The columns of payloads; null rows where a payload is null or does not fit the schema."""
-        return decode(self._column, payloads)
+        return decode(self._column, self._read, payloads)
 
     def encode(self, columns: pa.StructArray) -> pa.BinaryArray:
         """The payloads of rows, null for null rows. Raises `EncodingError`, naming the first row that can't be one."""
@@ -46,7 +47,7 @@ class AvroValues:
     def problem(self, payload: bytes) -> str | None:
         """Why a payload does not fit the schema, None where it does."""
         try:
-            read_payload(self._column, payload)
+            self._read(payload)
         except BadPayloadError as error:
             return f"The payload does not fit its schema: {error}."
         return None

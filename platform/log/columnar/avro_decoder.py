@@ -1,7 +1,7 @@
 """Payloads of Avro to columns: each field is read for all payloads at once, each payload with its own cursor."""
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,7 @@ import pyarrow as pa
 from tidelog.log.columnar.avro_bytes import Bytes, Mask, PayloadBytes, Places
 from tidelog.log.columnar.avro_columns import KEY, Column, leaf_column, least_bytes
 from tidelog.log.columnar.avro_leaves import LEAVES, read_leaf
-from tidelog.log.columnar.avro_reader import BadPayloadError, read_payload
+from tidelog.log.columnar.avro_reader import BadPayloadError, PayloadReader
 from tidelog.log.columnar.avro_schema import AvroNode
 from tidelog.log.columnar.framing import bounds
 from tidelog.log.columnar.model import Decoded
@@ -17,6 +17,8 @@ from tidelog.log.columnar.model import Decoded
 # Fewer payloads are read one by one where items or levels follow each other: a round costs more than they do.
 FEW: Final = 48
 _FREE_ROUNDS: Final = 4
+# Batches of fewer payloads and fewer bytes are read one by one as a whole.
+FEW_ROWS: Final = 48
 FEW_BYTES: Final = 8192
 _MAX_DEPTH: Final = 60
 
@@ -27,38 +29,52 @@ _BATCH_BYTES: Final = 1 << 22
 _Read = Callable[[Places, Places, Places], tuple[list[pa.Array], Places]]
 
 
-def decode(column: Column, payloads: pa.BinaryArray) -> Decoded:
-    """The columns of payloads; null rows where a payload is null or is not of the schema."""
+def decode(column: Column, read: PayloadReader, payloads: pa.BinaryArray) -> Decoded:
+    """The columns of payloads; null rows where a payload is null or is not of the schema.
+
+    `read`: what reads one payload of the same schema.
+    """
+    kind = pa.struct([]) if column.type is None else column.type
     starts, ends, data = bounds(payloads)
+    if len(payloads) < FEW_ROWS and int((ends - starts).sum()) < FEW_BYTES:
+        rows, ok = _one_by_one(read, payloads.to_pylist())
+        return Decoded(pa.array(rows, kind), ok)
     present = np.arange(len(payloads))
     if payloads.null_count:
         present = np.flatnonzero(payloads.is_valid().to_numpy(zero_copy_only=False))
-    kind = pa.struct([]) if column.type is None else column.type
     places = np.full(len(payloads), -1)  # of each row in `found`
     found: list[pa.Array] = []
     count = 0
-    for rows in _batches(present, starts, ends):
-        one_by_one = rows
-        if len(rows) >= FEW or ends[rows[-1]] - starts[rows[0]] > FEW_BYTES:
-            columns, good, uneven = _read_batch(column, starts[rows], ends[rows], data)
-            places[rows[good]] = count + good
-            one_by_one = rows[uneven]
-            found.append(columns)
-            count += len(columns)
-        values = []
-        for row in one_by_one:
-            try:
-                values.append(read_payload(column, data[starts[row] : ends[row]].tobytes()))
-            except BadPayloadError:
-                continue
-            places[row] = count
-            count += 1
-        if values:
-            found.append(pa.array(values, kind))
+    for batch in _batches(present, starts, ends):
+        columns, good, uneven = _read_batch(column, starts[batch], ends[batch], data)
+        places[batch[good]] = count + good
+        found.append(columns)
+        count += len(columns)
+        if len(uneven):
+            single = batch[uneven]
+            rows, ok = _one_by_one(read, [data[starts[row] : ends[row]].tobytes() for row in single])
+            places[single[ok]] = count + np.flatnonzero(ok)
+            found.append(pa.array(rows, kind))
+            count += len(rows)
     columns = found[0] if len(found) == 1 else pa.concat_arrays(found or [pa.array([], kind)])
     if not np.array_equal(places, np.arange(len(columns))):
         columns = columns.take(pa.array(places, mask=places < 0))
     return Decoded(columns, places >= 0)
+
+
+def _one_by_one(read: PayloadReader, payloads: list[bytes | None]) -> tuple[list[Any], Mask]:
+    ok = np.zeros(len(payloads), np.bool_)
+    rows: list[Any] = []
+    for number, payload in enumerate(payloads):
+        row = None
+        if payload is not None:
+            try:
+                row = read(payload)
+                ok[number] = True
+            except BadPayloadError:
+                pass
+        rows.append(row)
+    return rows, ok
 
 
 def _batches(present: Places, starts: Places, ends: Places) -> Iterator[Places]:

@@ -17,10 +17,14 @@ from tidelog.log.columnar.compile import compile_schema
 FEW = (1 << 30, 48, 1)
 
 
+def read_together_from(patch, few):
+    for name in ("FEW", "FEW_ROWS", "FEW_BYTES"):
+        patch.setattr(avro_decoder, name, few)
+
+
 @pytest.fixture(params=FEW)
 def few(request, monkeypatch):
-    monkeypatch.setattr(avro_decoder, "FEW", request.param)
-    monkeypatch.setattr(avro_decoder, "FEW_BYTES", request.param)
+    read_together_from(monkeypatch, request.param)
     return request.param
 
 
@@ -56,8 +60,7 @@ def test_every_type_is_read_as_fastavro_reads_it(name, shape, few):
 @given(st.integers(0, 1 << 32), st.integers(0, 100), st.sampled_from(FEW))
 def test_random_schemas_are_read_as_fastavro_reads_them(seed, count, few):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_decoder, "FEW", few)
-        patch.setattr(avro_decoder, "FEW_BYTES", few)
+        read_together_from(patch, few)
         random = Random(seed)
         schema = random_schema(random)
         payloads = write(schema, [random_value(random, schema) for _ in range(count)])
@@ -74,11 +77,9 @@ def test_a_damaged_payload_harms_no_other_and_both_ways_of_reading_agree(seed, c
     payloads = write(schema, [random_value(random, schema) for _ in range(count)])
     damaged = [damage(random, one) if random.random() < 0.3 else one for one in payloads]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(avro_decoder, "FEW", 1 << 30)
-        patch.setattr(avro_decoder, "FEW_BYTES", 1 << 30)
+        read_together_from(patch, 1 << 30)
         one_by_one = decoded(schema, damaged)
-        patch.setattr(avro_decoder, "FEW", few)
-        patch.setattr(avro_decoder, "FEW_BYTES", few)
+        read_together_from(patch, few)
         together = decoded(schema, damaged)
     assert together.ok.tolist() == one_by_one.ok.tolist()
     assert together.columns.equals(one_by_one.columns) or repr(rows(together.columns)) == repr(rows(one_by_one.columns))

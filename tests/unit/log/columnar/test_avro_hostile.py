@@ -118,7 +118,7 @@ def test_a_schema_that_is_nested_too_deeply_is_left_out_or_refused(levels, refus
         ("boolean", b"\x02", "a boolean is the byte 2"),
         ("int", long(1 << 31), "is no int"),
         ("int", b"\xff" * 9 + b"\x01", "is no int"),
-        ("long", b"\xff" * 9 + b"\x02", "is no long"),
+        ("long", b"\xff" * 9 + b"\x02", "more than 64 bits"),
         ("long", b"\x80" * 10 + b"\x00", "more than 10 bytes"),
         ("long", b"", "ends within"),
         ("double", bytes(7), "ends within"),
