@@ -200,7 +200,7 @@ STEPS = ("append", "transaction", "restaged", "new_schema", "merge", "compact", 
 
 
 @pytest.mark.parametrize("bytes_", ["keep", "derive"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(steps=st.lists(st.tuples(st.sampled_from(STEPS), RECORDS), min_size=1, max_size=7))
 def test_values_are_given_back_byte_for_byte(bytes_: str, steps: list[tuple[str, list[tuple[str, str, int]]]]) -> None:
     world = World(bytes_)
