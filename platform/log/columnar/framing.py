@@ -27,9 +27,10 @@ def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray
     ids = np.zeros(count, np.int32)
     long_enough = np.flatnonzero(ends - starts >= PREFIX_BYTES)
     at = starts[long_enough]
-    head = data[at[:, None] + np.arange(PREFIX_BYTES)] if len(at) else np.zeros((0, PREFIX_BYTES), np.uint8)
-    found = np.ascontiguousarray(head[:, 1:]).view(">u4").ravel().astype(np.int64)
-    found[(head[:, 0] != 0) | (found >= 1 << 31)] = 0
+    found = np.zeros(len(at), np.int64)
+    for place in range(1, PREFIX_BYTES):
+        found = found << 8 | data[at + place]
+    found[(data[at] != 0) | (found >= 1 << 31)] = 0
     ids[long_enough] = found
     if not ids.any():
         return ids, values
