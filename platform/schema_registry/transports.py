@@ -10,9 +10,10 @@ from urllib.parse import urlencode
 import orjson
 
 from tidelog.log.base.clock import Clock, Ids, SystemClock, SystemIds
-from tidelog.log.base.errors import OutcomeUnknownError, TidelogError
+from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.log.lake import Lake
 from tidelog.registry.api.calls import ApiCall, SchemaText
+from tidelog.registry.api.guard import answered
 from tidelog.registry.api.routing import routed
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
@@ -55,9 +56,11 @@ class LakeTransport:
             route = routed(method, path)
             listed = {key: [value] if isinstance(value, str) else [*value] for key, value in query.items()}
             data = b"" if body is None else orjson.dumps(body)
-            answer = route.handler(ApiCall(self._log, route.variables, listed, data, route.context))
+            answer = answered(route.handler, ApiCall(self._log, route.variables, listed, data, route.context))
         except RegistryError as error:
             raise SchemaRegistryError(error.status, error.code, str(error)) from error
+        except RecordTooLargeError as error:
+            raise SchemaRegistryError(422, 42209, f"Write failed because schema is too large: {error}") from error
         except OutcomeUnknownError as error:
             raise SchemaRegistryError(500, 50002, str(error)) from error
         except TidelogError as error:

@@ -34,7 +34,24 @@ BUILT_IN: Final[Mapping[str, str]] = {
     "confluent/type/decimal.proto": """syntax = "proto3"; package confluent.type;
         message Decimal { bytes value = 1; uint32 precision = 2; int32 scale = 3; }""",
 }
-_COMPILERS: Final = "google/protobuf/"
+# Those that the compiler has.
+_COMPILERS: Final = frozenset(
+    f"google/protobuf/{name}.proto"
+    for name in (
+        "any",
+        "api",
+        "compiler/plugin",
+        "descriptor",
+        "duration",
+        "empty",
+        "field_mask",
+        "source_context",
+        "struct",
+        "timestamp",
+        "type",
+        "wrappers",
+    )
+)
 # Texts and comments, which may hold braces; then braces.
 _TOKENS: Final = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[{}\[\]<>()]", re.DOTALL)
 
@@ -70,15 +87,20 @@ def compiled(text: str, references: Mapping[str, str]) -> FileDescriptorSet:
             raise SchemaError(f"The reference '{name}' can't be imported: its name must be a relative path.")
     for source in (text, *known.values()):
         for element in parsed(source).file_elements:
-            if isinstance(element, Import) and not (element.name in known or element.name.startswith(_COMPILERS)):
+            if isinstance(element, Import) and not (element.name in known or element.name in _COMPILERS):
                 raise SchemaError(
                     f"The import '{element.name}' is not found. Add the schema to the references under that name."
                 )
     with tempfile.TemporaryDirectory(prefix="tidelog-proto-") as folder:
         for name, source in (*known.items(), (ROOT, text)):
             file = Path(folder, name)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(source, encoding="utf-8")
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(source, encoding="utf-8")
+            except OSError as error:  # too long, or the name of one is a folder of another
+                mend = "Give its file a shorter name, and none that another reference's begins with."
+                said = f"The reference '{name[:100]}' can't be imported: {error.strerror}. {mend}"
+                raise SchemaError(said) from None
         try:
             found = protoxy.compile([Path(folder, ROOT)], [folder], include_source_info=False)
         except protoxy.ProtoxyError as error:

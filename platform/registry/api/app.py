@@ -82,8 +82,9 @@ class RegistryApp:
             rights = await self._rights(request, route)
             body = await self._body(request, held)
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            call = ApiCall(self._log, route.variables, query, body, route.context, rights)
-            limiter = None if request.method in ("GET", "HEAD") else self._limiter()
+            changes = request.method not in ("GET", "HEAD")
+            call = ApiCall(self._log, route.variables, query, body, route.context, rights, changes)
+            limiter = self._limiter() if changes else None
             answer = await to_thread.run_sync(answered, route.handler, call, limiter=limiter)
             text = answer.text if isinstance(answer, SchemaText) else _json(answer)
             return name, Response(text, media_type=content_type)
@@ -112,11 +113,15 @@ class RegistryApp:
             raise
 
     async def _body(self, request: Request, held: list[int]) -> bytes:
-        """The body. Raises `RegistryError` 415 for a type that isn't JSON's, 42209 for one that is too large, 503 where
-        requests hold too much.
+        """The body. Raises `RegistryError` 415 for a type that isn't JSON's, or that is compressed, 42209 for one that
+        is too large, 503 where requests hold too much, 403 for one that a page of another site has a browser send.
         """
+        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and request.method != "GET":
+            raise RegistryError(403, "A page of another site can't change schemas.")
         if request.method in ("GET", "HEAD", "DELETE"):
             return b""
+        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise RegistryError(415, "HTTP 415 Unsupported Media Type: send the body as it is, not compressed.")
         named = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
         if named not in CONSUMES:
             raise RegistryError(415, "HTTP 415 Unsupported Media Type")

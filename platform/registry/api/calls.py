@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from tidelog.registry.api.rights import EVERYTHING, ApiRights
-from tidelog.registry.base.errors import RegistryError, invalid_version, unprocessable
+from tidelog.registry.base.errors import RegistryError, invalid_version, schema_too_large, unprocessable
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaMetadata
 from tidelog.registry.compatibility import kind_of
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.records import SubjectVersion
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, checked
 
@@ -17,7 +18,9 @@ T = TypeVar("T")
 LATEST: Final = -1
 # How many schemas one answer has: clients ask for the next ones by `offset` (schema.search.max.limit).
 MOST_SCHEMAS: Final = 1000
-_MOST_VERSION: Final = 2**31 - 1
+# Of a refused text, in characters.
+_MOST_SHOWN: Final = 100
+_MOST_DIGITS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,8 @@ class SchemaText:
 class ApiCall:
     """`path`: the path's variables, decoded once. `context`: of a path below /contexts/, else the default one.
 
-    `rights`: of the client, which lists and ids go by; the others are asked about before (`guard`).
+    `rights`: of the client, which lists and ids go by; the others are asked about before (`guard`). `changes`: whether
+    the request may change something, so that it must not go by an alias as of the last look.
     """
 
     log: RegistryLog
@@ -40,12 +44,16 @@ class ApiCall:
     body: bytes = b""
     context: str = DEFAULT_CONTEXT
     rights: ApiRights = EVERYTHING
+    changes: bool = True
+    _resolved: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     # --- path and query ------------------------------------------------------------------------------------
 
     @property
     def subject(self) -> str:
-        """The path's subject, or the one that it is an alias of. Raises `RegistryError` 42208."""
+        """The path's subject, or the one that it is an alias of: the same throughout a request, for rights are asked
+        about it before. Raises `RegistryError` 42208.
+        """
         named = self.settings_subject
         if named is None or not SubjectName.of(named).name:
             raise RegistryError(42208, f"The specified subject '{self.path['subject']}' is not valid.")
@@ -53,8 +61,14 @@ class ApiCall:
 
     def aliased(self, named: str) -> str:
         """The subject that one is an alias of, itself where it is none; in its own context unless another is named."""
-        alias = self.log.known(lambda state: (state.configs.get(named) or {}).get("alias"))
-        return checked(SubjectName.of(named).inside(str(alias)) if alias else named)
+        if named not in self._resolved:
+            read = self.log.look if self.changes else self.log.known
+            self._resolved[named] = read(lambda state: alias_of(state, named))
+        return self._resolved[named]
+
+    def stands(self) -> bool:
+        """Whether the aliases that the request went by are still the same, as of the last look."""
+        return self.log.known(lambda state: all(alias_of(state, one) == to for one, to in self._resolved.items()))
 
     @property
     def settings_subject(self) -> str | None:
@@ -73,16 +87,17 @@ class ApiCall:
         text = self.path["version"]
         if text in ("latest", "-1"):
             return LATEST
-        if not (text.isascii() and text.isdecimal()) or not 0 < int(text) <= _MOST_VERSION:
-            raise invalid_version(text)
-        return int(text)
+        number = _whole(text)
+        if number is None or not 0 < number <= MOST_NUMBER:
+            raise invalid_version(text[:_MOST_SHOWN])
+        return number
 
     def number(self, name: str) -> int:
         """A number of the path. Raises `RegistryError` 404 for another text, as a path that isn't there."""
-        text = self.path[name]
-        if not text.removeprefix("-").isdecimal() or not text.isascii():
+        number = _whole(self.path[name])
+        if number is None:
             raise RegistryError(404, "HTTP 404 Not Found")
-        return int(text)
+        return number
 
     def flag(self, name: str) -> bool:
         """A parameter that is true or, as every other text, not."""
@@ -105,9 +120,10 @@ class ApiCall:
         text = self.text(name)
         if not text:
             return default
-        if not text.removeprefix("-").isdecimal() or not text.isascii():
-            raise RegistryError(404, f"The parameter {name} must be a number, not '{text}'.")
-        return int(text)
+        number = _whole(text)
+        if number is None:
+            raise RegistryError(404, f"The parameter {name} must be a number, not '{text[:_MOST_SHOWN]}'.")
+        return number
 
     # --- body ----------------------------------------------------------------------------------------------
 
@@ -128,6 +144,8 @@ class ApiCall:
         text = body.get("schema")
         if not (text is None or isinstance(text, str)):
             raise unprocessable("The field schema must be a text: the schema itself, quoted as a JSON string.")
+        if len(text or "") > self.log.most_bytes:  # before it is read, which takes long
+            raise schema_too_large(f"The schema has more than {self.log.most_bytes} bytes: it could not be stored.")
         references = body.get("references")
         if not (references is None or isinstance(references, list)):
             raise unprocessable("The field references must be a list.")
@@ -140,16 +158,33 @@ class ApiCall:
         )
 
     def integer(self, name: str, default: int) -> int:
-        """A number of the body. Raises `RegistryError` 422 for another value."""
+        """A number of the body, -1 or more. Raises `RegistryError` 422 for another value.
+
+        An id has four bytes in each message, of which Java's clients take the half that is not negative.
+        """
         value = self.json().get(name)
         if value is None:
             return default
         if not isinstance(value, int) or isinstance(value, bool):
-            raise unprocessable(f"The field {name} must be a number, not {value!r}.")
+            raise unprocessable(f"The field {name} must be a number, not {str(value)[:_MOST_SHOWN]!r}.")
+        if not -1 <= value <= MOST_NUMBER:
+            raise unprocessable(f"The field {name} must be a number from 0 to {MOST_NUMBER}.")
         return value
 
 
 Handler = Callable[[ApiCall], Any]
+
+
+def alias_of(state: RegistryState, named: str) -> str:
+    """The subject that one is an alias of in a state, itself where it is none. Raises `RegistryError` 42208."""
+    alias = (state.configs.get(named) or {}).get("alias")
+    return checked(SubjectName.of(named).inside(str(alias)) if alias else named)
+
+
+def _whole(text: str) -> int | None:
+    """A whole number, None for another text."""
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
 
 
 def schema_json(

@@ -1,11 +1,13 @@
 """Which right each request of the API needs: one row for each handler."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tidelog.access.model import AclOperation
 from tidelog.registry.api import schemas, settings, subjects
 from tidelog.registry.api.calls import ApiCall, Handler
+from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.state.subjects import SubjectName
 
 Rule = Callable[[ApiCall], None]
@@ -93,6 +95,19 @@ RULES: Final[Mapping[Handler, Rule]] = {
 
 
 def answered(handler: Handler, call: ApiCall) -> Any:
-    """The handler's answer, for a client that may have it. Raises `RegistryError` 40301, and what the handler does."""
-    RULES[handler](call)
-    return handler(call)
+    """The handler's answer, for a client that may have it. Raises `RegistryError` 40301, and what the handler does.
+
+    The handler looks at the log. When it finds there that the subject is another's alias by now, which the client may
+    have no right to, all is done again.
+    """
+    while True:
+        try:
+            RULES[handler](call)
+            answer = handler(call)
+        except RegistryError:
+            if call.changes or call.stands():
+                raise
+        else:
+            if call.changes or call.stands():
+                return answer
+        call = replace(call, _resolved={})

@@ -1,5 +1,6 @@
 """Compatibility, configurations and modes: /compatibility, /config, /mode; and what a server says of itself."""
 
+import hashlib
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
@@ -106,8 +107,9 @@ def nothing(call: ApiCall) -> Any:  # noqa: ARG001 - a handler
 
 
 def server_id(call: ApiCall) -> Any:
-    """GET /v1/metadata/id."""
-    return {"scope": {"path": [], "clusters": {"kafka-cluster": call.log.uri, "schema-registry-cluster": "tidelog"}}}
+    """GET /v1/metadata/id: a name for the lake, which does not say where it is."""
+    lake = hashlib.blake2b(call.log.uri.encode(), digest_size=16).hexdigest()
+    return {"scope": {"path": [], "clusters": {"kafka-cluster": lake, "schema-registry-cluster": "tidelog"}}}
 
 
 def server_version(call: ApiCall) -> Any:  # noqa: ARG001 - a handler

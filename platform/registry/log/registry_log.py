@@ -14,6 +14,7 @@ from tidelog.log.base.errors import (
     TopicExistsError,
     UnknownTopicError,
 )
+from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.lake import Lake
 from tidelog.log.rules.appends import Ranges, UnsettledRequestError
 from tidelog.log.rules.topics import Outcome
@@ -61,6 +62,13 @@ class RegistryLog:
     def uri(self) -> str:
         """The lake's address."""
         return self._lake.uri
+
+    @property
+    def most_bytes(self) -> int:
+        """The largest record that can be stored, in bytes."""
+        topic = self._topic
+        config = TopicConfig.parse({}, defaults=self._lake.config()) if topic is None else topic.config()
+        return config.max_message_bytes
 
     def look(self, at: Callable[[RegistryState], R]) -> R:
         """The result of `at` for the state at the head of the log. It must not change the state, nor keep it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.base.model import Schema
@@ -21,6 +21,9 @@ from tidelog.registry.state.records import (
 from tidelog.registry.state.subjects import DEFAULT_CONTEXT, SubjectName, begins_with
 
 Place = tuple[str, int]
+
+# The largest id, and the largest number of a version.
+MOST_NUMBER: Final = 2**31 - 1
 
 
 class RegistryState:
@@ -44,11 +47,14 @@ class RegistryState:
     # --- the fold ------------------------------------------------------------------------------------------
 
     def take(self, records: Iterable[RegistryRecord]) -> None:
-        """Apply records, in log order. One that can't be read is counted and skipped."""
+        """Apply records, in log order. One that can't be read is counted and skipped, whatever it holds.
+
+        A registry that it stopped would never start again.
+        """
         for record in records:
             try:
                 self._take(record)
-            except (ValueError, RegistryError):
+            except (ValueError, TypeError, KeyError, AttributeError, RecursionError, RegistryError):
                 self.skipped += 1
 
     def _take(self, record: RegistryRecord) -> None:
@@ -61,7 +67,10 @@ class RegistryState:
         elif record.kind == CONFIG:
             _put(self.configs, record.subject, record.value)
         elif record.kind == MODE:
-            _put(self.modes, record.subject, value.get("mode"))
+            mode = value.get("mode")
+            if not (mode is None or isinstance(mode, str)):
+                raise ValueError("a mode is a text")
+            _put(self.modes, record.subject, mode)
         elif record.kind == DELETE_SUBJECT and record.value is not None:
             self._delete_up_to(str(record.subject), int(value.get("version", 0)))
         elif record.kind == CLEAR_SUBJECT and record.value is not None:
@@ -73,7 +82,7 @@ class RegistryState:
             (self._contexts.discard if record.value is None else self._contexts.add)(str(record.subject))
         elif record.kind == NOOP:
             for context, highest in (value.get("ids") or {}).items():
-                self._highest[context] = max(self._highest.get(context, 0), int(highest))
+                self._highest[context] = max(self._highest.get(context, 0), min(int(highest), MOST_NUMBER))
 
     def _add(self, version: SubjectVersion) -> None:
         place, context = (version.subject, version.version), SubjectName.of(version.subject).context

@@ -87,7 +87,7 @@ def read(key: bytes | None, value: bytes | None, at_ms: int | None = None) -> Re
     try:
         parts = json.loads(key or b"")
         content = None if value is None else json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(parts, dict) or not (content is None or isinstance(content, dict)):
         return None

@@ -7,7 +7,7 @@ from typing import Any
 from tidelog.registry.base.errors import RegistryError, incompatible, invalid_schema, not_permitted
 from tidelog.registry.base.model import Schema, SchemaMetadata
 from tidelog.registry.compatibility import CompatibilityLevel, ParsedSchema, incompatibilities, parse
-from tidelog.registry.state.fold import RegistryState
+from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.look_ups import configured, same_version
 from tidelog.registry.state.reading import canonical, resolved
 from tidelog.registry.state.records import CONTEXT, RegistryRecord, SubjectVersion, tombstone
@@ -118,6 +118,8 @@ def _new_version(
         raise invalid_schema(f"Version {version} is not one more than the previous version {next_version - 1}")
     if number < 0:
         number = state.next_id(subject.context)
+        if number > MOST_NUMBER:
+            raise not_permitted(f"Context {subject.context} has given its last id, {MOST_NUMBER}: use another context.")
     else:
         other = state.by_id(number, subject.context)
         if other is not None and other != schema:
