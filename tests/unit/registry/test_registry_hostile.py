@@ -1,4 +1,4 @@
-"""Requests, schemas and records of clients that mean harm: each is refused, and harms nobody else."""
+"""Requests, schemas and records of clients that mean harm: each is refused, and harms no other client."""
 
 import asyncio
 import gzip
@@ -203,7 +203,7 @@ def key(kind, **more):
     ],
 )
 def test_a_record_that_can_not_be_read_stops_no_registry(record, value):
-    """Whoever may write to the topic could end all registries over it by one."""
+    """A client that may write to the topic could end all registries over it by one record."""
     state = RegistryState()
     found = read(record, value)
     state.take([found] if found is not None else [])
