@@ -17,7 +17,7 @@ from figures import Row, interleaved, percentile, speed_ratio, summary
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from plan import Plan
 
-from tidelog.clients.values.serialization import SerializationContext
+from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.log.lake import Lake
 from tidelog.registry.api.serving import RegistryServer
 from tidelog.schema_registry import SchemaRegistryClient
@@ -41,7 +41,7 @@ def run(plan: Plan) -> list[Row]:
     rows = []
     with _clients(plan) as (ours, other):
         for kind, (values, mine, their) in _kinds(ours, other, count).items():
-            contexts = SerializationContext(kind, "value"), TheirContext(kind, TheirField.VALUE)
+            contexts = SerializationContext(kind, MessageField.VALUE), TheirContext(kind, TheirField.VALUE)
             written = [mine[0](value, contexts[0]) for value in values]
             if written[:10] != [their[0](value, contexts[1]) for value in values[:10]] and kind != "JSON":
                 raise RuntimeError(f"{kind}: the serializers write different bytes")
@@ -130,7 +130,7 @@ def _message_type() -> Any:
     numbers = {"string": 9, "double": 1, "int32": 5}  # of FieldDescriptorProto.Type
     named = [(name, numbers[kind]) for kind, names in kinds.items() for name in names]
     for number, (name, kind) in enumerate(named, 1):
-        message.field.add(name=name, number=number, type=kind, label=1, json_name=name)  # type: ignore[arg-type]
+        message.field.add(name=name, number=number, type=kind, label=1, json_name=name)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("bench.Flight"))
