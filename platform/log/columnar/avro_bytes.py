@@ -16,11 +16,15 @@ Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.signedinteger[Any]]
 
 # Zeros before the first payload and behind the last: what is read around a place never leaves the array.
 _FRONT: Final = 16
 _BACK: Final = 48
 _NOWHERE: Final = 8  # behind the last payload
+
+# Pieces of so many bytes on average are there sooner byte by byte than piece by piece.
+_SHORT: Final = 8
 
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
 _ONES: Final = np.uint64(0x0101010101010101)
@@ -64,10 +68,11 @@ class PayloadBytes:
         """Places, none behind `nowhere`."""
         return np.minimum(at, self.nowhere) if len(at) and at.max() > self.nowhere else at
 
-    def numbers(self, at: Places) -> tuple[Places, Places]:
+    def numbers(self, at: Places) -> tuple[Numbers, Places]:
         """The zigzag numbers (`int` and `long`) at places, and the places behind them.
 
-        A number of more than 10 bytes, or beyond 64 bits, has the place `nowhere`.
+        The numbers are int8, int16 or int64, whichever holds them all. A number of more than 10 bytes, or beyond 64
+        bits, has the place `nowhere`.
         """
         first = self.bytes[at]
         many = first >= 0x80
@@ -103,18 +108,24 @@ class PayloadBytes:
 def cut(data: Bytes, kind: pa.DataType, starts: Places, ends: Places) -> pa.Array:
     """What lies from `starts` to `ends`, as an array of `kind` (binary or string, unchecked). Places only grow."""
     count = len(starts)
+    sizes = ends - starts
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] <= _SHORT * count:
+        index = np.repeat(starts - offsets[:-1], sizes)
+        index += np.arange(len(index))
+        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(data[index])])
     edges = np.empty(2 * count + 1, np.int32)
     edges[0:-1:2], edges[1::2] = starts, ends
-    edges[-1] = edges[-2] if count else 0
+    edges[-1] = edges[-2]
     whole = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
     even = _EVEN.slice(0, count) if count <= len(_EVEN) else pa.array(np.arange(0, 2 * count, 2))
     return _TAKE.call([whole, even], _UNCHECKED)
 
 
-def _unzigzag(value: npt.NDArray[np.unsignedinteger[Any]]) -> Places:
+def _unzigzag(value: npt.NDArray[np.unsignedinteger[Any]]) -> Numbers:
     one = value.dtype.type(1)
-    signed = ((value >> one) ^ -(value & one)).view(f"i{value.dtype.itemsize}")
-    return signed.astype(np.int64, copy=False)
+    return ((value >> one) ^ -(value & one)).view(f"i{value.dtype.itemsize}")
 
 
 def zigzag(values: Places) -> Words:

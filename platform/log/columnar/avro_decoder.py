@@ -158,7 +158,8 @@ class ColumnReader:
 
     def _index(self, at: Places, count: int) -> tuple[Places, Places]:
         """The branches of a union: -1 for what is none, at `nowhere` then."""
-        index, at = self._source.numbers(at)
+        numbers, at = self._source.numbers(at)
+        index = numbers.astype(np.int64, copy=False)
         wrong = (index < 0) | (index >= count)
         if np.count_nonzero(wrong):
             index[wrong], at[wrong] = -1, self._source.nowhere
@@ -270,7 +271,8 @@ class _Blocks:
     def _block(self, live: Places) -> Places:
         """Read the next block of rows; the rows that had one."""
         nowhere = self._source.nowhere
-        count, at = self._source.numbers(self.at[live])
+        numbers, at = self._source.numbers(self.at[live])
+        count = numbers.astype(np.int64, copy=False)
         sized = count < 0
         size = np.zeros(0, np.int64)
         if np.count_nonzero(sized):

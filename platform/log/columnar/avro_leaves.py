@@ -51,7 +51,10 @@ def _number(source: PayloadBytes, column: Column, at: Places, _: Places, null: M
     after = _stay(at, after, null)
     if column.node.kind == "int":
         short = values.astype(np.int32)
-        return _array(column.type, short, null), _bad(source, after, values != short, null)
+        if values.itemsize > short.itemsize:
+            after = _bad(source, after, values != short, null)
+        return _array(column.type, short, null), after
+    values = values.astype(np.int64, copy=False)
     if column.node.logical == "timestamp-millis":
         after = _bad(source, after, (values > _MOST_MILLIS) | (values < -_MOST_MILLIS), null)
         values = values * _MICROS
@@ -89,7 +92,8 @@ def _span(
     if column.node.kind == "fixed":
         starts, sizes = at, np.full(len(at), column.node.size, np.int64)
     else:
-        sizes, starts = source.numbers(at)
+        numbers, starts = source.numbers(at)
+        sizes = numbers.astype(np.int64, copy=False)
     if null is not None:
         sizes, starts = np.where(null, 0, sizes), np.where(null, at, starts)
     wrong = (sizes < 0) | (sizes > end - starts)
@@ -114,12 +118,18 @@ def _string(
     starts, sizes, after = _span(source, column, at, end, null)
     values = source.pieces(pa.string(), starts, sizes)
     try:
-        values.validate(full=True)
+        if not _is_ascii(values):
+            values.validate(full=True)
     except pa.ArrowInvalid:
         wrong = np.array([not _is_text(value) for value in values.cast(pa.binary()).to_pylist()])
         after[wrong] = source.nowhere
         values = source.pieces(pa.string(), starts, np.where(wrong, 0, sizes))
     return _with_nulls(values, column.type, null), after
+
+
+def _is_ascii(values: pa.Array) -> bool:
+    found = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    return len(found) == 0 or bool(found.max() < 0x80)
 
 
 def _is_text(data: bytes) -> bool:
