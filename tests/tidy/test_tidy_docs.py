@@ -25,13 +25,16 @@ from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import CommitInfo, Entry, Metadata, decode_entry
 from tidelog.log.delta.disk_format import PROTOCOL
-from tidelog.log.delta.schema import DELTA_SCHEMA
+from tidelog.log.delta.schema import COLUMNS, DELTA_SCHEMA, DELTA_TYPES, TYPED
+from tidelog.log.delta.written_schemas import parse_written_schemas
 from tidelog.log.door.topic_machine import topic_machine
 from tidelog.log.rows.row_log import row_machine
 from tidelog.log.rows.state import RowState
 from tidelog.log.state import topic_state
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.state.verify import IMPLEMENTED_PROPERTIES
+from tidelog.log.typed.growth import MOST_FIELDS, MOST_LEVELS
+from tidelog.log.typed.tables import MOST_SCHEMA_BYTES, MOST_SCHEMAS
 
 FORMAT = (ROOT / "docs/format.md").read_text(encoding="utf-8")
 EXAMPLES = dict(json_examples(FORMAT))
@@ -87,6 +90,19 @@ def test_the_example_of_a_table_of_rows_is_one_that_the_code_takes():
 
 def test_the_schema_is_the_codes():
     assert EXAMPLES["schema"] == [json.loads(DELTA_SCHEMA)]
+
+
+def test_the_columns_and_schemas_of_typed_topics_are_the_codes():
+    columns = [(field.name, DELTA_TYPES[field.type]) for field in TYPED]
+    for name, kind in (*columns, (COLUMNS, "struct")):
+        assert f"| {name} | {kind} |" in FORMAT
+    schemas = parse_written_schemas(json.dumps(*EXAMPLES["value-schemas"]))
+    assert [(one.id, one.kind, len(one.references)) for one in schemas] == [(-1, "json", 0), (7, "avro", 1)]
+    assert [one.json() for one in schemas] == EXAMPLES["value-schemas"][0]
+    bounds = (
+        f"{MOST_SCHEMAS:,} schemas with {MOST_SCHEMA_BYTES >> 20} MiB of text, {MOST_FIELDS:,} fields at all levels"
+    )
+    assert f"{bounds}, {MOST_LEVELS} levels" in FORMAT
 
 
 @pytest.mark.parametrize("module", [layout, topic_state], ids=lambda module: module.__name__)
