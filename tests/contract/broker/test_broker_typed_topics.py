@@ -70,11 +70,9 @@ def test_a_broker_names_the_records_that_do_not_fit(lake: Lake) -> None:
     values = values_of(lake)
     lake.create_topic("typed", 1, TYPED | {"topic.validate": "true"})
     with running_broker(lake) as address:
-        good, bad, fine = produced(address, [values[0], values[2], values[3]])
-        assert bad is not None
-        assert bad.code() == KafkaError.INVALID_RECORD
-        assert good is not None
-        assert fine is not None
-        assert {good.code(), fine.code()} == {KafkaError._INVALID_DIFFERENT_RECORD}
+        outcomes = produced(address, [values[0], values[2], values[3], b"bad"])
+        # librdkafka tells records apart where the answer names several.
+        good, bad = KafkaError._INVALID_DIFFERENT_RECORD, KafkaError.INVALID_RECORD
+        assert [one and one.code() for one in outcomes] == [good, bad, good, bad]
         assert produced(address, [values[0], None, values[3]]) == [None] * 3
         assert consumed(address, 3) == [values[0], None, values[3]]
