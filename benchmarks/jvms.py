@@ -17,10 +17,13 @@ from plan import Plan
 Arms = Mapping[str, Callable[[], float]]
 
 
-def compared(file: str, plan: Plan, what: str, must: float, *, arm: str, against: str, processes: int) -> Row:
-    """The row of an arm that moves the plan's records, against another, timed in several processes, one after another.
+def compared(
+    file: str, plan: Plan, what: str, must: float, *, arm: str, against: str, processes: int, records: int | None = None
+) -> Row:
+    """The row of an arm that moves records, against another, timed in several processes, one after another.
 
-    `file` is a case whose `main` is `answer`, which makes the two.
+    `file` is a case whose `main` is `answer`, which makes the two. `records`: how many they are, the plan's unless
+    given.
     """
     times: dict[str, list[float]] = {arm: [], against: []}
     for _ in range(processes):
@@ -29,8 +32,9 @@ def compared(file: str, plan: Plan, what: str, must: float, *, arm: str, against
         for name, taken in json.loads(out.splitlines()[-1]).items():
             times[name].extend(taken)
     ratio = speed_ratio(times, arm, against)
-    rate = plan.records / percentile(times[arm], 50) / 1e6
-    figures = {"records": plan.records, "seconds": {name: summary(taken) for name, taken in times.items()}}
+    records = records or plan.records
+    rate = records / percentile(times[arm], 50) / 1e6
+    figures = {"records": records, "seconds": {name: summary(taken) for name, taken in times.items()}}
     return Row(what, f"≥ {must}x", f"{ratio:.2f}x ({rate:.1f} M records/s)", ratio >= must, figures)
 
 

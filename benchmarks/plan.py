@@ -33,6 +33,11 @@ class Plan:
         return 1_000_000 if self.quick else 4_000_000
 
     @property
+    def flights(self) -> int:
+        """Records of 19 fields of the cases about values' columns."""
+        return 100_000 if self.quick else 600_000
+
+    @property
     def rounds(self) -> int:
         """Rounds of cases that compare, after warming up."""
         return 3 if self.quick else 5
