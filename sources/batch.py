@@ -36,10 +36,11 @@ class _PushFilters:
 
 
 class BatchReader(DataSourceReader):
-    """Reads what lies between the starting and the ending offsets."""
+    """Reads what lies between the starting and the ending offsets. `columns`: the type of the column of that name."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, columns: pa.StructType | None = None) -> None:
         self._options = options
+        self._columns = columns
         self._wanted = RowBounds()
         self.pushFilters = _PushFilters(self._take_filters)  # type: ignore[method-assign]
 
@@ -71,7 +72,7 @@ class BatchReader(DataSourceReader):
             logger.warning(warning)
         ranges = [cut for r in plan.ranges if (cut := self._wanted.range(r)) is not None]
         segments = self._wanted.segments(catalog.segments(catalog.assigned()))
-        return plan_tasks(catalog.lake.uri, ranges, segments, options, catalog.typings())
+        return plan_tasks(catalog.lake.uri, ranges, segments, options, catalog.typings(), self._columns)
 
     @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

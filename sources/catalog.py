@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeVar
 
-from tidelog.log.base.errors import NotATopicError, StorageUnavailableError, UnknownTopicError
+import pyarrow as pa
+
+from tidelog.log.base.errors import InvalidOptionError, NotATopicError, StorageUnavailableError, UnknownTopicError
 from tidelog.log.lake import Lake
 from tidelog.log.rules import names
 from tidelog.log.segments.fetch import find_by_time, plan_fetch
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.typed.facts import typing_of
+from tidelog.log.typed.growth import grown
 from tidelog.log.typed.value_typing import Typing
 from tidelog.sources.limits import Limit, Position, among, bind, check_resolved_order, resolve, times_wanted
 from tidelog.sources.offset_json import TopicPartition
@@ -109,6 +112,31 @@ class Catalog:
     def typings(self) -> dict[str, Typing | None]:
         """What is known of the values of each topic, None for plain ones."""
         return {name: typing_of(state.metadata) for name, state in self._states.items()}
+
+    def columns(self) -> pa.StructType:
+        """The columns of the topics' values, those of all where a query reads several.
+
+        Raises `InvalidOptionError` for a topic that has none, and for topics whose columns don't go together.
+        """
+        columns: pa.StructType | None = None
+        for name, typing in sorted(self.typings().items()):
+            own = None if typing is None else typing.columns
+            if own is None:
+                raise InvalidOptionError(
+                    f"Topic '{name}' has no columns: it knows no schema of its values (yet). Leave option 'columns'"
+                    " out, or set the topic's value.columns, and append a value that has a schema."
+                )
+            union = grown(columns, own)
+            if union.left_out:
+                path, why = next(iter(union.left_out.items()))
+                raise InvalidOptionError(
+                    f"The columns of topic '{name}' don't go with those of the query's other topics: '{path}', {why}."
+                    " Read the topic in a query of its own."
+                )
+            columns = union.columns
+        if columns is None:
+            raise InvalidOptionError("The query reads no topic (yet), so that nothing says what 'columns' has.")
+        return columns
 
     def batch_limits(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
         """Where a batch query starts and ends now. Raises `InvalidOptionError`."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.spark_options import (
     BOOTSTRAP_SERVERS,
+    LAKE,
+    STORE_PREFIX,
     boolean,
     ignored_settings,
     integer,
@@ -24,7 +26,7 @@ from tidelog.log.spark_options import (
 from tidelog.log.storage.options import NO_OPTIONS, StoreOptions
 from tidelog.sources import texts
 from tidelog.sources.limits import Earliest, Latest, Limit, check_batch, check_order, parse_limit
-from tidelog.sources.strategy import Strategy, check_strategy, parse_strategy
+from tidelog.sources.strategy import STRATEGY_KEYS, Strategy, check_strategy, parse_strategy
 
 GROUP_ID = "kafka.group.id"
 ISOLATION_LEVEL = "kafka.isolation.level"
@@ -70,6 +72,7 @@ class SourceOptions:
     min_offsets_per_trigger: int | None
     max_trigger_delay_ms: int
     include_headers: bool
+    include_columns: bool
     group_id: str | None
     group_id_prefix: str
     fetch_attempts: int
@@ -123,8 +126,24 @@ def parse_stream(options: Mapping[str, str], environment_lake: str | None) -> So
 
 
 def parse_include_headers(options: Mapping[str, str]) -> bool:
-    """Whether the source has the column `headers`; all that its schema depends on."""
+    """Whether the source has the column `headers`."""
     return spark_boolean(lowered(options).get("includeheaders", "false"), "includeHeaders")
+
+
+def parse_include_columns(options: Mapping[str, str]) -> bool:
+    """Whether the source has the column `columns`, which typed topics have."""
+    return spark_boolean(lowered(options).get("columns", "false"), "columns")
+
+
+def parse_place(options: Mapping[str, str], environment_lake: str | None) -> SourceOptions:
+    """Which topics a query reads, batch or streaming, and how: all that its schema depends on.
+
+    Raises InvalidOptionError.
+    """
+    given = lowered(options)
+    names = (*STRATEGY_KEYS, LAKE, BOOTSTRAP_SERVERS, "fetchoffset.numretries", "fetchoffset.retryintervalms")
+    kept = {name: value for name, value in given.items() if name in names or name.startswith(STORE_PREFIX)}
+    return parse_batch(kept, environment_lake)
 
 
 def _parse(
@@ -158,6 +177,7 @@ def _parse(
         min_offsets_per_trigger=None,
         max_trigger_delay_ms=_duration_ms(DEFAULT_MAX_TRIGGER_DELAY),
         include_headers=parse_include_headers(given),
+        include_columns=parse_include_columns(given),
         group_id=given.get(GROUP_ID),
         group_id_prefix=given.get("groupidprefix", group_id_prefix),
         fetch_attempts=_number(given, "fetchOffset.numRetries", DEFAULT_FETCH_RETRIES, 32),

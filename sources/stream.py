@@ -36,11 +36,18 @@ _NO_LIMIT = 2**63 - 1
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads topics batch by batch. One object lives as long as the query runs; tasks get a bare copy.
 
-    `positions` publishes offsets as those of a lake's groups; without it the query's progress shows nowhere.
+    `positions` publishes offsets as those of a lake's groups; without it the query's progress shows nowhere. `columns`:
+    the type of the column of that name, as it was when the query started.
     """
 
-    def __init__(self, options: SourceOptions, positions: Callable[[Lake], GroupPositions] | None = None) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        positions: Callable[[Lake], GroupPositions] | None = None,
+        columns: pa.StructType | None = None,
+    ) -> None:
         self._options = options
+        self._columns = columns
         self._positions = positions
         self._published: dict[TopicPartition, int] | None = None
         self._publish_failure = ""
@@ -190,7 +197,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for warning in judge_losses(plan.losses, fail_on_data_loss=self._options.fail_on_data_loss):
             logger.warning(warning)
         segments = catalog.segments(catalog.assigned())
-        return plan_tasks(catalog.lake.uri, plan.ranges, segments, self._options, catalog.typings())
+        return plan_tasks(catalog.lake.uri, plan.ranges, segments, self._options, catalog.typings(), self._columns)
 
     @shallow
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -35,6 +35,7 @@ SOURCE_OPTIONS = (
     "minPartitions",
     "maxRecordsPerPartition",
     "includeHeaders",
+    "columns",
     "groupIdPrefix",
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",

@@ -13,12 +13,14 @@ from tidelog.log.base.environment import LAKE_VARIABLE
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.base.shallow_errors import shallow
 from tidelog.log.lake import Lake
+from tidelog.log.shared import shared_lake
 from tidelog.log.spark_options import unknown_options
 from tidelog.sinks import options as sink_options
 from tidelog.sinks.writer import BatchWriter, StreamWriter
 from tidelog.sources import options as source_options
 from tidelog.sources.batch import BatchReader
-from tidelog.sources.columns import RECORDS, RECORDS_WITH_HEADERS
+from tidelog.sources.catalog import Catalog
+from tidelog.sources.columns import RECORDS, RECORDS_WITH_HEADERS, columns_of, with_columns
 from tidelog.sources.refused import RefusedReader
 from tidelog.sources.stream import StreamReader
 
@@ -43,21 +45,27 @@ class DefaultSource(DataSource):
 
     @shallow
     def schema(self) -> StructType:
-        """The columns of Spark's Kafka source, `headers` where `includeHeaders` asks for them."""
+        """The columns of Spark's Kafka source, `headers` and `columns` where options ask for them."""
         self._gave_schema = True
-        include_headers = source_options.parse_include_headers(dict(self.options))
-        return RECORDS_WITH_HEADERS if include_headers else RECORDS
+        options = dict(self.options)
+        records = RECORDS_WITH_HEADERS if source_options.parse_include_headers(options) else RECORDS
+        if not source_options.parse_include_columns(options):
+            return records
+        place = source_options.parse_place(options, os.environ.get(LAKE_VARIABLE))
+        catalog = Catalog(shared_lake(place.lake, place.store), place)
+        catalog.refresh(required=True)
+        return with_columns(records, catalog.columns())
 
     @shallow
-    def reader(self, schema: StructType) -> BatchReader:  # noqa: ARG002 - Spark's signature
+    def reader(self, schema: StructType) -> BatchReader:
         """The source of a batch query."""
         _warn(self.options, unknown_options(self.options))
         options = source_options.parse_batch(dict(self.options), os.environ.get(LAKE_VARIABLE))
         self._check_schema()
-        return BatchReader(options)
+        return BatchReader(options, columns_of(schema))
 
     @shallow
-    def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: ARG002, N802 - Spark's name
+    def streamReader(self, schema: StructType) -> StreamReader | RefusedReader:  # noqa: N802 - Spark's name
         """The source of a streaming query."""
         _warn(self.options, unknown_options(self.options))
         try:
@@ -65,7 +73,7 @@ class DefaultSource(DataSource):
             self._check_schema()
         except InvalidOptionError as e:
             return RefusedReader(e)
-        return StreamReader(options, _positions)
+        return StreamReader(options, _positions, columns_of(schema))
 
     @shallow
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:

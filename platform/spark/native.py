@@ -17,12 +17,15 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidelog.log.base.errors import InvalidOptionError, LogTrimmedError
 from tidelog.log.base.shallow_errors import shallow
+from tidelog.log.delta import schema
 from tidelog.log.lake import Lake
 from tidelog.log.records.frames import check_forms
 from tidelog.log.state.topic_state import TopicState
+from tidelog.log.typed.facts import typing_of
 from tidelog.spark.jars import require_delta
 from tidelog.spark.s3a import hadoop_address, s3a_settings
 from tidelog.spark.session import VERIFY_PAGES
+from tidelog.spark.typed_rows import typed_rows
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
 
@@ -37,23 +40,26 @@ def read_topic(
     *,
     version: int | None = None,
     timestamp: str | None = None,
+    columns: bool = False,
 ) -> DataFrame:
     """The topic as a batch DataFrame: key, value, topic, partition, offset, timestamp, timestampType, headers.
 
-    `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
+    `columns`: with the struct `columns` of a typed topic's values, of which Spark reads the fields that a query names;
+    a field that a row's writer lacked has the default of the topic's newest schema. `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
     records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`).
-    Raises `UnknownTopicError`, `LogTrimmedError`.
+    Raises `UnknownTopicError`, `LogTrimmedError`, `InvalidOptionError` for `columns` of a topic that has none.
     """
     if version is not None and timestamp is not None:
         raise InvalidOptionError("Give version or timestamp, not both: each names one state of the topic.")
     with _table(spark.read, lake, topic) as (opened, state, reader, folder):
         if version is not None:
             _require_kept(opened, topic, state, version)
-            return _as_records(reader.option("versionAsOf", version).load(folder), topic, None)
+            return _as_records(reader.option("versionAsOf", version).load(folder), topic, state, None, columns)
         if timestamp is not None:
             with _trimmed_is_refused(opened, topic, state, timestamp):
-                return _as_records(reader.option("timestampAsOf", timestamp).load(folder), topic, None)
-        return _as_records(reader.load(folder), topic, state)
+                table = reader.option("timestampAsOf", timestamp).load(folder)
+                return _as_records(table, topic, state, None, columns)
+        return _as_records(reader.load(folder), topic, state, _above_log_start(state), columns)
 
 
 @shallow
@@ -64,12 +70,14 @@ def stream_topic(
     *,
     starting_version: int | None = None,
     max_files_per_trigger: int | None = None,
+    columns: bool = False,
 ) -> DataFrame:
     """The topic as a stream on Delta's own streaming source, columns as `read_topic`: for catching up fast.
 
     Retention, merging and compaction neither break nor repeat it. Its checkpoint holds versions of the topic's
     log, so the query must not stay away for longer than the log is kept (`log.min.age.ms`). `starting_version`
-    begins with that entry instead of everything that is there. Raises `UnknownTopicError`, `LogTrimmedError`.
+    begins with that entry instead of everything that is there. With a typed topic, Delta ends the query once when the
+    topic's columns grow (DELTA_SCHEMA_CHANGED): start it again, and it goes on. Raises as `read_topic`.
     """
     with _table(spark.readStream, lake, topic) as (opened, state, reader, folder):
         if starting_version is not None:
@@ -77,7 +85,7 @@ def stream_topic(
             reader = reader.option("startingVersion", starting_version)
         if max_files_per_trigger is not None:
             reader = reader.option("maxFilesPerTrigger", max_files_per_trigger)
-        return _as_records(reader.load(folder), topic, state)
+        return _as_records(reader.load(folder), topic, state, _above_log_start(state), columns)
 
 
 @shallow
@@ -102,15 +110,17 @@ def create_view(
     *,
     key_as: str = "bytes",
     value_as: str = "bytes",
+    columns: bool = False,
 ) -> str:
     """Make the topic a temporary view for SQL, named `name` or as the topic with `_` for `.` and `-`.
 
-    `key_as`, `value_as`: what it shows of them, see `decoded`.
+    `key_as`, `value_as`: what it shows of them, see `decoded`. `columns`: as for `read_topic`; the view has the fields
+    that the topic has by now.
     The view is live: each query sees what is there by then. What `delete_records` cuts off inside a segment
     afterwards shows until the segment is rewritten or the view is made again. Returns the view's name.
     """
     view = name or topic.replace(".", "_").replace("-", "_")
-    records = read_topic(spark, lake, topic)
+    records = read_topic(spark, lake, topic, columns=columns)
     decoded(records, key_as=key_as, value_as=value_as).createOrReplaceTempView(view)
     return view
 
@@ -135,10 +145,17 @@ def _table(
         yield opened, state, reader.format("delta"), f"{hadoop_address(opened.uri)}/{topic}"
 
 
-def _as_records(table: DataFrame, topic: str, state: TopicState | None) -> DataFrame:
+def _as_records(table: DataFrame, topic: str, state: TopicState, visible: str | None, columns: bool) -> DataFrame:
     # SQL text is one call to the JVM where columns are one each, and more for what is made of them.
-    visible = None if state is None else _above_log_start(state)
     rows = table if visible is None else table.where(visible)
+    typing = typing_of(state.metadata)
+    if columns and (typing is None or schema.COLUMNS not in table.columns):
+        raise InvalidOptionError(
+            f"Topic '{topic}' has no columns: it knows no schema of its values (yet). Leave out 'columns', or set the"
+            " topic's value.columns, and append a value that has a schema."
+        )
+    if typing is not None:
+        rows = typed_rows(rows, typing, columns=columns)
     return rows.selectExpr(
         "key",
         "value",
@@ -148,6 +165,7 @@ def _as_records(table: DataFrame, topic: str, state: TopicState | None) -> DataF
         "timestamp",
         "timestamp_type AS timestampType",
         "headers",
+        *([schema.COLUMNS] if columns else []),
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 from pyspark.sql.types import BinaryType, DataType, StructType
 
@@ -17,6 +16,7 @@ from tidelog.log.lake import Lake
 from tidelog.spark.fitting import why_unwritable
 from tidelog.spark.registry_columns import ColumnDecoder, ColumnEncoder
 from tidelog.spark.registry_reading import RegistryAddress, known_registry, reader_schema, record_name, writer_schema
+from tidelog.spark.typed_rows import on_arrow
 
 # The modes of Spark's from_avro.
 _MODES: Final = ("PERMISSIVE", "FAILFAST")
@@ -62,11 +62,6 @@ def from_registry(
     if headers is not None:
         arguments.append(_named_by(headers, "key" if column == "key" else "value"))
     return records.withColumn(into or column, on_arrow(decode, from_arrow_type(reader.columns), *arguments))
-
-
-def on_arrow(work: Callable[..., pa.Array], gives: DataType, *arguments: Column) -> Column:
-    """What a function of Arrow arrays gives; its annotations tell Spark that it is one."""
-    return arrow_udf(work, gives)(*arguments)  # type: ignore[call-overload, no-any-return]
 
 
 def _decoding(address: RegistryAddress, reader: ValueSchema, *, fail_fast: bool) -> Callable[..., pa.Array]:

@@ -1,0 +1,85 @@
+"""A typed topic's rows in native reads: values that are derived of their columns, and columns with their defaults."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType
+
+from tidelog.log.delta import schema
+from tidelog.log.typed.late_defaults import late_defaults
+from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
+from tidelog.spark.fitting import fitted
+
+
+def typed_rows(rows: DataFrame, typing: Typing, *, columns: bool) -> DataFrame:
+    """Rows of a topic's table with `value` as it was sent, and `columns`, where asked for, with their defaults.
+
+    Spark leaves out what a query does not name: values are made where `value` is, and fields are read that are. `rows`
+    may be of an earlier state of the table, which lacks columns.
+    """
+    if schema.COLUMNS not in rows.columns:
+        return rows
+    made: dict[str, Column] = {}
+    if typing.may_derive:
+        made["value"] = F.coalesce(F.col("value"), _derived(typing))
+    if columns:
+        filled = _filled(rows.schema[schema.COLUMNS].dataType, typing)
+        if filled is not None:
+            made[schema.COLUMNS] = filled
+    return rows.withColumns(made) if made else rows
+
+
+def _derived(typing: Typing) -> Column:
+    """The values that are derived, null for the others, of which nothing goes to Python."""
+    kind = typing.columns
+    if kind is None:
+        raise ValueError("a table without columns has no values to derive")
+
+    def derive(ids: pa.Array, lengths: pa.Array, columns: pa.Array) -> pa.Array:
+        stored = pa.nulls(len(ids), pa.binary())
+        return typing.bytes_of(stored, ids, lengths, fitted(columns, kind, {}))
+
+    is_derived = F.col(VALUE_LENGTH).isNotNull()
+    struct = F.when(is_derived, F.col(schema.COLUMNS))
+    return on_arrow(derive, BinaryType(), F.col(VALUE_SCHEMA), F.col(VALUE_LENGTH), struct)
+
+
+def on_arrow(work: Callable[..., pa.Array], gives: DataType, *arguments: Column) -> Column:
+    """What a function of Arrow arrays gives; its annotations tell Spark that it is one."""
+    return arrow_udf(work, gives)(*arguments)  # type: ignore[call-overload, no-any-return]
+
+
+def _filled(struct: DataType, typing: Typing) -> Column | None:
+    """The struct with the newest schema's defaults; None where it is right as it is.
+
+    Only fields that a writer lacked are computed: the others stay Parquet's, and filters on them are pushed down.
+    """
+    given, found = F.col(schema.COLUMNS), None
+    for one in late_defaults(typing):
+        if isinstance(struct, StructType) and one.name in struct.names:
+            lacks = F.col(VALUE_SCHEMA).isin(*one.lacking)
+            default = _literal(one.value, struct[one.name].dataType)
+            field = F.when(lacks, default).otherwise(given[one.name])
+            found = (given if found is None else found).withField(f"`{one.name}`", field)
+    return found
+
+
+def _literal(value: Any, kind: DataType) -> Column:
+    """A value, as Arrow takes it, of a type."""
+    if value is None:
+        return F.lit(None).cast(kind)
+    if isinstance(kind, ArrayType):
+        return F.array(*(_literal(one, kind.elementType) for one in value)).cast(kind)
+    if isinstance(kind, MapType):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        listed = [
+            _literal(part, of) for pair in pairs for part, of in zip(pair, (kind.keyType, kind.valueType), strict=True)
+        ]
+        return F.create_map(*listed).cast(kind)
+    if isinstance(kind, StructType):
+        return F.struct(*(_literal(value.get(one.name), one.dataType).alias(one.name) for one in kind)).cast(kind)
+    return F.lit(value).cast(kind)
