@@ -45,7 +45,8 @@ def read_topic(
     """The topic as a batch DataFrame: key, value, topic, partition, offset, timestamp, timestampType, headers.
 
     `columns`: with the struct `columns` of a typed topic's values, of which Spark reads the fields that a query names;
-    a field that a row's writer lacked has the default of the topic's newest schema. `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
+    a field that a row's writer lacked has the default of the topic's newest schema.
+    `version` (of the topic's log) or `timestamp` (as Delta's `timestampAsOf`) reads it as the table was then,
     records deleted since included; both reach back as far as the log is kept (`log.min.age.ms`).
     Raises `UnknownTopicError`, `LogTrimmedError`, `InvalidOptionError` for `columns` of a topic that has none.
     """

@@ -283,6 +283,7 @@ def protocol_upgraded() -> CorruptibleLake:
 corruption(Kind.FORMAT_UNSUPPORTED, "entry 0")(lambda: CorruptibleLake().edit_property("tidelog.format", "4"))
 # Only the table of a typed topic knows schemas.
 corruption(Kind.ENTRY_BROKEN, "entry 0")(lambda: CorruptibleLake().edit_property("tidelog.value.schemas", "[]"))
+corruption(Kind.ENTRY_BROKEN, "entry 0")(lambda: CorruptibleLake().edit_property("tidelog.value.derived", "true"))
 corruption(Kind.FORMAT_UNSUPPORTED, "delta.appendOnly")(
     lambda: CorruptibleLake().edit_property("delta.appendOnly", "true")
 )

@@ -29,11 +29,24 @@ DELETED = "tidelog.deleted"
 REPLICATION = "tidelog.replication.factor"
 # The schemas that values of a typed topic were written with.
 VALUE_SCHEMAS = "tidelog.value.schemas"
+# Whether values of it may be derived of their columns: the topic has or had value.bytes=derive.
+VALUE_DERIVED = "tidelog.value.derived"
 # Of a table of rows: their kind, and how many tables share the keys.
 ROWS = "tidelog.rows"
 TABLES = "tidelog.tables"
 FACTS = frozenset(
-    {TOPIC_ID, PARTITIONS, FORMAT, DELETED, REPLICATION, ROWS, TABLES, PRODUCER_EXPIRATION, VALUE_SCHEMAS}
+    {
+        TOPIC_ID,
+        PARTITIONS,
+        FORMAT,
+        DELETED,
+        REPLICATION,
+        ROWS,
+        TABLES,
+        PRODUCER_EXPIRATION,
+        VALUE_SCHEMAS,
+        VALUE_DERIVED,
+    }
 )
 
 _NEVER_MS = 2**63

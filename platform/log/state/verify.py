@@ -28,6 +28,7 @@ from tidelog.log.state.topic_state import (
     PARTITIONS,
     ROWS,
     TOPIC_ID,
+    VALUE_DERIVED,
     VALUE_SCHEMAS,
     Segment,
     TopicState,
@@ -124,6 +125,11 @@ def fact_problems(metadata: Metadata, topic: str) -> Iterator[str]:
             parse_written_schemas(facts[VALUE_SCHEMAS])
         except ValueError as e:
             yield f"its metaData has a property {VALUE_SCHEMAS} that can't be read: {e}"
+    if VALUE_DERIVED in facts and not (_is_typed(metadata) and facts[VALUE_DERIVED] == "true"):
+        yield (
+            f"its metaData has {VALUE_DERIVED} '{facts[VALUE_DERIVED]}', which is 'true' in tables of format"
+            f" {TYPED_FORMAT_VERSION}, or absent"
+        )
 
 
 def _is_typed(metadata: Metadata) -> bool:
@@ -146,6 +152,8 @@ def _grown(old: Metadata, new: Metadata) -> Iterator[str]:
             yield f"it takes the schema {one.id} of values away"
         elif schemas[one.id].meaning != one.meaning:
             yield f"it makes the schema {one.id} of values another one"
+    if VALUE_DERIVED in old.configuration and VALUE_DERIVED not in new.configuration:
+        yield "it takes back that values may be derived of their columns"
     yield from growth_problems(old.schema, new.schema)
 
 

@@ -12,7 +12,7 @@ from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.disk_format import TYPED_FORMAT_VERSION
 from tidelog.log.delta.schema import columns_of
 from tidelog.log.delta.written_schemas import WrittenSchema, parse_written_schemas
-from tidelog.log.state.topic_state import CONFIG_PREFIX, FORMAT, VALUE_SCHEMAS
+from tidelog.log.state.topic_state import CONFIG_PREFIX, FORMAT, VALUE_DERIVED, VALUE_SCHEMAS
 from tidelog.log.typed.growth import grown
 from tidelog.log.typed.value_typing import Typing, Writer
 
@@ -30,7 +30,7 @@ def typing_of(metadata: Metadata | None) -> Typing | None:
     keys = ("value.columns", "value.bytes", "topic.validate", "value.schema.subject", "value.schema")
     settings = tuple(own.get(f"{CONFIG_PREFIX}{key}", "") for key in keys)
     try:
-        return _typing(metadata.schema, own.get(VALUE_SCHEMAS, "[]"), settings)
+        return _typing(metadata.schema, own.get(VALUE_SCHEMAS, "[]"), settings, own.get(VALUE_DERIVED) == "true")
     except (ValueError, KeyError, TypeError) as e:
         raise CorruptLogError(
             f"Topic '{metadata.name}': its metaData has facts about values that can't be read: {e}. Run 'tidelog check'"
@@ -51,7 +51,7 @@ def _ungrown(metadata: Metadata) -> Metadata:
 
 
 @lru_cache(256)
-def _typing(schema: str, text: str, settings: tuple[str, ...]) -> Typing:
+def _typing(schema: str, text: str, settings: tuple[str, ...], may_derive: bool) -> Typing:
     kind, stored, validate, subject, inline = settings
     schemas, columns = parse_written_schemas(text), columns_of(schema)
     return Typing(
@@ -62,6 +62,7 @@ def _typing(schema: str, text: str, settings: tuple[str, ...]) -> Typing:
         Writers(schemas, columns),
         {bytes.fromhex(one.guid): one.id for one in schemas if one.guid is not None},
         newest_of(schemas, kind, subject, inline),
+        may_derive,
     )
 
 

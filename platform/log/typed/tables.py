@@ -4,7 +4,7 @@ Pure. What a schema's columns are is for the codecs to say, which remember it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.disk_format import FORMAT_VERSION, TYPED_FORMAT_VERSION
 from tidelog.log.delta.schema import columns_of, typed_schema
 from tidelog.log.delta.written_schemas import WrittenSchema, parse_written_schemas, written_schemas_text
-from tidelog.log.state.topic_state import FORMAT, VALUE_SCHEMAS
+from tidelog.log.state.topic_state import FORMAT, VALUE_DERIVED, VALUE_SCHEMAS
 from tidelog.log.typed.growth import grown
 
 # Of one topic: each entry that changes its configuration, and each checkpoint, holds them all.
@@ -25,17 +25,23 @@ MOST_SCHEMA_BYTES: Final = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
-    """What a typed topic's metaData says of its values: the schemas by id, and the columns, None as long as none is."""
+    """What a typed topic's metaData says of its values: the schemas by id, and the columns, None as long as none is.
+
+    `derives`: whether values may be derived of their columns; it stays so when new ones no longer are.
+    """
 
     schemas: tuple[WrittenSchema, ...] = ()
     columns: pa.StructType | None = None
+    derives: bool = False
 
     @classmethod
     def of(cls, metadata: Metadata | None) -> "TypedTable | None":
         """By a metaData that was verified; None for a topic that never was typed."""
         if metadata is None or metadata.configuration.get(FORMAT) != str(TYPED_FORMAT_VERSION):
             return None
-        return cls(parse_written_schemas(metadata.configuration.get(VALUE_SCHEMAS, "[]")), columns_of(metadata.schema))
+        own = metadata.configuration
+        schemas = parse_written_schemas(own.get(VALUE_SCHEMAS, "[]"))
+        return cls(schemas, columns_of(metadata.schema), own.get(VALUE_DERIVED) == "true")
 
     def with_schemas(self, given: Iterable[WrittenSchema]) -> "TypedTable":
         """The table that knows these schemas, too. One that it knows stays as it is, but for where it was found.
@@ -51,7 +57,7 @@ class TypedTable:
                 columns = grown(columns, compile_schema(*one.meaning).columns).columns
             if found is None or (found.meaning == one.meaning and one.subject is not None):
                 known[one.id] = one
-        return TypedTable(tuple(sorted(known.values(), key=lambda one: one.id)), columns)
+        return replace(self, schemas=tuple(sorted(known.values(), key=lambda one: one.id)), columns=columns)
 
     def with_inline(self, kind: str, text: str) -> "TypedTable":
         """The table that knows the schema of its configuration: under the id that it had, or the next one below."""
@@ -74,7 +80,8 @@ class TypedTable:
     @property
     def properties(self) -> dict[str, str]:
         """The facts, as table properties."""
-        return {FORMAT: str(TYPED_FORMAT_VERSION), VALUE_SCHEMAS: written_schemas_text(self.schemas)}
+        derives = {VALUE_DERIVED: "true"} if self.derives else {}
+        return {FORMAT: str(TYPED_FORMAT_VERSION), VALUE_SCHEMAS: written_schemas_text(self.schemas), **derives}
 
     @property
     def schema(self) -> str:
@@ -98,6 +105,8 @@ def configured(
     if kind == "none":
         return table
     table = table or TypedTable()
+    if overrides.get("value.bytes") == "derive":
+        table = replace(table, derives=True)
     text = overrides.get("value.schema", "")
     if text:
         return table.with_inline(kind, text)

@@ -40,7 +40,8 @@ class Typing:
     `kind`: avro, json or protobuf; None where new values get no columns while older rows may have some. `bytes`:
     "keep", or "derive" for values that their columns give back. `columns`: the table's struct, None before the first
     schema is known. `writers` by id: a registry's are 1 and above, inline schemas -1, -2 and below. `guids`: the id
-    of each guid. `newest`: under which id columns are encoded that come without bytes; None for none yet.
+    of each guid. `newest`: under which id columns are encoded that come without bytes; None for none yet. `may_derive`:
+    whether a segment may have derived values, of now or of earlier.
     """
 
     kind: str | None
@@ -50,6 +51,7 @@ class Typing:
     writers: Mapping[int, Writer]
     guids: Mapping[Guid, int]
     newest: int | None
+    may_derive: bool = False
 
     @cached_property
     def segment(self) -> pa.Schema:

@@ -84,6 +84,22 @@ def test_payloads_of_protobuf_have_message_indexes_unless_their_schema_is_inline
     assert [found[1].columns[0].as_py(), found[-1].columns[1].as_py()] == [{"a": 5}, {"a": 5}]
 
 
+def test_that_values_may_be_derived_is_remembered() -> None:
+    table = configured(None, AVRO, [written(1, A)])
+    assert table is not None
+    kept = typing_of(typed(table))
+    assert kept is not None
+    assert not kept.may_derive
+    derives = configured(table, {**AVRO, "value.bytes": "derive"})
+    assert derives is not None
+    for after in (derives, configured(derives, AVRO), configured(derives, {}), derives.with_schemas([written(2, B)])):
+        typing = typing_of(typed(after))
+        assert typing is not None
+        assert typing.may_derive
+        assert typing.writers[1].schema.columns == pa.struct([("a", pa.int32())])
+    assert "tidelog.value.derived" not in table_facts(configured(None, AVRO))
+
+
 def test_a_writer_whose_field_is_no_column_is_not_whole() -> None:
     table = configured(None, AVRO, [written(1, A), written(2, record(a="string", b="string"))])
     typing = typing_of(typed(table, value_columns="avro", value_schema_subject="s"))
