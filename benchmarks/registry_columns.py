@@ -32,7 +32,8 @@ def _arms(plan: Plan, arm: str, against: str) -> Arms:
     records = spark.read.parquet(str(folder))
     ours = tidelog.spark.from_registry(records, registry=lake, subject=SUBJECT)
 
-    @F.udf(ours.schema["value"].dataType)
+    # By pickle: Spark 4.2.0 hangs with a Python UDF by Arrow over Parquet files.
+    @F.udf(ours.schema["value"].dataType, useArrow=False)
     def decode(value: bytes) -> Any:
         return fastavro.schemaless_reader(io.BytesIO(value[5:]), parsed)
 
