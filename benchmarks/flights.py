@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from plan import Plan
@@ -44,7 +45,7 @@ def values(table: pa.Table, schema: str, schema_id: int) -> pa.Array:
     compiled = compile_schema("avro", schema)
     rows = pa.concat_arrays(table.to_struct_array().chunks).cast(compiled.columns)
     payloads = compiled.encode(rows)
-    return framed(payloads, [schema_id] * len(payloads))
+    return framed(payloads, np.full(len(payloads), schema_id, np.int32))
 
 
 def registered(plan: Plan) -> tuple[str, Path, str]:

@@ -9,7 +9,14 @@ from tidelog.log.base.errors import InvalidOptionError
 from tidelog.sources import texts
 from tidelog.sources.limits import AtOffsets, AtTimestamp, AtTimestamps, Earliest, Latest, NoMatch
 from tidelog.sources.offset_json import TopicPartition
-from tidelog.sources.options import SourceOptions, parse_batch, parse_include_headers, parse_stream
+from tidelog.sources.options import (
+    SourceOptions,
+    parse_batch,
+    parse_include_columns,
+    parse_include_headers,
+    parse_place,
+    parse_stream,
+)
 from tidelog.sources.strategy import Assign, Subscribe, SubscribePattern
 
 Parse = Callable[[dict[str, str], str | None], SourceOptions]
@@ -43,6 +50,7 @@ def test_defaults(parse: Parse) -> None:
         min_offsets_per_trigger=None,
         max_trigger_delay_ms=15 * 60_000,
         include_headers=False,
+        include_columns=False,
         group_id=None,
         group_id_prefix="spark-kafka-source" if streaming else "spark-kafka-relation",
         fetch_attempts=3,
@@ -81,6 +89,7 @@ def test_defaults(parse: Parse) -> None:
         ({"minPartitions": "7"}, "min_partitions", 7),
         ({"maxRecordsPerPartition": "7"}, "max_records_per_partition", 7),
         ({"includeHeaders": "True"}, "include_headers", True),
+        ({"columns": "true"}, "include_columns", True),
         ({"kafka.group.id": "g"}, "group_id", "g"),
         ({"groupIdPrefix": "mine"}, "group_id_prefix", "mine"),
         ({"fetchOffset.numRetries": "9"}, "fetch_attempts", 9),
@@ -337,6 +346,21 @@ def test_group_id() -> None:
     assert "Kafka option 'kafka.group.id' has been set on this query, it is not recommended" in texts.CUSTOM_GROUP_ID
 
 
-def test_schema_depends_on_include_headers_alone() -> None:
+def test_schema_depends_on_two_options_and_the_topics() -> None:
     assert parse_include_headers({"INCLUDEHEADERS": "true"})
     assert not parse_include_headers({})
+    assert parse_include_columns({"COLUMNS": "true"})
+    assert not parse_include_columns({})
+
+
+def test_the_topics_are_found_whatever_else_the_query_says() -> None:
+    """Spark asks for the schema of streams and batches in one way."""
+    given = {"lake": "/lake", "lake.s3.region": "x", "Assign": '{"t":[0]}', "endingOffsets": "nonsense"}
+    place = parse_place({**given, "startingOffsets": "latest", "kafka.auto.offset.reset": "earliest"}, None)
+    assert (place.lake, place.strategy, dict(place.store)) == (
+        "/lake",
+        Assign(frozenset({T0})),
+        {"lake.s3.region": "x"},
+    )
+    with pytest.raises(InvalidOptionError, match="must be specified"):
+        parse_place({"lake": "/lake"}, None)
