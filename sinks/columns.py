@@ -17,7 +17,8 @@ def check_columns(columns: Iterable[tuple[str, str]], options: SinkOptions) -> N
     """Refuse columns that the sink can't write. Raises InvalidOptionError.
 
     `columns` are names and types in order, types as Spark's `DataType.simpleString` writes them. Names are
-    case-sensitive and the first of equal names counts. Columns that the sink does not know have no effect.
+    case-sensitive and the first of equal names counts. Columns that the sink does not know have no effect, nor has
+    `columns`, a typed topic's fields, beside `value`.
     """
     types: dict[str, str] = {}
     for name, kind in columns:
@@ -29,8 +30,12 @@ def check_columns(columns: Iterable[tuple[str, str]], options: SinkOptions) -> N
             )
         _check(types, "topic", ("string",))
     _check(types, "key", _BYTES)
-    if "value" not in types:
+    if "value" not in types and "columns" not in types:
         raise InvalidOptionError("Required attribute 'value' not found")
+    if "value" not in types and not types["columns"].startswith("struct<"):
+        raise InvalidOptionError(
+            f"columns attribute unsupported type {types['columns']}. columns must be a struct of a typed topic's fields"
+        )
     _check(types, "value", _BYTES)
     _check(types, "headers", (HEADERS,))
     _check(types, "partition", ("int",))

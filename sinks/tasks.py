@@ -135,7 +135,8 @@ def discard_segments(storage: Storage, segments: Segments) -> None:
 
 def _columns(names: Sequence[str], options: SinkOptions) -> dict[str, int]:
     """Where the columns are that the sink writes: the first of equal names; others have no effect, as in Kafka."""
-    counts = {"key", "value", "headers", "partition"}
+    # A typed topic makes the bytes of columns that come without.
+    counts = {"key", "value" if "value" in names else "columns", "headers", "partition"}
     counts |= {"timestamp"} if options.include_timestamp else set()
     counts |= {"topic"} if options.topic is None else set()
     found: dict[str, int] = {}

@@ -135,10 +135,11 @@ def test_a_native_stream_ends_once_when_the_columns_grow(
     create(lake, value_bytes="derive")
     values = fill(lake, V1, order(1))
     found = Collected()
-    found.run(stream_topic(spark, lake, "orders", columns=True), checkpoint)
+    rows = stream_topic(spark, lake, "orders", columns=True)
+    found.run(rows, checkpoint)
     values += fill(lake, V2, order(2, note="x"))
     with pytest.raises(Exception, match="DELTA_SCHEMA_CHANGED"):  # Delta's own, of Spark's JVM
-        found.run(stream_topic(spark, lake, "orders", columns=True), checkpoint)
+        found.run(rows, checkpoint)
     found.run(stream_topic(spark, lake, "orders", columns=True), checkpoint)
     assert [row.value for row in found.rows] == values
     assert [row.columns.id for row in found.rows] == [1, 2]

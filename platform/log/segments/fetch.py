@@ -16,7 +16,8 @@ from tidelog.log.segments.writer import ROW_GROUP_RECORDS
 from tidelog.log.state.topic_state import Segment, TopicState
 from tidelog.log.storage.port import Storage
 from tidelog.log.typed.facts import typing_of
-from tidelog.log.typed.value_typing import Typing
+from tidelog.log.typed.late_defaults import filled, late_defaults
+from tidelog.log.typed.value_typing import VALUE_SCHEMA, Typing
 
 # No record has a later timestamp: it is kept as microseconds in a LONG.
 _LAST_MS = (2**63 - 1) // 1000
@@ -82,7 +83,8 @@ def fetch(
     output = _Output(topic, plan.partition, wanted)
     given = schema.SEGMENT if plan.typing is None else plan.typing.segment
     more = [name for name in wanted.names[len(schema.RECORDS) :] if name in given.names]
-    columns = ["key", "value", "timestamp", "timestamp_type", *more]
+    late = late_defaults(plan.typing) if plan.typing is not None and schema.COLUMNS in more else ()
+    columns = ["key", "value", "timestamp", "timestamp_type", *more, *([VALUE_SCHEMA] if late else [])]
     for segment in plan.segments:
         for batch in read_segment(
             storage,
@@ -97,7 +99,13 @@ def fetch(
             few=few,
             typing=plan.typing,
         ):
-            yield batch if isinstance(batch, FewRecords) else output.of(batch.columns)
+            if isinstance(batch, FewRecords):
+                yield batch
+            elif late:
+                *others, found, ids = batch.columns
+                yield output.of([*others, filled(found, ids, late)])
+            else:
+                yield output.of(batch.columns)
 
 
 def as_batch(records: pa.RecordBatch | FewRecords, topic: str, partition: int) -> pa.RecordBatch:
