@@ -45,8 +45,7 @@ _STEPS: Final = tuple(
 
 def words_of(data: Bytes) -> Words:
     """The 8 bytes from each place of `data` on as one number, little-endian; a view that also writes."""
-    first = np.frombuffer(data.data, "<u8", 1) if len(data) >= 8 else np.zeros(1, "<u8")
-    return np.lib.stride_tricks.as_strided(first, shape=(max(0, len(data) - 7),), strides=(1,), writeable=True)
+    return np.ndarray((max(0, len(data) - 7),), "<u8", data.data, strides=(1,))
 
 
 class PayloadBytes:

@@ -15,7 +15,7 @@ from tidelog.log.columnar.framing import bounds
 from tidelog.log.columnar.model import Decoded
 
 # Fewer payloads are read one by one where items or levels follow each other: a round costs more than they do.
-FEW: Final = 48
+FEW: Final = 96
 _FREE_ROUNDS: Final = 4
 # Batches of fewer payloads and fewer bytes are read one by one as a whole.
 FEW_ROWS: Final = 48

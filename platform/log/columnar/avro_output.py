@@ -73,10 +73,15 @@ class PayloadOutput:
     def copy(self, at: Places, source: Bytes, starts: Places, sizes: Places) -> Places:
         """Write `sizes` bytes of `source` each; the places behind them. `source` has 8 bytes behind the last piece."""
         words = words_of(source)
+        longest = int(sizes.max()) if len(sizes) else 0
+        if longest <= _SHORT:
+            for done in range(0, longest, 8):
+                live = np.flatnonzero(sizes > done) if done else slice(None)
+                self.words[at[live] + done] = words[starts[live] + done]
+            return at + sizes
         short = sizes <= _SHORT
-        longest = int(sizes[short].max()) if short.any() else 0
-        for done in range(0, longest, 8):
-            live = np.flatnonzero(short & (sizes > done)) if done or not short.all() else slice(None)
+        for done in range(0, _SHORT, 8):
+            live = np.flatnonzero(short & (sizes > done))
             self.words[at[live] + done] = words[starts[live] + done]
         for row in np.flatnonzero(~short).tolist():
             place, start, size = int(at[row]), int(starts[row]), int(sizes[row])
