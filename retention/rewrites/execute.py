@@ -253,7 +253,7 @@ class _Outputs:
     def _begin(self, base_offset: int) -> _OpenOutput:
         path = layout.segment_path(self._unit.partition, self._unit.known_version, self._ids.new())
         context = self._storage.create(f"{self._unit.topic}/{path}")
-        writer = SegmentWriter(context.__enter__(), self._unit.codec, self._unit.columns)
+        writer = SegmentWriter(context.__enter__(), self._unit.codec, self._unit.columns, lasting=True)
         return _OpenOutput(path, context, writer, base_offset)
 
     def _close(self, end: int) -> None:

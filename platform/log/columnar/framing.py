@@ -4,7 +4,7 @@ A prefix: byte 0, the schema's id (4 bytes, big-endian), the payload. Or a heade
 schema's guid (16 bytes); the value is the payload then.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,21 @@ def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray
 
     Ids are 1 to 2^31 - 1; a value whose prefix names another one has no prefix.
     """
-    count = len(values)
+    ids, edges = _named(values)
+    if not ids.any():
+        return ids, values
+    starts, ends, data = edges
+    return ids, between(values, starts + np.where(ids > 0, PREFIX_BYTES, 0), ends, data)
+
+
+def ids_of(values: pa.BinaryArray) -> npt.NDArray[np.int32]:
+    """The schema ids alone, as `split` gives them."""
+    return _named(values)[0]
+
+
+def _named(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], tuple[Any, Any, Any]]:
     starts, ends, data = bounds(values)
-    ids = np.zeros(count, np.int32)
+    ids = np.zeros(len(values), np.int32)
     long_enough = np.flatnonzero(ends - starts >= PREFIX_BYTES)
     at = starts[long_enough]
     found = np.zeros(len(at), np.int64)
@@ -32,9 +44,7 @@ def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray
         found = found << 8 | data[at + place]
     found[(data[at] != 0) | (found >= 1 << 31)] = 0
     ids[long_enough] = found
-    if not ids.any():
-        return ids, values
-    return ids, between(values, starts + np.where(ids > 0, PREFIX_BYTES, 0), ends, data)
+    return ids, (starts, ends, data)
 
 
 def framed(payloads: pa.BinaryArray, ids: npt.NDArray[np.integer]) -> pa.BinaryArray:

@@ -23,10 +23,16 @@ _COMPRESSED = ("key", "value", "headers.list.element.key", "headers.list.element
 _PAGE_BYTES = 256 * 1024
 
 
-def options_of(columns: pa.Schema, codec: Codec, first: pa.Table) -> dict[str, Any]:
-    """How Parquet is written: arguments of `ParquetWriter`. `first`: the first records, which choose it."""
+def options_of(columns: pa.Schema, codec: Codec, first: pa.Table, *, lasting: bool) -> dict[str, Any]:
+    """How Parquet is written: arguments of `ParquetWriter`. `first`: the first records, which choose it.
+
+    `lasting`: whether the file is a rewrite of others, and so worth more time.
+    """
     repeats = _repeats(first.column("key"))
-    return _options(codec, repeats) if columns is schema.SEGMENT else _typed_options(columns, codec, repeats)
+    if columns is schema.SEGMENT:
+        return _options(codec, repeats)
+    packed, others = _typed_leaves(columns)
+    return _lasting_options(codec, repeats, (*packed, *others)) if lasting else _options(codec, repeats, packed, others)
 
 
 @cache
@@ -35,24 +41,27 @@ def _options(
 ) -> dict[str, Any]:
     """Options of a segment; `packed` and `others`: its further columns, by the paths of their leaves.
 
-    Whole numbers and times are packed by their differences: written in three quarters of a dictionary's time.
+    Whole numbers and times are packed by their differences: written in three quarters of a dictionary's time. A codec
+    for that and the bounds of texts take time that staging has not: rewrites have them.
     """
-    typed = (*packed, *others)
-    compressed = (*_COMPRESSED, *typed)
+    compressed = (*_COMPRESSED, *others)
     return {
-        "compression": {**dict.fromkeys(compressed, codec.name), **dict.fromkeys(_UNCOMPRESSED, "none")},
+        "compression": {**dict.fromkeys(compressed, codec.name), **dict.fromkeys((*_UNCOMPRESSED, *packed), "none")},
         "compression_level": None if codec.level is None else dict.fromkeys(compressed, codec.level),
         "use_dictionary": ["timestamp_type", *(["key"] if keys_repeat else []), *others],
         "column_encoding": dict.fromkeys(("position", "timestamp", *packed), "DELTA_BINARY_PACKED"),
-        "write_statistics": ["position", "timestamp", *typed],
+        "write_statistics": ["position", "timestamp", *packed],
         "store_schema": False,
         "data_page_size": _PAGE_BYTES,
         "write_page_checksum": True,
     }
 
 
-def _typed_options(columns: pa.Schema, codec: Codec, keys_repeat: bool) -> dict[str, Any]:
-    return _options(codec, keys_repeat, *_typed_leaves(columns))
+@cache
+def _lasting_options(codec: Codec, keys_repeat: bool, typed: tuple[str, ...]) -> dict[str, Any]:
+    """Options of a rewritten segment of a typed topic: each of its further columns has a dictionary, and bounds."""
+    plain = _options(codec, keys_repeat, (), typed)
+    return {**plain, "write_statistics": [*plain["write_statistics"], *typed]}
 
 
 @lru_cache(64)

@@ -67,12 +67,14 @@ def stats_json(
 class SegmentWriter:
     """Writes one segment to `file`, which stays open. `columns`: a plain topic's, or its `Typing.segment`.
 
+    `lasting`: whether it takes the place of others, as merged ones do, and is worth more time.
+
     Records have these columns without `position`, or those of an earlier schema of their table.
     What was written so far: `records`, `size` in bytes, and the smallest and largest timestamp in ms. Once a segment is
     closed whose `file` is a `pa.BufferOutputStream`, it is in `data`.
     """
 
-    def __init__(self, file: Any, codec: Codec, columns: pa.Schema = schema.SEGMENT) -> None:
+    def __init__(self, file: Any, codec: Codec, columns: pa.Schema = schema.SEGMENT, *, lasting: bool = False) -> None:
         self.records = 0
         self.size = 0
         self.data = memoryview(b"")
@@ -80,13 +82,14 @@ class SegmentWriter:
         self.max_timestamp_ms = -(2**63)
         self._codec = codec
         self._columns = columns
+        self._lasting = lasting
         self._sink = file if isinstance(file, pa.BufferOutputStream) else SealingSink(file)
         self._writer: pq.ParquetWriter | None = None
 
     def _begun(self, records: pa.Table) -> pq.ParquetWriter:
         """The Parquet writer; how it writes is chosen by the first records."""
         if self._writer is None:
-            options = options_of(self._columns, self._codec, records)
+            options = options_of(self._columns, self._codec, records, lasting=self._lasting)
             self._writer = pq.ParquetWriter(self._sink, self._columns, **options)
         return self._writer
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
-from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, framed, guids_of, split
+from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, framed, guids_of, ids_of, split
 from tidelog.log.columnar.model import EncodingError, ValueSchema
 from tidelog.log.delta import schema
 from tidelog.log.typed.placing import placed
@@ -69,9 +69,9 @@ class Typing:
         if self.kind is None or self.is_inline:
             return frozenset()
         named = guids_of(headers)
-        ids, _ = split(values)
+        ids = ids_of(values)
         ids[list(named)] = 0
-        found = {int(one) for one in np.unique(ids) if one > 0 and int(one) not in self.writers}
+        found = {one for one in _distinct(ids) if one > 0 and one not in self.writers}
         return frozenset(found | {guid for guid in named.values() if guid not in self.guids})
 
     # --- columns of values ---------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class Typing:
         order = np.arange(len(value))
         pieces = [value]
         count = len(value)
-        for id_ in np.unique(ids[derived]).tolist():
+        for id_ in _distinct(ids[derived]):
             rows = np.flatnonzero(derived & (ids == id_))
             pieces.append(self._derived(id_, columns.take(pa.array(rows)), value_length.take(pa.array(rows))))
             order[rows] = np.arange(count, count + len(rows))
@@ -208,7 +208,7 @@ class _Values:
             return
         count = len(self.ids)
         pieces, order, made = [pa.nulls(1, typing.columns)], np.zeros(count, np.int64), 1
-        for id_ in np.unique(self.ids).tolist():
+        for id_ in _distinct(self.ids):
             writer = typing.writers.get(id_)
             if writer is None or writer.schema.columns is None:
                 continue
@@ -266,6 +266,13 @@ class _Values:
                 yield row, f"it names schema {self.ids[row]}, which is not one of the subject"
             else:
                 yield row, "it names no schema: it begins with no magic byte and id, and no header names one"
+
+
+def _distinct(ids: I32) -> list[int]:
+    """The ids that there are; mostly it is one."""
+    if not len(ids) or (ids == ids[0]).all():
+        return [int(one) for one in ids[:1]]
+    return [int(one) for one in np.unique(ids)]
 
 
 def _valid(array: pa.Array) -> Bools:
