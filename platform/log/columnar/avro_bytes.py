@@ -23,7 +23,7 @@ _FRONT: Final = 16
 _BACK: Final = 48
 _NOWHERE: Final = 8  # behind the last payload
 
-# Pieces of so many bytes on average are there sooner byte by byte than piece by piece.
+# Pieces of 8 bytes or fewer on average are copied sooner byte by byte than piece by piece.
 _SHORT: Final = 8
 
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
