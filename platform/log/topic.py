@@ -152,8 +152,8 @@ class Topic(TopicTables):
         """Append records; returns {partition: (first offset, end offset)} of what was appended.
 
         `table`: an Arrow Table or RecordBatch, a pandas or Polars DataFrame, or a list of dicts (see `as_table`).
-        Columns: `value` (binary or string, required), `key`, `headers`, `partition` (int; null: by key), `timestamp`
-        (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once, unless `QUIET_APPENDS` of them
+        Columns: `value` (binary or string; a typed topic takes the struct `columns` instead), `key`, `headers`,
+        `partition` (int; null: by key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once, unless `QUIET_APPENDS` of them
         wait, and reports nothing; 1 returns when the records are committed, "all" (-1) when they survive a power loss.
         No records change nothing. Creates the topic when it is missing and the
         lake's `auto.create.topics.enable` allows it.
@@ -163,7 +163,7 @@ class Topic(TopicTables):
         level = parse_acks(acks)
         table = as_table(table, self._name)
         if not table.num_rows and marker is None:
-            check_columns(table.schema, self._name)
+            check_columns(table.schema, self._name, or_typed=True)
             return {}
         if not self._topic_id:
             self._topic_id = self._lake.ensure_topic(self._name)

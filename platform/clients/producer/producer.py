@@ -171,9 +171,9 @@ class Producer(LakeClient):
     def produce_table(self, topic: str, table: pa.Table | pa.RecordBatch) -> Future[Ranges]:
         """Queue a table's rows behind what was produced before; its future is resolved in the background.
 
-        `table`: columns `value`, `key`, `headers`, `partition`, `timestamp` as `Topic.append` takes them. The future
-        gives {partition: (first offset, end offset)}; a large table is committed in parts, between which others'
-        records may lie. It raises KafkaException when a part fails: parts before it are in the log, none after it.
+        `table`: columns `value` (or `columns`), `key`, `headers`, `partition`, `timestamp` as `Topic.append` takes
+        them. The future gives {partition: (first offset, end offset)}; a large table is committed in parts, between
+        which others' records may lie. It raises KafkaException when a part fails: parts before it are in the log, none after it.
         Raises BufferError when the queue is full, KafkaException for columns that a record does not have.
         """
         if isinstance(table, pa.RecordBatch):
@@ -181,7 +181,7 @@ class Producer(LakeClient):
         if not isinstance(table, pa.Table):
             raise TypeError(f"produce_table takes a pyarrow Table or RecordBatch, not {type(table).__name__}")
         with kafka_exceptions():
-            check_columns(table.schema, topic)
+            check_columns(table.schema, topic, or_typed=True)
         committer = self._topics.get(topic) or self._begin(topic)
         future: Future[Ranges] = Future()
         slices = parts_of(table)

@@ -77,10 +77,13 @@ def with_values(table: pa.Table, topic: str, typing: Typing | None) -> pa.Table:
     return table.set_column(names.index(schema.COLUMNS), "value", values)
 
 
-def check_columns(columns: pa.Schema, topic: str) -> None:
-    """Refuse a table without `value`, or with a column that would be lost."""
+def check_columns(columns: pa.Schema, topic: str, *, or_typed: bool = False) -> None:
+    """Refuse a table without `value`, or with a column that would be lost.
+
+    `or_typed`: `columns` does instead of `value`, as long as it is open whether the topic takes that.
+    """
     names = columns.names
-    if "value" not in names:
+    if "value" not in names and not (or_typed and schema.COLUMNS in names):
         raise InvalidRecordError(
             f"The table for topic '{topic}' has no column 'value', which every record needs (null for a"
             f" tombstone). Its columns are: {', '.join(names) or 'none'}."
