@@ -153,8 +153,9 @@ class Topic(TopicTables):
 
         `table`: an Arrow Table or RecordBatch, a pandas or Polars DataFrame, or a list of dicts (see `as_table`).
         Columns: `value` (binary or string; a typed topic takes the struct `columns` instead), `key`, `headers`,
-        `partition` (int; null: by key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns {} at once, unless `QUIET_APPENDS` of them
-        wait, and reports nothing; 1 returns when the records are committed, "all" (-1) when they survive a power loss.
+        `partition` (int; null: by key), `timestamp` (ms as int64, or any Arrow timestamp; null: now). `acks` 0 returns
+        {} at once, unless `QUIET_APPENDS` of them wait, and reports nothing; 1 returns when the records are committed,
+        "all" (-1) when they survive a power loss.
         No records change nothing. Creates the topic when it is missing and the
         lake's `auto.create.topics.enable` allows it.
         Raises `InvalidRecordError`, `RecordTooLargeError`, `InvalidTimestampError`, `UnknownPartitionError`,

@@ -173,8 +173,8 @@ class Producer(LakeClient):
 
         `table`: columns `value` (or `columns`), `key`, `headers`, `partition`, `timestamp` as `Topic.append` takes
         them. The future gives {partition: (first offset, end offset)}; a large table is committed in parts, between
-        which others' records may lie. It raises KafkaException when a part fails: parts before it are in the log, none after it.
-        Raises BufferError when the queue is full, KafkaException for columns that a record does not have.
+        which others' records may lie. It raises KafkaException when a part fails: parts before it are in the log, none
+        after it. Raises BufferError when the queue is full, KafkaException for columns that a record does not have.
         """
         if isinstance(table, pa.RecordBatch):
             table = pa.Table.from_batches([table])
