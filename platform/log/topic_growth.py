@@ -14,6 +14,7 @@ from tidelog.log.upkeep.lake_context import Subjects
 
 # Schemas that one batch may make a table look for: values that only look like framed ones name any number of ids.
 _MOST_AT_ONCE = 100
+_NO_HEADERS = pa.array([], HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +76,12 @@ def _unknown(typing: Typing, table: pa.Table) -> set[int | Guid]:
     values = table.column("value")
     headers = table.column("headers") if "headers" in table.schema.names else None
     try:
-        values = values.cast(pa.binary())
-        headers = pa.chunked_array([pa.nulls(len(values), HEADERS)]) if headers is None else headers.cast(HEADERS)
+        values = values if values.type == pa.binary() else values.cast(pa.binary())
+        if headers is None or headers.null_count == len(headers):
+            pairs = ((chunk, _NO_HEADERS) for chunk in values.chunks)
+        else:
+            batches = pa.table({"value": values, "headers": headers.cast(HEADERS)}).to_batches()
+            pairs = ((batch.column("value"), batch.column("headers")) for batch in batches)
     except (pa.ArrowException, TypeError):
         return set()
-    pair = pa.table({"value": values, "headers": headers}).combine_chunks()
-    return {
-        one for batch in pair.to_batches() for one in typing.unknown(batch.column("value"), batch.column("headers"))
-    }
+    return {one for given, named in pairs for one in typing.unknown(given, named)}

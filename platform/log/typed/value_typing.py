@@ -69,9 +69,13 @@ class Typing:
         if self.kind is None or self.is_inline:
             return frozenset()
         named = guids_of(headers)
-        ids = ids_of(values)
-        ids[list(named)] = 0
-        found = {one for one in _distinct(ids) if one > 0 and one not in self.writers}
+        if named:
+            bare = np.ones(len(values), np.bool_)
+            bare[list(named)] = False
+            values = values.filter(pa.array(bare))
+        # A batch has few schemas: its prefixes are compared before they are read.
+        ids = ids_of(pc.unique(pc.binary_slice(values, 0, PREFIX_BYTES)))
+        found = {one for one in ids.tolist() if one > 0 and one not in self.writers}
         return frozenset(found | {guid for guid in named.values() if guid not in self.guids})
 
     # --- columns of values ---------------------------------------------------------------------------------
