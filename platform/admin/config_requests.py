@@ -77,9 +77,12 @@ def _alter(
     *,
     validate_only: bool,
 ) -> None:
-    if validate_only:
+    is_topic = resource.restype is ResourceType.TOPIC
+    if validate_only and is_topic:
+        lake.check_altered_topic(resource.name, wanted)
+    elif validate_only:
         config.merged(wanted)
-    elif resource.restype is ResourceType.TOPIC:
+    elif is_topic:
         lake.alter_topic(resource.name, config=wanted)
     else:
         lake.alter_config(wanted)

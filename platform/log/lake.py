@@ -275,7 +275,17 @@ class Lake:
 
         Raises `UnknownTopicError`, `InvalidPartitionsError` (partitions only grow), `InvalidConfigError`.
         """
-        lake, changes = self.config(), config or {}
+        self.commit(name, self._alteration(name, partitions, config or {}))
+        return self.describe_topic(name)
+
+    def check_altered_topic(self, name: str, config: Mapping[str, str | None]) -> None:
+        """Refuse what `alter_topic` would refuse; nothing is changed."""
+        self._alteration(name, None, config)(self._state(name))
+
+    def _alteration(
+        self, name: str, partitions: int | None, changes: Mapping[str, str | None]
+    ) -> Callable[[TopicState], Outcome[None]]:
+        lake = self.config()
 
         def merged(state: TopicState) -> TopicConfig:
             """The configuration after the changes; what another tidelog set may be set right or reset on the way."""
@@ -300,8 +310,7 @@ class Lake:
                 found=[one for one in found if one.subject == parsed.value_schema_subject],
             )
 
-        self.commit(name, decide)
-        return self.describe_topic(name)
+        return decide
 
     def delete_topic(self, name: str, topic_id: str | None = None) -> None:
         """Delete the topic and its records; `topic_id`: only if it is still the one of that id.

@@ -112,6 +112,8 @@ def test_what_can_not_be_typed_is_refused_when_it_is_created_and_altered(
     lake.create_topic("t", 1)
     with pytest.raises(error, match=why):
         lake.alter_topic("t", config={**config})
+    with pytest.raises(error, match=why):
+        lake.check_altered_topic("t", {**config})
     assert (entries(lake), properties(lake)[FORMAT]) == (1, "2")
 
 

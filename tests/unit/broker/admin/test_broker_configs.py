@@ -262,3 +262,51 @@ def test_where_access_is_kept_stays_when_the_rest_is_replaced(tmp_path, lake, re
     assert lake.reload_config().overrides == {"access.root": root, "log.retention.ms": "5"}
     found = configs(describe(requests, BROKER, ""))
     assert {name: one.read_only for name, one in found.items()} == {"access.root": True, "log.retention.ms": False}
+
+
+# --- typed topics ------------------------------------------------------------------------------------------
+
+SCHEMA = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
+TYPED = {"value.columns": "avro", "value.schema": SCHEMA}
+
+
+def test_a_topic_becomes_typed_and_plain_again_by_its_configuration(lake, requests):
+    lake.create_topic("t")
+    changes = [(key, SET, value) for key, value in (TYPED | {"value.bytes": "derive"}).items()]
+    assert alter(requests, TOPIC, "t", *changes).error_code is ErrorCode.none
+    assert lake.describe_values("t").columns == (("a", "integer"),)
+    found = configs(describe(requests, TOPIC, "t"))
+    assert {key: found[key].value for key in (*TYPED, "value.bytes")} == TYPED | {"value.bytes": "derive"}
+    assert found["topic.validate"].value == "false"
+    assert not [name for name in found if name == "value.schemas"]  # a fact, which no client sets
+    assert (
+        alter(requests, TOPIC, "t", *((key, DELETE, None) for key in (*TYPED, "value.bytes"))).error_code
+        is ErrorCode.none
+    )
+    values = lake.describe_values("t")
+    assert (values.kind, values.columns) == (None, (("a", "integer"),))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"value.columns": "avro"}, "without a schema"),
+        ({"value.columns": "avro", "value.schema": "none"}, "none"),
+        ({"value.columns": "json", "value.schema": "{}", "value.bytes": "derive"}, "value.bytes (derive)"),
+        ({"topic.validate": "true"}, "without value.columns"),
+        ({"value.schemas": "[]"}, "value.schemas"),
+    ],
+)
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_keys_of_typed_topics_that_do_not_go_together_are_refused(lake, requests, changes, why, validate_only):
+    lake.create_topic("t")
+    told = alter(requests, TOPIC, "t", *((k, SET, v) for k, v in changes.items()), validate_only=validate_only)
+    assert told.error_code is ErrorCode.invalid_config
+    assert why in told.error_message
+    assert lake.describe_values("t") is None
+
+
+def test_brokers_have_no_default_of_what_one_topics_values_are(requests):
+    told = alter(requests, BROKER, "", ("value.columns", SET, "avro"))
+    assert told.error_code is ErrorCode.invalid_config
+    assert "Each topic sets it for itself" in told.error_message
