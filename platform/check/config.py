@@ -6,16 +6,22 @@ from typing import Any
 import orjson
 
 from tidelog.check.report import Finding, Kind
-from tidelog.log.base.errors import InvalidConfigError, ObjectNotFoundError
+from tidelog.log.base.errors import InvalidConfigError, MissingPackageError, ObjectNotFoundError
+from tidelog.log.columnar.compile import compile_schema
+from tidelog.log.columnar.model import SchemaError
 from tidelog.log.config.lake_file import lake_file
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.actions import Metadata
 from tidelog.log.delta.disk_format import FORMAT_VERSION, other_format
+from tidelog.log.delta.schema import COLUMNS
 from tidelog.log.delta.table_schema import TOPIC, TableShape, schema_problems
-from tidelog.log.state.topic_state import CONFIG_PREFIX, FACTS
+from tidelog.log.state.topic_state import CONFIG_PREFIX, FACTS, VALUE_SCHEMAS
 from tidelog.log.state.verify import IMPLEMENTED_PROPERTIES
 from tidelog.log.storage.port import Storage
+from tidelog.log.typed.descriptions import leaves
+from tidelog.log.typed.growth import grown
+from tidelog.log.typed.tables import TypedTable
 
 # What tidelog sets and relies on; other properties follow the topic's configuration.
 _RELIED_ON = {"delta.enableExpiredLogCleanup": "false"}
@@ -90,6 +96,39 @@ def check_metadata(metadata: Metadata, topic: str, lake: LakeConfig, shape: Tabl
             todo = "Any 'tidelog topic alter' writes the properties again; don't set them with other tools."
             yield Finding(Kind.PROPERTY_WRONG, topic, key, what, todo)
     yield from _config(metadata, topic, lake)
+    yield from _values(metadata, topic)
+
+
+def _values(metadata: Metadata, topic: str) -> Iterator[Finding]:
+    """What a typed topic's table says of its values: its schemas can be read, and explain its columns."""
+    try:
+        table = TypedTable.of(metadata)
+    except (ValueError, KeyError, TypeError):  # the entry that says so has its own finding, and so has the schema
+        return
+    if table is None:
+        return
+    todo = "Restore the log folder from a copy; values whose bytes are not stored need it."
+    known: set[tuple[str, str]] = set()
+    try:
+        for one in table.schemas:
+            try:
+                columns = grown(None, compile_schema(*one.meaning).columns).columns
+            except SchemaError as e:
+                what = f"Schema {one.id} of values can't be used: {e} Values that need it can't be read."
+                yield Finding(Kind.VALUE_SCHEMAS_WRONG, topic, VALUE_SCHEMAS, what, todo)
+                return
+            known.update(() if columns is None else leaves(columns, ""))
+    except MissingPackageError:  # says nothing about the lake
+        return
+    strange = [path for path, kind in leaves(table.columns, "") if (path, kind) not in known] if table.columns else []
+    if strange:
+        what = f"The table has columns that no schema of its values has: {', '.join(strange)}."
+        yield Finding(Kind.VALUE_SCHEMAS_WRONG, topic, COLUMNS, what, todo)
+    text = _overrides(metadata).get("value.schema")
+    if text and not any(one.id < 0 and one.text == text for one in table.schemas):
+        what = "The table does not know the schema that the topic's value.schema holds: new values get no columns."
+        todo = f"Set it again: tidelog topic alter {topic} --config value.schema=…, after resetting it."
+        yield Finding(Kind.VALUE_SCHEMAS_WRONG, topic, "value.schema", what, todo)
 
 
 def _overrides(metadata: Metadata) -> dict[str, str]:

@@ -74,6 +74,7 @@ class Kind(StrEnum):
     DELETED_WITH_SEGMENTS = "deleted-with-segments"
     # configuration
     SCHEMA_WRONG = "schema-wrong"
+    VALUE_SCHEMAS_WRONG = "value-schemas-wrong"
     CONFIG_INVALID = "config-invalid", Severity.WARNING
     PROPERTY_WRONG = "property-wrong", Severity.WARNING
     # files

@@ -271,3 +271,31 @@ def append_time_that_falls_from_segment_to_segment() -> CorruptibleLake:
     corruptible = CorruptibleLake(2, message_timestamp_type="LogAppendTime")
     corruptible.replace_segment(lambda t: columns(t, timestamp=[time(2_000_000_000)] * 2))
     return corruptible.edit(1, lambda ls: ls[0]["add"].update(stats='{"numRecords":2}'))
+
+
+def typed_table(change: Callable[[Line], None]) -> CorruptibleLake:
+    """A typed topic whose table says other things of its values than its configuration."""
+
+    def edit(lines: list[Line]) -> None:
+        change(next(line for line in lines if "metaData" in line)["metaData"])
+
+    return CorruptibleLake(0, **TYPED).edit(0, edit)
+
+
+@corruption(Kind.VALUE_SCHEMAS_WRONG, "tidelog.value.schemas")
+def a_schema_that_is_none() -> CorruptibleLake:
+    broken = '[{"id":-1,"type":"AVRO","schema":"no schema"}]'
+    return typed_table(lambda table: table["configuration"].update({"tidelog.value.schemas": broken}))
+
+
+@corruption(Kind.VALUE_SCHEMAS_WRONG, "columns")
+def a_column_that_no_schema_has() -> CorruptibleLake:
+    return typed_table(
+        lambda table: table.update(schemaString=table["schemaString"].replace('"name":"n"', '"name":"m"'))
+    )
+
+
+@corruption(Kind.VALUE_SCHEMAS_WRONG, "value.schema")
+def a_schema_of_the_configuration_that_the_table_does_not_know() -> CorruptibleLake:
+    other = TYPED["value_schema"].replace('"R"', '"S"')
+    return typed_table(lambda table: table["configuration"].update({"tidelog.value.schema": other}))

@@ -50,20 +50,20 @@ def describe_values(metadata: Metadata | None) -> ValuesDescription | None:
     typing, table = typing_of(metadata), TypedTable.of(metadata)
     if typing is None or table is None:
         return None
-    columns = () if table.columns is None else tuple(_leaves(table.columns, ""))
+    columns = () if table.columns is None else tuple(leaves(table.columns, ""))
     schemas = tuple(_described(one, table.columns) for one in table.schemas)
     return ValuesDescription(typing.kind, typing.newest, columns, schemas)
 
 
-def _leaves(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
+def leaves(kind: pa.DataType, path: str) -> Iterator[tuple[str, str]]:
     """(path, type) of what has no fields itself, in the table's order."""
     if pa.types.is_struct(kind):
         for field in kind:
-            yield from _leaves(field.type, f"{path}.{field.name}" if path else field.name)
+            yield from leaves(field.type, f"{path}.{field.name}" if path else field.name)
     elif pa.types.is_list(kind):
-        yield from _leaves(kind.value_type, f"{path}.element")
+        yield from leaves(kind.value_type, f"{path}.element")
     elif pa.types.is_map(kind):
-        yield from _leaves(kind.item_type, f"{path}.value")
+        yield from leaves(kind.item_type, f"{path}.value")
     else:
         yield path, str(delta_type(kind))
 
