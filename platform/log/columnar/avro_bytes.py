@@ -81,7 +81,9 @@ class PayloadBytes:
         if not np.count_nonzero(many & (second >= 0x80)):
             # Bytes that are got one by one are there sooner than words from odd places.
             low = (first & np.uint8(0x7F)).astype(np.uint16)
-            return _unzigzag(low | (second * many).astype(np.uint16) << np.uint16(7)), self.within(at + many + 1)
+            after = at + 1
+            after += many
+            return _unzigzag(low | (second * many).astype(np.uint16) << np.uint16(7)), self.within(after)
         word = self.words[at]
         stop = ~word & _TOP_BITS
         used = (stop & (~stop + _ONE)) * np.uint64(2) - _ONE  # all bits up to the first byte without its top bit

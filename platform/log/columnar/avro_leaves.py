@@ -35,7 +35,10 @@ def _array(kind: pa.DataType, values: npt.NDArray[np.generic], null: Mask | None
 
 
 def _stay(at: Places, after: Places, null: Mask | None) -> Places:
-    return after if null is None else np.where(null, at, after)
+    if null is not None:
+        rows = np.flatnonzero(null)
+        after[rows] = at[rows]
+    return after
 
 
 def _bad(source: PayloadBytes, after: Places, wrong: Mask, null: Mask | None) -> Places:
