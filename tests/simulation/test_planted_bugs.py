@@ -7,10 +7,12 @@ from typing import Any
 import brokers_sim_bugs
 import groups_sim_bugs
 import pytest
+import registry_sim_bugs
 import sim_bugs
 import transactions_sim_bugs
 from brokers_sim_run import run_brokers
 from groups_sim_run import run_group
+from registry_sim_run import run_registries
 from sim_run import run
 from sim_running import Planted
 from transactions_sim_run import run_transactions
@@ -20,6 +22,7 @@ SIMULATIONS: dict[str, tuple[Callable[..., Any], dict[str, Planted]]] = {
     "groups": (run_group, groups_sim_bugs.BUGS),
     "transactions": (run_transactions, transactions_sim_bugs.BUGS),
     "brokers": (run_brokers, brokers_sim_bugs.BUGS),
+    "registries": (run_registries, registry_sim_bugs.BUGS),
 }
 # How many seeds may be run to find a bug.
 ENOUGH = 1_000
@@ -43,6 +46,8 @@ FOUND_BY = {
     "commits_what_has_landed_once_more": 16,
     "never_times_a_transaction_out": 1,
     "stages_a_repeated_batch_again": 6,
+    "frees_ids_with_their_schemas": 27,
+    "goes_on_after_a_long_sleep": 39,
 }
 
 

@@ -53,7 +53,7 @@ class RegistryLog:
         self._topic: Topic | None = None
         self._state = RegistryState()
         self._position = 0
-        self._read_ms = 0
+        self._read_at = (0, 0.0)  # the wall clock (ms), the elapsed one (s)
         # {what a record is about: keys that say so in another registry's form}. Compaction goes by a key's bytes: an
         # older record under another form would come back once the newer one's tombstone is gone.
         self._foreign: dict[tuple[str, str | None, int], set[bytes]] = {}
@@ -110,16 +110,14 @@ class RegistryLog:
 
     def _read_on(self) -> None:
         """Take what is new. A topic that was made again, or that compaction may have outrun, is read from its start."""
-        now_ms = self._lake.clock.now_ms()
+        now = self._lake.clock.now_ms(), self._lake.clock.elapsed_s()
         try:
             if self._topic is None:
                 self._topic = self._opened()
             if self._topic is None:
                 return
             start, end = self._topic.offsets()[PARTITION]
-            # Tombstones go after a day: a registry that has not read for so long may have missed one.
-            late = now_ms - self._read_ms > _TOMBSTONES_STAY_MS // 2
-            if start > self._position or end < self._position or (late and self._position):
+            if start > self._position or end < self._position or self._is_late(self._topic, now):
                 self._forget()
             self._take(self._topic, max(self._position, start), end)
         except (TopicChangedError, UnknownTopicError):
@@ -129,7 +127,15 @@ class RegistryLog:
             if self._topic is not None:
                 start, end = self._topic.offsets()[PARTITION]
                 self._take(self._topic, start, end)
-        self._read_ms = now_ms
+        self._read_at = now
+
+    def _is_late(self, topic: Topic, now: tuple[int, float]) -> bool:
+        """Whether a tombstone may have come and gone unseen: they stay for `delete.retention.ms`.
+
+        By the wall clock or the elapsed one, as either may have stood still or jumped.
+        """
+        since_ms = max(now[0] - self._read_at[0], (now[1] - self._read_at[1]) * 1000)
+        return self._position > 0 and since_ms > topic.config().delete_retention_ms // 2
 
     def _take(self, topic: Topic, start: int, end: int) -> None:
         for batch in topic.read(PARTITION, start, end) if start < end else ():

@@ -1,0 +1,63 @@
+"""Bugs to plant in registries: each changes one rule of the product's code while a run lasts."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from sim_running import Planted
+
+from tidelog.registry.log import registry_log, rules
+from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.registry.state import deleting
+
+
+@contextmanager
+def appends_wherever_the_topic_ends() -> Iterator[None]:
+    """A registry that was overtaken appends what it decided before."""
+    decide = registry_log.decide_append_at
+
+    def anywhere(state: Any, topic: str, staged: Any, end: int, **more: Any) -> Any:
+        return decide(state, topic, staged, state.end(rules.PARTITION), **more)
+
+    with patch.object(registry_log, "decide_append_at", anywhere):
+        yield
+
+
+@contextmanager
+def answers_looks_by_what_it_knew() -> Iterator[None]:
+    """A look does not read what other registries have appended."""
+
+    def look(self: RegistryLog, at: Callable[[Any], Any]) -> Any:
+        if self._topic is None:
+            with self._lock:
+                self._read_on()
+        return at(self._state)
+
+    with patch.object(RegistryLog, "look", look):
+        yield
+
+
+@contextmanager
+def frees_ids_with_their_schemas() -> Iterator[None]:
+    """A permanent delete does not note which ids were given."""
+    with patch.object(deleting, "_highest", lambda _: ()):
+        yield
+
+
+@contextmanager
+def goes_on_after_a_long_sleep() -> Iterator[None]:
+    """A registry that has not read for longer than tombstones stay reads on where it was."""
+    with patch.object(RegistryLog, "_is_late", lambda *_: False):
+        yield
+
+
+BUGS: dict[str, Planted] = {
+    planted.__name__: planted
+    for planted in (
+        appends_wherever_the_topic_ends,
+        answers_looks_by_what_it_knew,
+        frees_ids_with_their_schemas,
+        goes_on_after_a_long_sleep,
+    )
+}
