@@ -110,7 +110,7 @@ class _Director:
     # --- the end -------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Nothing more goes wrong: all registries, and one that reads the topic anew, know the same."""
+        """Nothing more goes wrong: all registries, and one that reads the topic from its start, know the same."""
         world = self._world
         world.end_trouble()
         world.ending = True

@@ -204,7 +204,7 @@ class _Registry:
         return int(made.version)
 
     def _delete(self) -> None:
-        """Delete what is its own, softly and then for good: that can't be refused, since nobody else touches it."""
+        """Delete what is its own, softly and then for good: no other process touches it, so it can't be refused."""
         if not self._live:
             return
         try:

@@ -58,13 +58,20 @@ def _with_schema(operation: AclOperation) -> Rule:
     return rule
 
 
+def _registration(call: ApiCall) -> None:
+    """WRITE; a client that has no test made (`force`) must have the right to switch the tests off, too."""
+    _with_schema(AclOperation.WRITE)(call)
+    if call.flag("force"):
+        call.rights.require(AclOperation.ALTER_CONFIGS, call.subject)
+
+
 RULES: Final[Mapping[Handler, Rule]] = {
     subjects.subjects: in_handler,
     subjects.look_up_schema: _with_schema(AclOperation.DESCRIBE),
     subjects.delete_subject: _of_subject(AclOperation.DELETE),
     subjects.newest_with_metadata: _of_subject(AclOperation.DESCRIBE),
     subjects.versions: _of_subject(AclOperation.DESCRIBE),
-    subjects.register: _with_schema(AclOperation.WRITE),
+    subjects.register: _registration,
     subjects.version: _of_subject(AclOperation.DESCRIBE),
     subjects.delete_version: _of_subject(AclOperation.DELETE),
     subjects.version_text: _of_subject(AclOperation.DESCRIBE),

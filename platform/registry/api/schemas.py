@@ -1,6 +1,6 @@
 """Schemas by their ids: /schemas; and contexts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -28,7 +28,7 @@ def schemas(call: ApiCall) -> Any:
     newest, rule = call.flag("latestOnly"), call.text("ruleType")
 
     def at(state: RegistryState) -> list[tuple[SubjectVersion, list[str]]]:
-        aliases = _aliases(state, prefix) if call.flag("aliases") else {}
+        aliases = _aliases(state, prefix, call.rights.sees) if call.flag("aliases") else {}
         names = sorted({*state.subjects(prefix, deleted=deleted), *aliases})
         listed = [state.versions(one, deleted=deleted) for one in names if call.rights.sees(one)]
         found = (version for versions in listed for version in (versions[-1:] if newest else versions))
@@ -42,12 +42,12 @@ def schemas(call: ApiCall) -> Any:
     return [{**version_json(one), **({"aliases": aliases} if aliases else {})} for one, aliases in found]
 
 
-def _aliases(state: RegistryState, prefix: str) -> Mapping[str, list[str]]:
-    """{subject: the aliases of it that begin with a prefix}."""
+def _aliases(state: RegistryState, prefix: str, sees: Callable[[str], bool]) -> Mapping[str, list[str]]:
+    """{subject: the aliases of it that begin with a prefix, and that the client may read}."""
     found: dict[str, list[str]] = {}
     for name in sorted(one for one in state.configs if one is not None):
         alias = state.configs[name].get("alias")
-        if alias and begins_with(name, prefix):
+        if alias and begins_with(name, prefix) and sees(name):
             found.setdefault(SubjectName.of(name).inside(str(alias)), []).append(name)
     return found
 

@@ -371,3 +371,20 @@ def test_denials_and_failed_log_ins_are_audited(server, caplog):
 )
 def test_a_subject_is_as_its_topic(subject, topic):
     assert topic_of(subject) == topic
+
+
+def test_who_registers_without_a_test_may_switch_the_tests_off(server):
+    server.allow(acl(Op.WRITE, "a"))
+    server.ok("POST", "/subjects/a/versions", {"schema": INT})
+    other = {"schema": '"string"'}
+    assert server.code("POST", "/subjects/a/versions?force=true", other) == 40301
+    server.allow(acl(Op.WRITE, "a"), acl(Op.ALTER_CONFIGS, "a"))
+    server.ok("POST", "/subjects/a/versions?force=true", other)
+
+
+def test_lists_have_the_aliases_that_the_client_sees(server):
+    server.as_root("POST", "/subjects/a/versions", {"schema": INT})
+    for alias in ("other", "secret"):
+        server.as_root("PUT", f"/config/{alias}", {"alias": "a"})
+    server.allow(acl(Op.READ, "a"), acl(Op.READ, "other"))
+    assert server.ok("GET", "/schemas?aliases=true")[0]["aliases"] == ["other"]
