@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, TypedDict
 import msgspec
 import pyarrow as pa
 
+from tidelog.log.columnar.cells import growth_of
 from tidelog.log.columnar.json_columns import JsonColumn
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -26,21 +27,28 @@ class JsonReader:
 
     What no column stands for is skipped: its syntax counts, its values do not. Of names that an object has twice the
     last counts. null fits every column. An integer may be written as 1.0 or 1e2, as in JSON Schema; beyond 64 bits
-    it fits no column, nor does a number that no double holds.
+    it fits no column, nor does a number that no double holds. Lists of many empty elements do not, either, where
+    their columns would take far more than their bytes.
     """
 
     def __init__(self, column: JsonColumn) -> None:
         self._column = column
+        self._growth = growth_of(column.type)
         self._read: Callable[[bytes], Row] = msgspec.json.Decoder(_typed(column, _INT64)).decode
         # Integers as the bytes that they are written with: for payloads that have them in another form.
         self._read_raw: Callable[[bytes], Row] = msgspec.json.Decoder(_typed(column, msgspec.Raw)).decode
 
     def rows(self, payloads: Sequence[bytes | None]) -> list[Row | None]:
         """The row of each payload; None where it is None, or no JSON of the schema's types. The bytes are UTF-8."""
+        rows: list[Row | None]
         try:
-            return [*map(self._read, payloads)]  # type: ignore[arg-type] # None is refused, as bad ones are
+            rows = [*map(self._read, payloads)]  # type: ignore[arg-type] # None is refused, as bad ones are
         except (msgspec.MsgspecError, RecursionError, TypeError):
-            return [*map(self._row, payloads)]
+            rows = [*map(self._row, payloads)]
+        if self._growth is None:
+            return rows
+        sizes = (0 if one is None else len(one) for one in payloads)
+        return [None if self._is_too_much(size, row) else row for size, row in zip(sizes, rows, strict=True)]
 
     def row(self, payload: bytes) -> Row:
         """A payload's row. Raises `BadJsonError` with the place and the reason."""
@@ -56,6 +64,10 @@ class JsonReader:
             raise BadJsonError(str(error)) from None
         except RecursionError:
             raise BadJsonError("it is nested too deeply") from None
+
+    def _is_too_much(self, size: int, row: Row | None) -> bool:
+        growth = self._growth
+        return growth is not None and growth.may_be_too_much(size) and growth.is_too_much(size, row, dict.get)
 
     def _row(self, payload: bytes | None) -> Row | None:
         if payload is None:
