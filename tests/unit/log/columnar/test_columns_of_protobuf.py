@@ -121,6 +121,15 @@ def test_the_columns_are_those_of_all_roots():
     assert list(values.left_out) == ["Other.p"]
 
 
+def test_bare_payloads_are_of_the_first_root_alone():
+    text = 'syntax = "proto3"; message One { int32 id = 1; } message Other { string name = 1; }'
+    assert compile_schema("protobuf", text).columns.names == ["id", "name"]
+    bare = compile_schema("protobuf", text, bare=True)
+    assert bare.columns.names == ["id"]
+    assert bare.defaults == {"id": 0}
+    assert bare.decode(pa.array([b"\x08\x05"])).columns.to_pylist() == [{"id": 5}]
+
+
 @pytest.mark.parametrize("more", ["", "message Other { M m = 1; }"])
 def test_a_message_that_holds_itself_is_a_root_nevertheless(more):
     values = of("int32 id = 1; M inner = 2;" if not more else "int32 id = 1; Other o = 2;", more)

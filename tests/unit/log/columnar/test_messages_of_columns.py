@@ -133,6 +133,8 @@ PROBLEMS = [
     (VALUES, b"\2\x08", "message [4] of its schema, which has none there"),
     (VALUES, b"", "no message indexes"),
     (VALUES, b"\1\1", "no message indexes"),
+    (VALUES, b"\2", "no message indexes"),
+    (VALUES, b"\2\1", "no message indexes"),
     (VALUES2, b"\0", "lacks what 'p.M' requires: id"),
     (VALUES2, b"\0" + ID, None),
     (compile_schema("protobuf", EVENTS), b"\4\0\0" + ID, None),
