@@ -43,6 +43,8 @@ def produce(call: Session, asked: options.ProduceOptions, where: RegistryOptions
         raise UsageProblemError("-p sends all records to one partition, so --repartition would do nothing.")
     if asked.value_subject is not None and asked.value_as is None:
         raise UsageProblemError("--value-subject goes with --value-as, which says what values become.")
+    if asked.value_type is not None and asked.value_as != "protobuf":
+        raise UsageProblemError("--value-type goes with --value-as protobuf: other schemas have one type.")
     if asked.value_as is not None:
         require("registry", *REGISTRY_MODULES)
     divider = _delimiter("-D", "\n" if asked.delimiter is None else asked.delimiter)
@@ -62,7 +64,8 @@ def produce(call: Session, asked: options.ProduceOptions, where: RegistryOptions
         opened = stack.enter_context(call.open_lake())
         if asked.value_as is not None:
             client = stack.enter_context(opened_client(where, opened))
-            parse = _encoding(parse, asked.value_as, client, asked.value_subject or f"{asked.topic}-value")
+            subject = asked.value_subject or f"{asked.topic}-value"
+            parse = _encoding(parse, asked.value_as, client, subject, asked.value_type)
         work = Producing(opened, asked, headers, stop)
         if interactive() and "-" in files and not asked.quiet:
             note("A record a line; Ctrl-D ends.")
@@ -106,11 +109,13 @@ def _parser(as_json: bool, key_delimiter: bytes | None, *, nulls: bool) -> "Pars
     return LineRule(key_delimiter, empty_is_null=nulls).parse
 
 
-def _encoding(parse: "Parse", kind: "ValueKind", client: "SchemaRegistryClient", subject: str) -> "Parse":
+def _encoding(
+    parse: "Parse", kind: "ValueKind", client: "SchemaRegistryClient", subject: str, message_type: str | None
+) -> "Parse":
     """The parser, whose values are then encoded; null stays null."""
     from tidelog.cli.registry.values import encoder
 
-    encode = encoder(kind, client, subject)
+    encode = encoder(kind, client, subject, message_type)
 
     def parsed(line: bytes) -> Record:
         record = parse(line)

@@ -69,4 +69,13 @@ class ProduceOptions:
             metavar="SUBJECT", help="With --value-as: the subject; without it, TOPIC-value.", show_default=False
         ),
     ] = None
+    value_type: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MESSAGE",
+            help="With --value-as protobuf: the schema's message type, by its full name or without the package;"
+            " without it, the first one.",
+            show_default=False,
+        ),
+    ] = None
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No report on stderr.")] = False

@@ -34,6 +34,8 @@ class SchemaValueError(TidelogError):
 _KNOWN: Final = "google/protobuf/"
 # Schemas that are kept, compiled; with more, all are compiled again.
 _MOST_KEPT: Final = 1_000
+# Names of message types that a refusal lists.
+_MOST_LISTED: Final = 20
 
 
 def decoder(kind: ValueKind, client: SchemaRegistryClient) -> Decode:
@@ -65,11 +67,12 @@ def decoded(batch: pa.RecordBatch, decode: Decode) -> pa.RecordBatch:
     return batch.set_column(at, field, pa.array(values, field.type))
 
 
-def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str) -> Encode:
+def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str, message_type: str | None = None) -> Encode:
     """What makes values of JSON by a subject's newest schema, as of now.
 
-    Raises `SchemaRegistryError`, `SchemaValueError`.
-    It raises ValueError for what does not fit: fields that the schema lacks, too.
+    `message_type`: of a Protobuf schema, by its full name or without the package; None: the first one.
+    Raises `SchemaRegistryError`, `SchemaValueError`. It raises ValueError for what does not fit: fields that the schema
+    lacks, too.
     """
     version = client.get_latest_version(subject)
     found = version.schema.schema_type
@@ -77,11 +80,14 @@ def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str) -> Enco
         raise SchemaValueError(f"The newest schema of {subject} is of type {found}, not {kind}: give that.")
     try:
         refuse_rules(version.schema.rule_set, f"the schema of subject {subject}", reads=False)
-        write = {"avro": _avro_writer, "json": _json_writer, "protobuf": _protobuf_writer}[kind](client, version)
+        indexes: list[int] | None = None
+        if kind == "protobuf":
+            write, indexes = _protobuf_writer(client, version, message_type)
+        else:
+            write = {"avro": _avro_writer, "json": _json_writer}[kind](client, version)
     except SerializationError as error:
         raise SchemaValueError(f"Values can't be written by version {version.version} of {subject}: {error}") from error
 
-    indexes = [0] if kind == "protobuf" else None
     prefix = SchemaId(found, version.schema_id, version.guid, indexes).id_to_bytes()
 
     def encode(text: bytes) -> bytes:
@@ -115,9 +121,36 @@ def _json_writer(client: SchemaRegistryClient, version: RegisteredSchema) -> Enc
     return write
 
 
-def _protobuf_writer(client: SchemaRegistryClient, version: RegisteredSchema) -> Encode:
-    made = _Protobuf(client).type_of(version.schema_id or 0, [0])
-    return lambda text: json_format.Parse(text, made()).SerializeToString()
+def _protobuf_writer(
+    client: SchemaRegistryClient, version: RegisteredSchema, message_type: str | None
+) -> tuple[Encode, list[int]]:
+    """What writes messages of a type, and the type's place in its file."""
+    types = _Protobuf(client)
+    made, place = types.type_of(version.schema_id or 0, [0]), [0]
+    if message_type is not None:
+        place = _place_of_type(made.DESCRIPTOR.file, message_type)
+        made = types.type_of(version.schema_id or 0, place)
+    return lambda text: json_format.Parse(text, made()).SerializeToString(), place
+
+
+def _place_of_type(file: Any, name: str) -> list[int]:
+    """The place of a file's message type, by its full name or without the package."""
+    known: dict[str, list[int]] = {}
+    stack = [(one, [at]) for at, one in enumerate(file.message_types_by_name.values())]
+    while stack:
+        one, place = stack.pop()
+        known[one.full_name] = place
+        stack += [
+            (inner, [*place, at])
+            for at, inner in enumerate(one.nested_types)
+            if not inner.GetOptions().map_entry  # of a map's field, not a type of its own
+        ]
+    full = f"{file.package}.{name}" if file.package else name
+    found = known.get(name, known.get(full))
+    if found is None:
+        listed = ", ".join(sorted(known, key=lambda one: known[one])[:_MOST_LISTED])
+        raise SerializationError(f"it has no message type '{name}'; it has {listed}.")
+    return found
 
 
 class _Protobuf:

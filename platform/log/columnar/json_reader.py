@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypedDict
 import msgspec
 import pyarrow as pa
 
-from tidelog.log.columnar.cells import growth_of
+from tidelog.log.columnar.cells import list_cells_of
 from tidelog.log.columnar.json_columns import JsonColumn
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -33,7 +33,7 @@ class JsonReader:
 
     def __init__(self, column: JsonColumn) -> None:
         self._column = column
-        self._growth = growth_of(column.type)
+        self._list_cells = list_cells_of(column.type)
         self._read: Callable[[bytes], Row] = msgspec.json.Decoder(_typed(column, _INT64)).decode
         # Integers as the bytes that they are written with: for payloads that have them in another form.
         self._read_raw: Callable[[bytes], Row] = msgspec.json.Decoder(_typed(column, msgspec.Raw)).decode
@@ -45,7 +45,7 @@ class JsonReader:
             rows = [*map(self._read, payloads)]  # type: ignore[arg-type] # None is refused, as bad ones are
         except (msgspec.MsgspecError, RecursionError, TypeError):
             rows = [*map(self._row, payloads)]
-        if self._growth is None:
+        if self._list_cells is None:
             return rows
         sizes = (0 if one is None else len(one) for one in payloads)
         return [None if self._is_too_much(size, row) else row for size, row in zip(sizes, rows, strict=True)]
@@ -66,8 +66,8 @@ class JsonReader:
             raise BadJsonError("it is nested too deeply") from None
 
     def _is_too_much(self, size: int, row: Row | None) -> bool:
-        growth = self._growth
-        return growth is not None and growth.may_be_too_much(size) and growth.is_too_much(size, row, dict.get)
+        cells = self._list_cells
+        return cells is not None and cells.may_be_too_much(size) and cells.is_too_much(size, row, dict.get)
 
     def _row(self, payload: bytes | None) -> Row | None:
         if payload is None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError, EncodeError
 from ptars import HandlerPool
 
-from tidelog.log.columnar.cells import Growth, cells_of
+from tidelog.log.columnar.cells import ListCells, cells_of
 from tidelog.log.columnar.protobuf_columns import ProtoColumn, ProtoShape
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ class ProtoReader:
         self._column = column
         self._rewrites = [_rewriter(one, has_maps) for one in ([message] if once else [message, derived])]
         self._derived = derived
-        self._growth = _growth(column)
+        self._list_cells = _list_cells(column)
         self._handler = HandlerPool([derived.DESCRIPTOR.file]).get_for_message(derived.DESCRIPTOR)
 
     def columns(self, payloads: Sequence[bytes | None]) -> pa.StructArray:
@@ -49,7 +49,7 @@ class ProtoReader:
         bodies = payloads
         for rewrite in self._rewrites:
             bodies = _rewritten(rewrite, bodies)
-        if self._growth is not None:
+        if self._list_cells is not None:
             bodies = [None if one is None or self._is_too_much(one) else one for one in bodies]
         absent = np.fromiter((one is None for one in bodies), np.bool_, len(bodies))
         found = self._handler.array_to_record_batch(pa.array([one or b"" for one in bodies], pa.binary()))
@@ -60,22 +60,22 @@ class ProtoReader:
         return pa.StructArray.from_arrays(columns.flatten(), fields=[*self._column.type], mask=pa.array(mask))
 
     def _is_too_much(self, body: bytes) -> bool:
-        growth, size = self._growth, len(body)
-        if growth is None or not growth.may_be_too_much(size):
+        cells, size = self._list_cells, len(body)
+        if cells is None or not cells.may_be_too_much(size):
             return False
-        return growth.is_too_much(size, self._derived.FromString(body), getattr)
+        return cells.is_too_much(size, self._derived.FromString(body), getattr)
 
 
-def _growth(column: ProtoColumn) -> Growth | None:
+def _list_cells(column: ProtoColumn) -> ListCells | None:
     """Where lists and maps grow within a message of the derived file."""
     if column.shape is ProtoShape.MESSAGE:
-        found = {f"f{one.number}": _growth(one.column) for one in column.fields}
+        found = {f"f{one.number}": _list_cells(one.column) for one in column.fields}
         fields = {name: one for name, one in found.items() if one is not None}
-        return Growth(fields) if fields else None
+        return ListCells(fields) if fields else None
     if column.shape not in (ProtoShape.LIST, ProtoShape.MAP):
         return None
     inner = column.inner[-1]
-    return Growth({}, cells_of(inner.type), _growth(inner), is_map=column.shape is ProtoShape.MAP)
+    return ListCells({}, cells_of(inner.type), _list_cells(inner), is_map=column.shape is ProtoShape.MAP)
 
 
 def _rewriter(message: Any, has_maps: bool) -> Callable[[Sequence[bytes | None]], list[bytes | None]]:

@@ -111,3 +111,41 @@ def test_a_subject_that_is_not_there_and_one_of_another_type(lake):
     words = ["--lake", lake, "produce", "t", "-q", "--value-as", "json", "--value-subject", "avro-value"]
     assert "is of type AVRO, not json" in refused(1, *words, stdin="{}\n")
     assert "goes with --value-as" in refused(2, "--lake", lake, "produce", "t", "--value-subject", "a", stdin="")
+
+
+TYPES = Schema(
+    'syntax = "proto3";\npackage p;\nmessage A {\n  int32 a = 1;\n}\nmessage B {\n  map<string, int32> m = 1;\n'
+    "  message C {\n    message D {\n      string d = 1;\n    }\n  }\n  message E {\n    bool e = 1;\n  }\n}\n",
+    "PROTOBUF",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "place"),
+    [
+        (None, {"a": 1}, b"\0"),
+        ("A", {"a": 1}, b"\0"),
+        ("p.A", {"a": 1}, b"\0"),
+        ("p.B", {"m": {"k": 2}}, b"\2\2"),
+        ("B.C.D", {"d": "x"}, b"\6\2\2\0"),
+        ("p.B.E", {"e": True}, b"\4\2\4"),
+    ],
+)
+def test_messages_of_each_type_of_a_schema(lake, name, value, place):
+    with open_lake(lake) as opened:
+        SchemaRegistryClient({"lake": opened}).register_schema("types", TYPES)
+    words = ["--lake", lake, "produce", "t", "-q", "--value-as", "protobuf", "--value-subject", "types"]
+    done(*words, *([] if name is None else ["--value-type", name]), stdin=lines(value))
+    with open_lake(lake) as opened:
+        (stored,) = [one for batch in opened.topic("t").read(0, 0, 1) for one in batch.column("value").to_pylist()]
+    assert stored[5:].startswith(place)
+    found = done("--lake", lake, "consume", "t", "-e", "-q", "--value-as", "protobuf").stdout
+    assert [json.loads(one) for one in found.splitlines()] == [value]
+
+
+def test_a_message_type_that_is_not_there_or_has_no_use(lake):
+    words = ["--lake", lake, "produce", "t", "-q", "--value-as", "protobuf", "--value-subject", "protobuf-value"]
+    found = refused(1, *words, "--value-type", "Q", stdin="{}\n")
+    assert "it has no message type 'Q'; it has R" in found
+    words = ["--lake", lake, "produce", "t", "-q", "--value-as", "json", "--value-type", "Q"]
+    assert "--value-type goes with --value-as protobuf" in refused(2, *words, stdin="{}\n")

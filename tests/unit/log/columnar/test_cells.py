@@ -93,6 +93,6 @@ def test_whole_elements_of_a_wide_list_are_columns():
 def test_widths():
     inner = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string()), ("d", pa.list_(pa.int64()))]))])
     assert cells.cells_of(inner) == 3
-    assert cells.growth_of(inner).widest == 1
-    assert cells.growth_of(pa.struct([("m", pa.map_(pa.string(), inner))])).widest == 3
-    assert cells.growth_of(pa.struct([("a", pa.int32())])) is None
+    assert cells.list_cells_of(inner).widest == 1
+    assert cells.list_cells_of(pa.struct([("m", pa.map_(pa.string(), inner))])).widest == 3
+    assert cells.list_cells_of(pa.struct([("a", pa.int32())])) is None
