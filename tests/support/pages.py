@@ -40,6 +40,11 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ): "test_access_page.py runs it, and its client",
     ("docs/access.md", "from pathlib import Path"): "needs the broker; test_access_page.py runs both",
     ("docs/brokers.md", "make demo-kafka"): "its own tests run it",
+    (
+        "docs/schemas.md",
+        ".venv/bin/tidelog --lake /tmp/lake registry start",
+    ): "runs until it is stopped; test_schemas_page.py runs it, and its client",
+    ("docs/schemas.md", "from confluent_kafka"): "needs the registry; test_schemas_page.py runs both",
     ("docs/clusters.md", "*/15 * * * *"): "a line of a crontab",
     ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
     ("docs/clusters.md", "SparkSubmitOperator("): "needs Airflow",
