@@ -83,10 +83,13 @@ def tombstone(subject: str, version: int) -> RegistryRecord:
 
 
 def read(key: bytes | None, value: bytes | None, at_ms: int | None = None) -> RegistryRecord | None:
-    """A record of the topic; None for one that is not the registry's, or of a kind that it does not know."""
+    """A record of the topic; None for one that is not the registry's, or of a kind that it does not know.
+
+    An empty value takes away, as none does: so Karapace deletes.
+    """
     try:
         parts = json.loads(key or b"")
-        content = None if value is None else json.loads(value)
+        content = json.loads(value) if value else None
     except (ValueError, RecursionError):
         return None
     if not isinstance(parts, dict) or not (content is None or isinstance(content, dict)):

@@ -9,6 +9,7 @@ from tidelog.registry.base.errors import RegistryError
 from tidelog.registry.base.model import Reference, RuleSet, Schema, SchemaKind, SchemaMetadata
 from tidelog.registry.state.look_ups import look_up
 from tidelog.registry.state.reading import prepare
+from tidelog.registry.state.records import read
 from tidelog.registry.state.registering import Registration, decide_register, why_incompatible
 
 
@@ -327,3 +328,14 @@ def test_what_cant_be_read_ahead_is_refused_later(registry, schema):
     prepare(registry.state, "a", schema)()
     with refused(42201):
         decide_register(registry.state, Registration("a", schema))
+
+
+@pytest.mark.parametrize("value", [None, b""])
+def test_a_record_without_a_value_takes_a_version_away(value):
+    """Confluent's registry writes none, Karapace one without bytes."""
+    made = Registry()
+    made.register("s", INT)
+    made.delete_subject("s")
+    key = b'{"keytype":"SCHEMA","subject":"s","version":1,"magic":1}'
+    made.state.take([read(key, value)])
+    assert made.state.subjects("", deleted=True) == []
