@@ -15,7 +15,8 @@ class SchemaRegistryError(TidelogError):
     UNKNOWN = -1
 
     def __init__(self, http_status_code: int, error_code: int, error_message: str) -> None:
-        super().__init__(f"{error_message} (HTTP status code {http_status_code}, SR code {error_code})")
+        codes = "" if http_status_code < 0 else f" (HTTP status code {http_status_code}, SR code {error_code})"
+        super().__init__(error_message + codes)
         self.http_status_code = http_status_code
         self.error_code = error_code
         self.error_message = error_message

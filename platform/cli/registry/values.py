@@ -19,7 +19,7 @@ from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.framing import SchemaId, unframed
 from tidelog.schema_registry.json_schema import JSONDeserializer, check, validator_of
 from tidelog.schema_registry.metadata import refuse_rules
-from tidelog.schema_registry.model import RegisteredSchema, SchemaReference
+from tidelog.schema_registry.model import RegisteredSchema, Schema, SchemaReference, SchemaRegistryError
 from tidelog.schema_registry.serdes import schema_of
 
 ValueKind = Literal["avro", "json", "protobuf"]
@@ -32,6 +32,7 @@ class SchemaValueError(TidelogError):
 
 
 _KNOWN: Final = "google/protobuf/"
+_NO_SUBJECT: Final = 40401  # Confluent's code
 # Schemas that are kept, compiled; with more, all are compiled again.
 _MOST_KEPT: Final = 1_000
 # Names of message types that a refusal lists.
@@ -74,7 +75,15 @@ def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str, message
     Raises `SchemaRegistryError`, `SchemaValueError`. It raises ValueError for what does not fit: fields that the schema
     lacks, too.
     """
-    version = client.get_latest_version(subject)
+    try:
+        version = client.get_latest_version(subject)
+    except SchemaRegistryError as error:
+        if error.error_code != _NO_SUBJECT:
+            raise
+        raise SchemaValueError(
+            f"Subject {subject} has no schema to write values by. Register one: tidelog schema register {subject} FILE;"
+            " or name another subject by --value-subject."
+        ) from error
     found = version.schema.schema_type
     if found.lower() != kind:
         raise SchemaValueError(f"The newest schema of {subject} is of type {found}, not {kind}: give that.")
@@ -93,6 +102,8 @@ def encoder(kind: ValueKind, client: SchemaRegistryClient, subject: str, message
     def encode(text: bytes) -> bytes:
         try:
             payload = write(text)
+        except orjson.JSONDecodeError as error:
+            raise ValueError(f"the value is no JSON: {error}") from None
         except (ValueError, TypeError, KeyError, SerializationError, json_format.ParseError) as error:
             raise ValueError(f"the value does not fit version {version.version} of {subject}: {error}") from None
         return prefix + payload
@@ -162,7 +173,11 @@ class _Protobuf:
 
     def decode(self, value: bytes, context: SerializationContext) -> bytes:
         """A message as JSON, its fields by their own names."""
-        named, place, payload = unframed(value, context, "PROTOBUF")
+        try:
+            named, place, payload = unframed(value, context, "PROTOBUF")
+        except SerializationError:
+            _require_protobuf(schema_of(self._client, unframed(value, context)[0], "serialized"))
+            raise
         message = self.type_of(named, place or [0])()
         try:
             message.ParseFromString(payload)
@@ -178,12 +193,18 @@ class _Protobuf:
             if len(self._types) >= _MOST_KEPT:
                 self._types = {}
             schema = schema_of(self._client, named, "serialized")
+            _require_protobuf(schema)
             refuse_rules(schema.rule_set, f"schema {named}", reads=True)
             pool = descriptor_pool.DescriptorPool()
             self._types[key] = message_factory.GetMessageClass(
                 _placed(_added(self._client, pool, "", schema.schema_str or "", schema.references, set()), place)
             )
         return self._types[key]
+
+
+def _require_protobuf(schema: Schema) -> None:
+    if schema.schema_type != "PROTOBUF":
+        raise SerializationError(f"The schema is of type {schema.schema_type}, not PROTOBUF: give that.")
 
 
 def _added(client: SchemaRegistryClient, pool: Any, name: str, text: str, references: Any, begun: set[str]) -> Any:

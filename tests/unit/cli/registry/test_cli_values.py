@@ -82,7 +82,8 @@ def test_null_stays_null_and_keys_stay_as_they_are(lake):
         ("avro", '{"n": "x"}', "version 1 of avro-value"),
         ("avro", '{"n": 1, "other": 2}', "other"),
         ("avro", "{}", "version 1 of avro-value"),
-        ("avro", "no JSON", "version 1 of avro-value"),
+        ("avro", "plain", "the value is no JSON"),
+        ("protobuf", '{"n": 1', "version 1 of protobuf-value"),
         ("json", '{"n": 1.5}', "#/n"),
         ("json", '{"other": 1}', "other"),
         ("protobuf", '{"other": 1}', "other"),
@@ -93,7 +94,7 @@ def test_what_does_not_fit_is_refused_with_its_line(lake, kind, value, said):
     good = lines(KINDS[kind][1])
     words = ["--lake", lake, "produce", "t", "-q", "--value-as", kind, "--value-subject", f"{kind}-value"]
     found = refused(1, *words, stdin=f"{good}{value}\n")
-    assert "stdin, line 2: the value does not fit" in found
+    assert "stdin, line 2: the value " in found
     assert said in found
     # All before it is produced.
     assert len(done("--lake", lake, "consume", "t", "-e", "-q", "--value-as", kind).stdout.splitlines()) == 1
@@ -107,7 +108,13 @@ def test_a_value_that_names_no_schema_is_told_with_its_place(lake):
 
 
 def test_a_subject_that_is_not_there_and_one_of_another_type(lake):
-    assert "40401" in refused(1, "--lake", lake, "produce", "t", "-q", "--value-as", "avro", stdin="{}\n")
+    found = refused(1, "--lake", lake, "produce", "t", "-q", "--value-as", "avro", stdin="{}\n")
+    assert "Register one: tidelog schema register t-value FILE" in found
+    done(
+        "--lake", lake, "produce", "t", "-q", "--value-as", "avro", "--value-subject", "avro-value", stdin='{"n": 1}\n'
+    )
+    found = refused(1, "--lake", lake, "consume", "t", "-e", "-q", "--value-as", "protobuf")
+    assert "The schema is of type AVRO, not PROTOBUF" in found
     words = ["--lake", lake, "produce", "t", "-q", "--value-as", "json", "--value-subject", "avro-value"]
     assert "is of type AVRO, not json" in refused(1, *words, stdin="{}\n")
     assert "goes with --value-as" in refused(2, "--lake", lake, "produce", "t", "--value-subject", "a", stdin="")
