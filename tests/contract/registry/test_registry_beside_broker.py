@@ -59,7 +59,7 @@ def _values(lake):
 
 @pytest.fixture
 def secured(tmp_path):
-    """A lake with users ann, who may produce and consume orders, and bob, who may only consume them."""
+    """A lake with two users: ann may produce and consume orders, bob may only consume them."""
     lake = str(tmp_path / "lake")
     done("--lake", lake, "topic", "create", "orders", "--partitions", "2")
     for user in ("ann", "bob"):
