@@ -1,5 +1,8 @@
 """Columns of a typed topic only grow, and every field that is no column has its reason."""
 
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -8,6 +11,7 @@ from hypothesis import strategies as st
 from tidelog.log.delta.schema import TIMESTAMP, columns_of, typed_schema
 from tidelog.log.typed import growth
 from tidelog.log.typed.growth import grown
+from tidelog.log.typed.placing import placed
 
 INT, LONG, TEXT = pa.int32(), pa.int64(), pa.string()
 
@@ -129,3 +133,35 @@ def test_whatever_schemas_come_columns_only_grow(schemas: list[pa.StructType]) -
         assert columns_of(typed_schema(columns)) == columns  # as the log has it, and back
     for schema in schemas:  # no schema that was taken in needs another column
         assert grown(columns, schema).columns == columns
+
+
+def _value(kind: pa.DataType) -> object:
+    """A value of a type without a null in it."""
+    if pa.types.is_struct(kind):
+        return {field.name: _value(field.type) for field in kind}
+    if pa.types.is_list(kind):
+        return [_value(kind.value_type), _value(kind.value_type)]
+    if pa.types.is_map(kind):
+        return [("key", _value(kind.item_type))]
+    return {
+        pa.string(): "text",
+        pa.int32(): 7,
+        pa.int64(): 2**40,
+        TIMESTAMP: datetime(2026, 1, 2, tzinfo=UTC),
+        pa.date32(): date(2026, 1, 2),
+    }.get(kind, Decimal("1.25"))
+
+
+@given(st.lists(_structs(_KINDS), max_size=5))
+def test_rows_of_every_earlier_schema_are_read_after_all_later_ones(schemas: list[pa.StructType]) -> None:
+    columns: pa.StructType | None = None
+    written: list[pa.Array] = []
+    for schema in schemas:
+        columns = grown(columns, schema).columns
+        if columns is not None:
+            written.append(pa.array([_value(columns), None], columns))
+    for rows in written:
+        now = placed(rows, columns)
+        assert now.type == columns
+        assert now.is_null().to_pylist() == [False, True]
+        assert placed(now, rows.type).equals(rows)  # nothing of it was lost
