@@ -236,6 +236,11 @@ def test_derived_values_stay_derived_through_a_merge_and_a_compaction() -> None:
     world.append([("k0", "tombstone", 0), ("k1", "good", 9)])
     world.compact([])
     assert derived(world.lake) == (0, 7)
+    for key in ("x", "y"):  # when tombstones go, values that are derived stay
+        world.append([(key, "good", 4)])
+        world.compact([])
+    assert derived(world.lake) == (0, 9)
+    assert all(value is not None for _, _, value in world.read())
     world.verify()
     assert give_up(world.lake, "t", [s.path for s in world.lake.topic("t").state().live(0)], execute=True) == []
 

@@ -3,6 +3,7 @@
 import pickle
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed, typing_with
@@ -10,6 +11,7 @@ from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed,
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
+from tidelog.log.group_commit.requests import refused_units
 from tidelog.log.records.checks import to_records
 from tidelog.log.typed.value_typing import Typing
 
@@ -190,6 +192,22 @@ def test_validate_refuses_a_value_and_names_its_row(value, why):
     assert refused.value.rows[2].startswith(why)
     assert "4 are refused, too" in str(refused.value)
     assert pickle.loads(pickle.dumps(refused.value)).rows == refused.value.rows
+
+
+def test_units_with_values_that_do_not_fit_are_found_at_once() -> None:
+    typing, calls = typing_with({7: FLIGHT}, validate=True), []
+    values = [b"no" if row % 3 == 0 else of_7(row) for row in range(90)]
+
+    def check(part: pa.Table) -> pa.Table:
+        calls.append(part.num_rows)
+        return to_records(part, "t", CONFIG, 0, typing=typing)
+
+    units = np.arange(90) // 2
+    table = pa.table({"value": pa.array(values)})
+    _, refused = refused_units(table, units, check)
+    assert calls == [90]
+    assert sorted(refused) == sorted({row // 2 for row in range(0, 90, 3)})
+    assert [list(refused[unit].rows) for unit in (0, 1, 3)] == [[0], [1], [0]]
 
 
 def test_validate_takes_tombstones_and_all_that_fits():
