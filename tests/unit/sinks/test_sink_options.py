@@ -194,7 +194,11 @@ BYTES = "must be a(n) string or binary"
         (changed(topic="binary"), {}, "topic attribute unsupported type binary. topic must be a(n) string"),
         (changed(key="int"), {}, f"key attribute unsupported type int. key {BYTES}"),
         (changed(value=None), {}, "Required attribute 'value' not found"),
-        ([*changed(value=None), ("columns", "string")], {}, "columns attribute unsupported type string"),
+        (
+            [*changed(value=None), ("columns", "string")],
+            {},
+            "columns attribute unsupported type string. columns must be a struct of a typed topic's fields",
+        ),
         ([*changed(value=None), ("columns", "struct<a:int>")], {}, None),
         (changed(value="bigint"), {}, f"value attribute unsupported type bigint. value {BYTES}"),
         (
