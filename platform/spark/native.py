@@ -77,8 +77,9 @@ def stream_topic(
 
     Retention, merging and compaction neither break nor repeat it. Its checkpoint holds versions of the topic's
     log, so the query must not stay away for longer than the log is kept (`log.min.age.ms`). `starting_version`
-    begins with that entry instead of everything that is there. With a typed topic, Delta ends the query once when the
-    topic's columns grow (DELTA_SCHEMA_CHANGED): start it again, and it goes on. Raises as `read_topic`.
+    begins with that entry instead of everything that is there. A query that runs while a typed topic's columns grow has
+    the fields of its start. It ends, by Delta (DELTA_SCHEMA_CHANGED) or where a value is to be derived of fields that
+    it does not read: call this again and start the query, and it goes on. Raises as `read_topic`.
     """
     with _table(spark.readStream, lake, topic) as (opened, state, reader, folder):
         if starting_version is not None:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType
 
+from tidelog.log.base.errors import TopicChangedError
 from tidelog.log.delta import schema
 from tidelog.log.typed.late_defaults import late_defaults
 from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
@@ -40,12 +41,20 @@ def _derived(typing: Typing) -> Column:
         raise ValueError("a table without columns has no values to derive")
 
     def derive(ids: pa.Array, lengths: pa.Array, columns: pa.Array) -> pa.Array:
+        unknown = sorted({one for one in ids.unique().to_pylist() if one is not None} - {*typing.writers})
+        if unknown:
+            raise TopicChangedError(
+                f"The topic's columns have grown by schema {unknown[0]} since this query, or its view, was made, and"
+                " its values can't be derived of the columns that it reads. Make it again; a stream goes on from its"
+                " checkpoint."
+            )
         stored = pa.nulls(len(ids), pa.binary())
         return typing.bytes_of(stored, ids, lengths, fitted(columns, kind, {}))
 
     is_derived = F.col(VALUE_LENGTH).isNotNull()
     struct = F.when(is_derived, F.col(schema.COLUMNS))
-    return on_arrow(derive, BinaryType(), F.col(VALUE_SCHEMA), F.col(VALUE_LENGTH), struct)
+    schema_id = F.when(is_derived, F.col(VALUE_SCHEMA))
+    return on_arrow(derive, BinaryType(), schema_id, F.col(VALUE_LENGTH), struct)
 
 
 def on_arrow(work: Callable[..., pa.Array], gives: DataType, *arguments: Column) -> Column:
