@@ -4,7 +4,7 @@ A prefix: byte 0, the schema's id (4 bytes, big-endian), the payload. Or a heade
 schema's guid (16 bytes); the value is the payload then.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -95,8 +95,15 @@ def between(
     return pc.if_else(values.is_valid(), cut, pa.scalar(None, pa.binary()))
 
 
-def guids_of(headers: pa.Array) -> dict[int, bytes]:
-    """{row: guid (16 bytes)} of the records whose headers name one; the last such header of a record counts."""
+class NamedGuid(NamedTuple):
+    """A schema that a header names: its guid (16 bytes), and what follows it, Protobuf's message indexes."""
+
+    guid: bytes
+    indexes: bytes
+
+
+def guids_of(headers: pa.Array) -> dict[int, NamedGuid]:
+    """{row: what its header names} of the records whose headers name a schema; the last such header counts."""
     if headers.null_count == len(headers):
         return {}
     flat = headers.flatten()
@@ -105,5 +112,8 @@ def guids_of(headers: pa.Array) -> dict[int, bytes]:
         return {}
     rows = pc.list_parent_indices(headers).filter(named).to_pylist()
     given = pc.struct_field(flat, "value").filter(named).to_pylist()
-    found = dict(zip(rows, given, strict=True))
-    return {row: one[1:] for row, one in found.items() if one and len(one) == _GUID_BYTES and one[0] == _GUID}
+    return {
+        row: NamedGuid(one[1:_GUID_BYTES], one[_GUID_BYTES:])
+        for row, one in dict(zip(rows, given, strict=True)).items()
+        if one and len(one) >= _GUID_BYTES and one[0] == _GUID
+    }

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
-from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, framed, guids_of, ids_of, split
+from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, NamedGuid, framed, guids_of, ids_of, split
 from tidelog.log.columnar.model import EncodingError, ValueSchema
 from tidelog.log.delta import schema
 from tidelog.log.typed.placing import placed
@@ -76,7 +76,7 @@ class Typing:
         # A batch has few schemas: its prefixes are compared before they are read.
         ids = ids_of(pc.unique(pc.binary_slice(values, 0, PREFIX_BYTES)))
         found = {one for one in ids.tolist() if one > 0 and one not in self.writers}
-        return frozenset(found | {guid for guid in named.values() if guid not in self.guids})
+        return frozenset(found | {one.guid for one in named.values() if one.guid not in self.guids})
 
     # --- columns of values ---------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class _Values:
         self._batch = batch
         self._values = batch.column("value")
         count = len(self._values)
-        self._named: dict[int, bytes] = {}
+        self._named: dict[int, NamedGuid] = {}
         self.ids: I32 = np.zeros(count, np.int32)
         self.payloads = self._values
         self.fit: Bools = np.zeros(count, np.bool_)
@@ -198,12 +198,20 @@ class _Values:
         self._named = guids_of(self._batch.column("headers"))
         if self._named:
             rows = np.fromiter(self._named, np.int64)
-            ids[rows] = [typing.guids.get(guid, 0) for guid in self._named.values()]
+            ids[rows] = [typing.guids.get(one.guid, 0) for one in self._named.values()]
             ids[~_valid(self._values)] = 0
             bare = np.zeros(len(ids), np.bool_)
             bare[rows] = True
-            payloads = pc.if_else(pa.array(bare), self._values, payloads)
+            payloads = pc.if_else(pa.array(bare), self._with_indexes(), payloads)
         self.ids, self.payloads = ids, payloads
+
+    def _with_indexes(self) -> pa.Array:
+        """The values, behind the message indexes of headers that have some."""
+        if self._typing.kind != "protobuf":
+            return self._values
+        before = np.full(len(self._values), b"", object)
+        before[[*self._named]] = [one.indexes for one in self._named.values()]
+        return pc.binary_join_element_wise(pa.array(before, pa.binary()), self._values, b"")
 
     def _decode(self) -> None:
         """Make the columns of all that fits its schema."""
@@ -264,7 +272,7 @@ class _Values:
             elif row in self._named:
                 yield (
                     row,
-                    f"its header '{HEADER}' names {self._named[row].hex()}, which is no schema of the subject",
+                    f"its header '{HEADER}' names {self._named[row].guid.hex()}, which is no schema of the subject",
                 )
             elif self.ids[row]:
                 yield row, f"it names schema {self.ids[row]}, which is not one of the subject"

@@ -67,5 +67,6 @@ def test_the_last_header_of_a_record_names_its_schema():
             [("__key_schema_id", one)],
         )
     )
-    assert found == {1: one[1:], 2: other[1:]}
+    assert found == {1: (one[1:], b""), 2: (other[1:], b"")}
+    assert guids_of(headers_of([(name, one + b"\x02\x04")])) == {0: (one[1:], b"\x02\x04")}
     assert guids_of(headers_of(None, None)) == {}

@@ -9,11 +9,12 @@ import pytest
 from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed, typing_with
 
 from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
+from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta import schema
 from tidelog.log.group_commit.requests import refused_units
 from tidelog.log.records.checks import to_records
-from tidelog.log.typed.value_typing import Typing
+from tidelog.log.typed.value_typing import Typing, Writer
 
 GUID = bytes(range(16))
 CONFIG = TopicConfig.parse({})
@@ -132,6 +133,19 @@ def test_a_header_names_the_schema_of_a_bare_payload():
     table = records.slice(1).combine_chunks()
     value, header = (table.column(c).chunk(0) for c in ("value", "headers"))
     assert typing.unknown(value, header) == {bytes(16)}
+
+
+@pytest.mark.parametrize(("indexes", "found"), [(b"\0", {"a": 5}), (b"\x02\x02", {"b": 5}), (b"", None)])
+def test_a_header_has_the_message_indexes_of_protobuf(indexes, found):
+    text = 'syntax = "proto3"; message One { int32 a = 1; } message Other { int32 b = 1; }'
+    writer = compile_schema("protobuf", text)
+    assert writer.columns is not None
+    typing = Typing("protobuf", "keep", False, writer.columns, {7: Writer(7, writer, False)}, {GUID: 7}, 7)
+    header = [{"key": "__value_schema_id", "value": b"\1" + GUID + indexes}]
+    records = made(typing, [b"\x08\x05"], headers=pa.array([header], schema.HEADERS))
+    (columns,) = records.column("columns").to_pylist()
+    assert (columns and {name: value for name, value in columns.items() if value}) == found
+    assert records.column("value").to_pylist() == [b"\x08\x05"]
 
 
 def test_an_inline_schema_takes_bare_payloads():
