@@ -14,7 +14,7 @@ from tidelog.log.upkeep.lake_context import Subjects
 
 # Schemas that one batch may make a table look for: values that only look like framed ones name any number of ids.
 _MOST_AT_ONCE = 100
-_NO_HEADERS = pa.array([], HEADERS)
+_NO_HEADERS = pa.nulls(0, HEADERS)  # pa.array would load pandas
 
 
 @dataclass(frozen=True, slots=True)
