@@ -176,7 +176,9 @@ class Producing:
                 raise
             if row:
                 self._append(table.slice(0, row))
-            raise type(e)(f"{batch.origin(row)}: {_about_one(str(refusal))}") from e
+            # An error of a typed topic's values is made of their rows, not of a sentence.
+            kind = InvalidRecordError if isinstance(e, InvalidRecordError) else type(e)
+            raise kind(f"{batch.origin(row)}: {_about_one(str(refusal))}") from e
 
     def _append(self, table: pa.Table) -> None:
         asked = self._asked
@@ -223,4 +225,9 @@ class Producing:
 
 def _about_one(message: str) -> str:
     """A message about a record in a table of one, without its row's number."""
-    return message.replace("Record 0 for", "The record for").replace(" (row 0 has none)", "").replace(" in row 0", "")
+    return (
+        message.replace("Record 0 for", "The record for")
+        .replace(" (row 0 has none)", "")
+        .replace(" in row 0", "")
+        .replace("and row 0 is refused", "and the record is refused")
+    )

@@ -80,7 +80,7 @@ class InvalidValueError(InvalidRecordError):
         super().__init__(
             f"Topic '{topic}' takes values of its schema only (topic.validate=true), and"
             f" {'the record' if alone else f'row {named[0]}'} is refused: {rows[named[0]]}."
-            + (f" Rows {others} are refused, too." if others else "")
+            + (f" Row{f's {others} are' if len(named) > 2 else f' {others} is'} refused, too." if others else "")
             + " Write values by a serializer of the schema, or set topic.validate=false."
         )
         self.topic = topic

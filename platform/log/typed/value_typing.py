@@ -115,8 +115,8 @@ class Typing:
             payloads = writer.schema.encode(_filled(columns, writer.schema))
         except (EncodingError, pa.ArrowException) as e:
             raise InvalidRecordError(
-                f"The columns for topic '{topic}' don't fit its schema {writer.id}: {e}. Give each field the type that"
-                " the schema has."
+                f"The columns for topic '{topic}' don't fit its schema {writer.id}: {str(e).removesuffix('.')}. Give"
+                " each field a value of the type that the schema has."
             ) from e
         return payloads if writer.id < 0 else framed(payloads, np.full(len(payloads), writer.id, np.int32))
 

@@ -231,6 +231,16 @@ def test_bad_lines(lake, args, config, lines, why):
     assert rows(lake, "payload") == ["1"]
 
 
+@pytest.mark.parametrize("batch", ["1", "50000"])
+def test_a_line_that_a_typed_topic_refuses_is_named(lake, batch):
+    schema = ["--config", "value.columns=json", "--config", 'value.schema={"type": "integer"}']
+    done("topic", "alter", "orders", *schema, "--config", "topic.validate=true", "--lake", lake)
+    said = refused_after(lake, "--batch-records", batch, stdin="1\n2\nthree\n4\n")
+    assert said.startswith("stdin, line 3: Topic 'orders' takes values of its schema only (topic.validate=true)")
+    assert ", and the record is refused: " in said
+    assert rows(lake, "payload") == ["1", "2"]
+
+
 def test_a_bad_line_of_a_file_is_named_with_its_file(lake, tmp_path):
     (tmp_path / "a").write_text('{"payload":"1"}\n')
     (tmp_path / "b").write_text('{"payload":"2"}\n{"payload":"3","partition":9}\n')

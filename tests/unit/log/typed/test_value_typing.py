@@ -204,8 +204,13 @@ def test_validate_refuses_a_value_and_names_its_row(value, why):
         made(typing, [of_7(1), None, value, of_8(1), value])
     assert list(refused.value.rows) == [2, 4]
     assert refused.value.rows[2].startswith(why)
-    assert "4 are refused, too" in str(refused.value)
+    assert "Row 4 is refused, too." in str(refused.value)
     assert pickle.loads(pickle.dumps(refused.value)).rows == refused.value.rows
+
+
+def test_all_rows_that_are_refused_are_named() -> None:
+    with pytest.raises(InvalidValueError, match=r"row 0 is refused: .*\. Rows 1, 2 are refused, too\. Write"):
+        made(typing_with({7: FLIGHT}, validate=True), [b"a", b"b", b"c", of_7(1)])
 
 
 def test_units_with_values_that_do_not_fit_are_found_at_once() -> None:
