@@ -1,5 +1,6 @@
 """The demo: whole, as a person runs it; then again on the same lake, with a wrong result."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ def test_the_whole_demo(whole: tuple[Path, str]) -> None:
     folder, shown = whole
     lake = folder / "demo-lake"
     assert counts(lake)["flights"] == FLIGHTS
+    assert counts(lake)["typed_flights"] > FLIGHTS - 1000  # all but the last day
     assert "LGA      Mon 2 Sep, 16:00" in shown
-    assert (shown.count("✓"), shown.count("✗")) == (8, 0)
+    assert "avg(columns.dep_delay)" in shown
+    assert re.search(r"Frontier Airlines Inc\. +\d+ +20 min", shown)
+    assert (shown.count("✓"), shown.count("✗")) == (9, 0)
     assert "Spark" in (lake / "__demo" / "spark.log").read_text(encoding="utf-8")
 
 
@@ -35,4 +39,4 @@ def test_another_run_starts_afresh_and_tells_a_wrong_result(
     whole: tuple[Path, str], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = shown_with_one_average_off(whole[0] / "demo-lake", monkeypatch)
-    assert (shown.count("✓"), shown.count("✗")) == (6, 2)
+    assert (shown.count("✓"), shown.count("✗")) == (7, 2)

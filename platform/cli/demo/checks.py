@@ -48,6 +48,18 @@ def compare_averages(step: DemoStep, values: list[bytes], flights: pa.Table) -> 
     )
 
 
+def check_airlines(step: DemoStep, found: pa.Table, flights: pa.Table) -> None:
+    """Compare each carrier's flights and mean delay, as SQL gives them, with those that Arrow computes."""
+    by_carrier = flights.group_by("carrier").aggregate([([], "count_all"), ("dep_delay", "mean")])
+    wanted = {row["carrier"]: (row["count_all"], round(row["dep_delay_mean"], 6)) for row in by_carrier.to_pylist()}
+    seen = {row["carrier"]: (row["flights"], round(row["delay"], 6)) for row in found.to_pylist()}
+    step.check(
+        seen == wanted,
+        f"the mean delays of all {len(wanted)} airlines are those that Arrow computes from the data",
+        f"SQL gives {seen}.",
+    )
+
+
 def check_everything(step: DemoStep, lake: Lake) -> None:
     """`tidelog check --deep`."""
     report = check_lake(lake, deep=True)

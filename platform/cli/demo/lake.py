@@ -1,6 +1,7 @@
 """The demo's lake: where its files lie, and what of an earlier demo is deleted before a new one."""
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import orjson
@@ -10,6 +11,9 @@ from tidelog.log.lake import Lake
 
 DEFAULT_FOLDER = Path("demo-lake")
 PARTITIONS = {"flights": 6, "delays": 4}
+TYPED_PARTITIONS = {"typed_flights": 2}  # created by the step that fills it
+
+_OWN = PARTITIONS | TYPED_PARTITIONS
 
 # The records are of 2013, and retention would delete what is older than a week.
 _KEPT_FOR_GOOD = {"retention.ms": "-1"}
@@ -31,7 +35,7 @@ class DemoFolder:
 
         Topics of these names that no demo made are left alone: raises `UsageProblemError`.
         """
-        existing = {name: lake.describe_topic(name).id for name in lake.topics() if name in PARTITIONS}
+        existing = {name: lake.describe_topic(name).id for name in lake.topics() if name in _OWN}
         made = orjson.loads(self._topics.read_bytes()) if self._topics.exists() else {}
         if strange := sorted(name for name, topic_id in existing.items() if made.get(name) != topic_id):
             raise UsageProblemError(
@@ -42,7 +46,15 @@ class DemoFolder:
             lake.delete_topic(name)
         if self.checkpoint.exists():
             shutil.rmtree(self.checkpoint)
-        ids = {name: lake.create_topic(name, count, _KEPT_FOR_GOOD).id for name, count in PARTITIONS.items()}
         self._topics.parent.mkdir(exist_ok=True)
-        self._topics.write_bytes(orjson.dumps(ids))
+        self._create(lake, PARTITIONS, {}, {})
         return bool(existing)
+
+    def create_typed(self, lake: Lake, config: Mapping[str, str]) -> None:
+        """Create the typed topic, which is the demo's, too."""
+        self._create(lake, TYPED_PARTITIONS, config, orjson.loads(self._topics.read_bytes()))
+
+    def _create(self, lake: Lake, topics: Mapping[str, int], config: Mapping[str, str], made: dict[str, str]) -> None:
+        for name, count in topics.items():
+            made[name] = lake.create_topic(name, count, {**_KEPT_FOR_GOOD, **config}).id
+        self._topics.write_bytes(orjson.dumps(made))

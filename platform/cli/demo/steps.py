@@ -10,7 +10,7 @@ from tidelog.cli.demo import checks
 from tidelog.cli.demo.flights import Flights, as_records
 from tidelog.cli.demo.lake import DemoFolder
 from tidelog.cli.demo.screen import DemoStep, Screen, seconds
-from tidelog.commands.terminal import number, table
+from tidelog.commands.terminal import number, size, table
 from tidelog.commands.views import counted
 from tidelog.jobs import flight_delays as jobs
 from tidelog.log.base.clock import Clock
@@ -34,6 +34,7 @@ class Steps:
         self._produce_the_year()
         self._average()
         self._ask_in_sql()
+        self._ask_columns()
         self._run_again()
         self._go_on_with_the_last_day()
         self._check()
@@ -66,6 +67,23 @@ class Steps:
             for topic in ("flights", "delays"):
                 create_view(self.spark, self.lake, topic)
             step.show(_worst_hours(jobs.worst_hours(self.spark, self.flights.airlines)))
+
+    def _ask_columns(self) -> None:
+        flights = self.flights.year
+        with self.screen.step("SQL asks the same flights in a typed topic, whose values are columns") as step:
+            self.folder.create_typed(self.lake, jobs.typed_config(flights))
+            with step.watched(self._tasks_done):
+                jobs.produce_typed(self.spark, flights, self.lake.uri)
+            stored, text = (self._bytes_of(topic) for topic in (jobs.TYPED, "flights"))
+            step.say(f"topic {jobs.TYPED}: {size(stored)} as columns that give the bytes of Avro, {size(text)} as JSON")
+            create_view(self.spark, self.lake, jobs.TYPED, columns=True)
+            step.say(jobs.LATEST_AIRLINES.strip())
+            found = self.spark.sql(jobs.LATEST_AIRLINES).toArrow()
+            step.show(_latest_airlines(found.slice(0, 3), self.flights.airlines))
+            checks.check_airlines(step, found, flights)
+
+    def _bytes_of(self, topic: str) -> int:
+        return sum(p.bytes for p in self.lake.describe_topic(topic).partitions)
 
     def _run_again(self) -> None:
         with self.screen.step("The query is started again, from its checkpoint") as step:
@@ -140,6 +158,13 @@ def _worst_hours(found: pa.Table) -> RenderableType:
             )
             for row in found.to_pylist()
         ],
+    )
+
+
+def _latest_airlines(found: pa.Table, airlines: dict[str, str]) -> RenderableType:
+    return table(
+        ["airline", ">flights", ">mean delay"],
+        [(airlines[row["carrier"]], number(row["flights"]), _minutes(row["delay"])) for row in found.to_pylist()],
     )
 
 

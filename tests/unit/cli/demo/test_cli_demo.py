@@ -89,6 +89,20 @@ def test_the_lake_starts_afresh(tmp_path: Path) -> None:
         assert not folder.checkpoint.exists()
 
 
+def test_the_typed_topic_is_the_demos_too(tmp_path: Path) -> None:
+    folder = DemoFolder(tmp_path / "lake")
+    with Lake(str(folder.lake)) as lake:
+        folder.start_afresh(lake)
+        folder.create_typed(lake, {"value.columns": "avro", "value.schema": '"string"'})
+        assert sorted(lake.topics()) == sorted([*PARTITIONS, "typed_flights"])
+        assert folder.start_afresh(lake) is True
+        assert sorted(lake.topics()) == sorted(PARTITIONS)
+
+        lake.create_topic("typed_flights")
+        with pytest.raises(UsageProblemError, match="a topic 'typed_flights' that is not the demo's"):
+            folder.start_afresh(lake)
+
+
 def test_a_topic_that_is_not_the_demos_is_left_alone(tmp_path: Path) -> None:
     folder = DemoFolder(tmp_path / "lake")
     with Lake(str(folder.lake)) as lake:
