@@ -113,7 +113,7 @@ class HttpTransport:
         if answer is None:
             urls = ", ".join(self._settings.urls)
             raise SchemaRegistryError(
-                -1, -1, f"No registry answers at {urls}: {failure}. Is it running, and is the address right?"
+                -1, -1, f"No registry answers at {urls}: {str(failure).removesuffix('.')}. Is it running, and is the address right?"
             ) from failure
         return _found(answer)
 

@@ -73,6 +73,9 @@ class JsonDocument:
         made = _VALIDATORS.get(self._draft, jsonschema_rs.Draft7Validator)
         try:
             return made(self.root, retriever=self._found, pattern_options=jsonschema_rs.RegexOptions())
+        except jsonschema_rs.ValidationError as error:
+            place = "/".join(["#", *map(str, error.instance_path)])
+            raise SchemaError(f"The schema is no JSON Schema: '{place}': {error.message}.") from error
         except (ValueError, jsonschema_rs.ReferencingError) as error:
             raise SchemaError(f"The schema is no JSON Schema: {error}") from error
 

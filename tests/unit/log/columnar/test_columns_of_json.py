@@ -202,6 +202,14 @@ def test_what_is_no_schema(text):
         compile_schema("json", text)
 
 
+def test_what_is_no_schema_is_told_in_one_line_with_its_place():
+    with pytest.raises(SchemaError) as refused:
+        compile_schema("json", '{"type": "object", "properties": {"a": {"type": "nope"}}}')
+    said = str(refused.value)
+    assert said.startswith("The schema is no JSON Schema: '#/properties/a/type': \"nope\" is not valid")
+    assert len(said.splitlines()) == 1
+
+
 def test_a_schema_whose_types_multiply_is_cut():
     names = [f"T{i}" for i in range(40)]
     definitions = {}
