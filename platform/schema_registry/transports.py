@@ -112,8 +112,9 @@ class HttpTransport:
                 break
         if answer is None:
             urls = ", ".join(self._settings.urls)
+            why = str(failure).removesuffix(".")
             raise SchemaRegistryError(
-                -1, -1, f"No registry answers at {urls}: {str(failure).removesuffix('.')}. Is it running, and is the address right?"
+                -1, -1, f"No registry answers at {urls}: {why}. Is it running, and is the address right?"
             ) from failure
         return _found(answer)
 
