@@ -15,18 +15,27 @@ from tidelog.log.typed.late_defaults import late_defaults
 from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
 from tidelog.spark.fitting import fitted
 
+_MADE_BEFORE = (
+    "The topic has values that are derived of their columns (value.bytes=derive) since this query, or its view, was"
+    " made, and it does not read those columns. Make it again; a stream goes on from its checkpoint."
+)
+
 
 def typed_rows(rows: DataFrame, typing: Typing, *, columns: bool) -> DataFrame:
     """Rows of a topic's table with `value` as it was sent, and `columns`, where asked for, with their defaults.
 
     Spark leaves out what a query does not name: values are made where `value` is, and fields are read that are. `rows`
-    may be of an earlier state of the table, which lacks columns.
+    may be of an earlier state of the table, which lacks columns. A view or a stream outlives the state that it was made
+    by: where none had a derived value then, a query that meets one fails, as its null would be taken for a tombstone.
     """
-    if schema.COLUMNS not in rows.columns:
+    if VALUE_LENGTH not in rows.columns:
         return rows
     made: dict[str, Column] = {}
-    if typing.may_derive:
+    if typing.may_derive and schema.COLUMNS in rows.columns:
         made["value"] = F.coalesce(F.col("value"), _derived(typing))
+    else:
+        refused = F.raise_error(F.lit(_MADE_BEFORE)).cast(BinaryType())
+        made["value"] = F.when(F.col(VALUE_LENGTH).isNull(), F.col("value")).otherwise(refused)
     if columns:
         filled = _filled(rows.schema[schema.COLUMNS].dataType, typing)
         if filled is not None:

@@ -97,6 +97,20 @@ def test_values_that_were_never_derived_are_read_without_python(spark: SparkSess
     assert "Python" not in plan_of(read_topic(spark, lake, "orders").select("value"))
 
 
+def test_a_view_from_before_values_were_derived_takes_none_for_a_tombstone(spark: SparkSession, lake: Lake) -> None:
+    create(lake)
+    create_view(spark, lake, "orders", "without_columns")
+    kept = fill(lake, V1, order(1))
+    create_view(spark, lake, "orders", "kept")
+    assert [row.value for row in by_offset(spark.table("kept"), "value")] == kept
+    lake.alter_topic("orders", config={"value.bytes": "derive"})
+    fill(lake, V1, order(2))
+    for view in ("without_columns", "kept"):
+        with fails_with("values that are derived of their columns", "Make it again"):
+            spark.sql(f"SELECT value FROM {view}").collect()
+        assert spark.sql(f"SELECT offset FROM {view}").count() == 2
+
+
 def test_an_earlier_state_has_the_columns_of_its_time(spark: SparkSession, lake: Lake) -> None:
     create(lake, value_bytes="derive")
     values = fill(lake, V1, order(1))

@@ -302,13 +302,26 @@ def _same(writer: ValueSchema, columns: pa.Array, payloads: pa.Array) -> Bools:
     return same
 
 
+def _others(given: pa.DataType, kind: pa.DataType, path: str) -> Iterator[str]:
+    """The paths of fields that a schema's type lacks, at all levels: Arrow's cast would drop those of inner structs."""
+    if pa.types.is_struct(given) and pa.types.is_struct(kind):
+        for field in given:
+            at = kind.get_field_index(field.name)
+            inner = f"{path}{field.name}"
+            yield from [inner] if at < 0 else _others(field.type, kind.field(at).type, f"{inner}.")
+    elif pa.types.is_map(given) and pa.types.is_map(kind):
+        yield from _others(given.item_type, kind.item_type, f"{path}value.")
+    elif hasattr(given, "value_type") and hasattr(kind, "value_type"):
+        yield from _others(given.value_type, kind.value_type, f"{path}element.")
+
+
 def _filled(columns: pa.Array, writer: ValueSchema) -> pa.Array:
     """Columns of a caller as the schema has them: what is missing has its default, or is null. May raise."""
     kind = writer.columns
     assert kind is not None
     if not pa.types.is_struct(columns.type):
         raise EncodingError(f"they are {columns.type}, not a struct")
-    others = [field.name for field in columns.type if kind.get_field_index(field.name) < 0]
+    others = list(_others(columns.type, kind, ""))
     if others:
         raise EncodingError(f"they have fields that the schema does not: {', '.join(others)}")
     made = []

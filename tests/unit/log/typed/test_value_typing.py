@@ -280,6 +280,7 @@ def test_columns_that_are_missing_have_the_schemas_defaults():
     ("rows", "why"),
     [
         ([{"carrier": "HA", "number": 1, "colour": "red"}], "fields that the schema does not: colour"),
+        ([{"carrier": "HA", "number": 1, "plane": {"tail": "N1", "colour": "red"}}], "does not: plane.colour"),
         ([{"carrier": "HA", "number": 1 << 40}], "1099511627776"),
         ([{"carrier": "HA", "number": 1}, {"carrier": "HA"}], "Row 1: the field 'number'"),
         (["text"], "not a struct"),
