@@ -49,7 +49,7 @@ from tidelog.log.topic import Topic
 from tidelog.log.typed.descriptions import ValuesDescription, describe_values
 from tidelog.log.upkeep.background import Upkeep
 from tidelog.log.upkeep.lake_context import Subjects
-from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader
+from tidelog.log.value_schemas import SCHEMAS_TOPIC, SubjectReader, require_bytes
 
 R = TypeVar("R")
 F = TypeVar("F", bound=Fold)
@@ -211,6 +211,7 @@ class Lake:
         topic_id, table_id = self.ids.new(), self.ids.new()
         now_ms = self.clock.now_ms()
         facts = {} if replication_factor is None else {REPLICATION: str(replication_factor)}
+        require_bytes(name, parsed)
         found = self._subjects_schemas(parsed)
         return lambda state: decide_create(
             state,
@@ -295,6 +296,7 @@ class Lake:
             return stored_config(name, kept, lake).merged(wanted)
 
         wanted = merged(self._state(name))
+        require_bytes(name, wanted)
         found = self._subjects_schemas(wanted) if any(key.startswith("value.") for key in changes) else []
 
         def decide(state: TopicState) -> Outcome[None]:

@@ -16,7 +16,8 @@ from uuid import UUID
 import orjson
 
 from tidelog.log.base.clock import Clock
-from tidelog.log.base.errors import OffsetOutOfRangeError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.errors import InvalidConfigError, OffsetOutOfRangeError, TopicChangedError, UnknownTopicError
+from tidelog.log.config.topics_and_lakes import TopicConfig
 from tidelog.log.delta.written_schemas import KINDS, WrittenSchema
 from tidelog.log.topic import Topic
 
@@ -33,6 +34,15 @@ _LATE_MS: Final = 43_200_000
 _DEFAULT_CONTEXT: Final = "."
 
 Place = tuple[str, int]
+
+
+def require_bytes(topic: str, config: TopicConfig) -> None:
+    """Refuse to type the topic that schemas themselves lie in: its values are Confluent's JSON, read by registries."""
+    if topic == SCHEMAS_TOPIC and config.value_columns != "none":
+        raise InvalidConfigError(
+            f"Topic '{topic}' is where a registry keeps its schemas: its values are no versions of a schema. Leave"
+            " value.columns at none, and set it for the topics that use the schemas."
+        )
 
 
 @dataclass(frozen=True, slots=True)

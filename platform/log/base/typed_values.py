@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum, auto
 from typing import Any, Final, Generic, Protocol, TypeVar
+from unicodedata import category
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -241,10 +242,14 @@ class NameList:
 
 @dataclass(frozen=True)
 class Text(_Plain):
-    """A text of `low`..`high` characters; numbers and bools count as their texts."""
+    """A text of `low`..`high` characters; numbers and bools count as their texts.
+
+    `in_line`: whether it has no line ends and no other characters that change what a terminal shows.
+    """
 
     low: int = 0
     high: int | None = None
+    in_line: bool = False
 
     @property
     def allowed(self) -> str:
@@ -258,6 +263,8 @@ class Text(_Plain):
         text = str(value)
         if len(text) < self.low or (self.high is not None and len(text) > self.high):
             raise ValueError(f"its length is {len(text)}, and allowed are {self.low} to {self.high} characters")
+        if self.in_line and any(category(one) == "Cc" for one in text):
+            raise ValueError("it has a control character, such as a line's end or a tab")
         return text
 
 

@@ -192,7 +192,7 @@ class TopicConfig(Settings):
     )
     value_schema_subject = Key(
         "",
-        Text(0, 1_000),
+        Text(0, 1_000, in_line=True),
         "tidelog's own: the subject of the lake's registry that values' schemas are versions of; each value names its"
         " own by its prefix or header.",
         inherits=False,

@@ -117,6 +117,16 @@ def test_what_can_not_be_typed_is_refused_when_it_is_created_and_altered(
     assert (entries(lake), properties(lake)[FORMAT]) == (1, "2")
 
 
+def test_the_topic_of_schemas_is_no_typed_one() -> None:
+    lake, _ = typed_lake()
+    with pytest.raises(InvalidConfigError, match="where a registry keeps its schemas"):
+        lake.alter_topic("_schemas", config=INLINE)
+    other, _, _ = memory_lake()
+    with pytest.raises(InvalidConfigError, match="where a registry keeps its schemas"):
+        other.create_topic("_schemas", config=INLINE)
+    assert other.create_topic("_schemas", config={"cleanup.policy": "compact"}).id
+
+
 def test_a_topic_with_records_becomes_typed_and_plain_again() -> None:
     lake, subjects = typed_lake()
     lake.create_topic("t", 1)

@@ -88,6 +88,13 @@ def test_texts_that_are_none_or_of_a_wrong_length():
             Text(1, 3).parse(given)
 
 
+@pytest.mark.parametrize("given", ["a\nb", "a\tb", "\x1b[2J", "\x00", "\x85"])
+def test_a_text_in_one_line_has_no_control_characters(given):
+    assert Text().parse(given) == given
+    with pytest.raises(ValueError, match="a control character"):
+        Text(in_line=True).parse(given)
+
+
 def test_the_nearest_name():
     assert nearest("retention.m", ["retention.ms", "segment.ms"]) == "retention.ms"
     assert nearest("zzz", ["retention.ms"]) is None
