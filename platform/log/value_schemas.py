@@ -37,7 +37,7 @@ Place = tuple[str, int]
 
 
 def require_bytes(topic: str, config: TopicConfig) -> None:
-    """Refuse to type the topic that schemas themselves lie in: its values are Confluent's JSON, read by registries."""
+    """Refuse to type the topic that holds the schemas: its values are Confluent's JSON, which registries read."""
     if topic == SCHEMAS_TOPIC and config.value_columns != "none":
         raise InvalidConfigError(
             f"Topic '{topic}' is where a registry keeps its schemas: its values are no versions of a schema. Leave"
