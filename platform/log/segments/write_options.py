@@ -21,6 +21,8 @@ _COMPRESSED = ("key", "value", "headers.list.element.key", "headers.list.element
 # Bytes of a page before it is compressed. Pages of Parquet's usual 1 MiB leave the second-level cache on their way
 # through the codec: a quarter of it makes writing an eighth cheaper, and files 1 % larger.
 _PAGE_BYTES = 256 * 1024
+# What readers ask of each segment's statistics: whether values are to be derived.
+_ASKED = frozenset(field.name for field in schema.TYPED)
 
 
 def options_of(columns: pa.Schema, codec: Codec, first: pa.Table, *, lasting: bool) -> dict[str, Any]:
@@ -42,7 +44,7 @@ def _options(
     """Options of a segment; `packed` and `others`: its further columns, by the paths of their leaves.
 
     Whole numbers and times are packed by their differences: written in three quarters of a dictionary's time. A codec
-    for that and the bounds of texts take time that staging has not: rewrites have them.
+    for that and bounds of values take time that staging has not: rewrites have them.
     """
     compressed = (*_COMPRESSED, *others)
     return {
@@ -50,7 +52,7 @@ def _options(
         "compression_level": None if codec.level is None else dict.fromkeys(compressed, codec.level),
         "use_dictionary": ["timestamp_type", *(["key"] if keys_repeat else []), *others],
         "column_encoding": dict.fromkeys(("position", "timestamp", *packed), "DELTA_BINARY_PACKED"),
-        "write_statistics": ["position", "timestamp", *packed],
+        "write_statistics": ["position", "timestamp", *(name for name in packed if name in _ASKED)],
         "store_schema": False,
         "data_page_size": _PAGE_BYTES,
         "write_page_checksum": True,
