@@ -235,7 +235,7 @@ def test_bad_lines(lake, args, config, lines, why):
 def test_a_line_that_a_typed_topic_refuses_is_named(lake, batch):
     schema = ["--config", "value.columns=json", "--config", 'value.schema={"type": "integer"}']
     done("topic", "alter", "orders", *schema, "--config", "topic.validate=true", "--lake", lake)
-    said = refused_after(lake, "--batch-records", batch, stdin="1\n2\nthree\n4\n")
+    said = refused_after(lake, "--batch-records", batch, "-p0", stdin="1\n2\nthree\n4\n")
     assert said.startswith("stdin, line 3: Topic 'orders' takes values of its schema only (topic.validate=true)")
     assert ", and the record is refused: " in said
     assert rows(lake, "payload") == ["1", "2"]
