@@ -35,7 +35,7 @@ class Plan:
     @property
     def flights(self) -> int:
         """Records of 19 fields of the cases about values' columns."""
-        return 100_000 if self.quick else 600_000
+        return 100_000 if self.quick else 2_400_000
 
     @property
     def rounds(self) -> int:

@@ -40,9 +40,9 @@ def run(plan: Plan) -> list[Row]:
     columns = pa.StructArray.from_arrays(
         [_whole(column) for column in table.columns], fields=[pa.field(f.name, f.type) for f in table.schema]
     )
-    values = {kind: _values(kind, text, columns) for kind, text in schemas.items() if kind != "protobuf"}
+    values = {kind: _values(kind, text, columns) for kind, text in schemas.items()}
     keys, times = _whole(table["carrier"]), _whole(table["time_hour"])
-    staged = [_staging(plan, kind, schemas[kind], values[kind], keys, times) for kind in ("avro", "json")]
+    staged = [_staging(plan, kind, schemas[kind], values[kind], keys, times) for kind in schemas]
     return [*staged, *_sizes(plan, schemas["avro"], values["avro"], table, keys, times)]
 
 
@@ -69,7 +69,7 @@ def _schemas(table: pa.Table) -> dict[str, str]:
 
 
 def _values(kind: str, text: str, columns: pa.StructArray) -> pa.Array:
-    codec = compile_schema(kind, text)
+    codec = compile_schema(kind, text, bare=kind == "protobuf")
     if codec.columns is None:
         raise RuntimeError(f"the flights' {kind} schema has no columns")
     own = [columns.field(field.name).cast(field.type) for field in codec.columns]
