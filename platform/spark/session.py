@@ -22,6 +22,9 @@ SETTINGS: Final[Mapping[str, str]] = {
     VERIFY_PAGES: "true",
     # Delta replays a table's log with this many tasks; 50 by default, for tables of millions of files.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Over columnar input, Spark 4.2.0 turns what a UDF by Arrow gives into rows, columns and rows again, and a Python
+    # UDF by Arrow over Parquet may wait for ever.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
 _EXTENSIONS: Final = "spark.sql.extensions"
