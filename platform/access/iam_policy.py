@@ -189,31 +189,28 @@ class _Policy:
         )
 
     def _group(self, acl: Acl) -> None:
-        shares = "all groups of the lake share a table"
-        if acl.permission is AclPermission.DENY:
-            self._deny_all_or_none(acl, (AclOperation.READ,), shares, _OFFSETS)
-        elif acl.operation in (AclOperation.READ, AclOperation.ALL):
-            self._add("Allow", acl, _SHARED, _OFFSETS)
+        if self._of_table(acl, "groups", AclOperation.READ, _OFFSETS, "take part in", "members of groups"):
             self._add("Allow", acl, _DELETE, _LEASES)
-            self._says_more(acl, f"{shares}, so that it can take part in each")
-        elif acl.operation is AclOperation.DESCRIBE:
-            self._add("Allow", acl, _READ, _OFFSETS)
-            self._says_more(acl, f"{shares}, so that it sees each")
-        else:
-            self._left_out(acl, f"{shares}, which only members of groups may write")
 
     def _transactional_id(self, acl: Acl) -> None:
-        shares = "all transactional ids of the lake share a table"
+        writers = "those that use it"
+        self._of_table(acl, "transactional ids", AclOperation.WRITE, _TRANSACTIONS, "use", writers)
+
+    def _of_table(self, acl: Acl, what: str, operation: AclOperation, table: str, does: str, writers: str) -> bool:
+        """An ACL of a kind whose names share a table, which `operation` writes; whether it allows that."""
+        shares = f"all {what} of the lake share a table"
         if acl.permission is AclPermission.DENY:
-            self._deny_all_or_none(acl, (AclOperation.WRITE,), shares, _TRANSACTIONS)
-        elif acl.operation in (AclOperation.WRITE, AclOperation.ALL):
-            self._add("Allow", acl, _SHARED, _TRANSACTIONS)
-            self._says_more(acl, f"{shares}, so that it can use each")
+            self._deny_all_or_none(acl, (operation,), shares, table)
+        elif acl.operation in (operation, AclOperation.ALL):
+            self._add("Allow", acl, _SHARED, table)
+            self._says_more(acl, f"{shares}, so that it can {does} each")
+            return True
         elif acl.operation is AclOperation.DESCRIBE:
-            self._add("Allow", acl, _READ, _TRANSACTIONS)
+            self._add("Allow", acl, _READ, table)
             self._says_more(acl, f"{shares}, so that it sees each")
         else:
-            self._left_out(acl, f"{shares}, which only those that use it may write")
+            self._left_out(acl, f"{shares}, which only {writers} may write")
+        return False
 
     def _cluster(self, acl: Acl) -> None:
         if acl.operation in (AclOperation.DESCRIBE, AclOperation.ALL):
