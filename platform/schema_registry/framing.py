@@ -12,6 +12,7 @@ from uuid import UUID
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
+from tidelog.log.columnar.framing import encoded_indexes, read_varint
 
 # The magic byte before an id, and the one before a guid.
 _ID: Final = 0
@@ -145,11 +146,6 @@ def unframed(
 # --- types of Protobuf ----------------------------------------------------------------------------------------
 
 
-def encoded_indexes(place: Sequence[int]) -> bytes:
-    """A type's place in Confluent's form: how many numbers and the numbers, as zigzag varints; 0 for the first type."""
-    return b"\0" if [*place] == [0] else b"".join(_varint(2 * number) for number in (len(place), *place))
-
-
 def read_indexes(data: bytes, at: int) -> tuple[list[int], int]:
     """A type's place, and where the message begins behind it. Raises `SerializationError` for bytes that end before."""
     if at < len(data) and data[at] == 0:  # the first type, as most are
@@ -167,24 +163,11 @@ def read_indexes(data: bytes, at: int) -> tuple[list[int], int]:
 _NO_PLACE: Final = "The message names no type: it is no Protobuf of a registry's serializer."
 
 
-def _varint(number: int) -> bytes:
-    made = bytearray()
-    while number > 0x7F:
-        made.append(number & 0x7F | 0x80)
-        number >>= 7
-    made.append(number)
-    return bytes(made)
-
-
 def _read(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while at < len(data) and shift < 35:
-        byte = data[at]
-        number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return number, at
-    raise SerializationError(_NO_PLACE)
+    number, after = read_varint(data, at)
+    if after < 0:
+        raise SerializationError(_NO_PLACE)
+    return number, after
 
 
 def _header(ctx: SerializationContext | None) -> str:

@@ -15,7 +15,7 @@ PROFILE_FILE = "tests/conftest.py"
 # Where tests may let time pass, and why.
 SLEEPING_TESTS = {
     "tests/contract/processes/test_producer_processes.py": "a frozen process must be frozen for some time",
-    "tests/contract/registry/test_registry_compaction.py": "a process is killed anywhere in its work",
+    "tests/contract/registry/test_registry_maintained.py": "a process is killed anywhere in its work",
     "tests/reliability/chaos_processes.py": "a run lasts as long as it is asked to",
     "tests/reliability/chaos_life.py": "workers pause for as long as the seed says",
     "tests/simulation/brokers_sim_bugs.py": "a simulated loop's time passes at once",

@@ -9,10 +9,10 @@ from tidelog.broker.base.listener_settings import TlsSettings, any_authenticates
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.configuration import Given, given_by_environment, given_by_file, settings_of
 from tidelog.log.lake import Lake
+from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.connections import HttpBounds
 from tidelog.registry.api.logins import RegistryAccess
 from tidelog.registry.api.serving import RegistryServer
-from tidelog.registry.log.registry_log import SCHEMAS_TOPIC
 
 # A setting of brokers for the registry alone.
 _OWN: Final = "listener.name.registry."

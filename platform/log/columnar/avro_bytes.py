@@ -10,10 +10,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
+from tidelog.log.columnar.framing import Bytes, Places, cut
+
 Mask = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.signedinteger[Any]]
@@ -23,15 +22,9 @@ _FRONT: Final = 16
 _BACK: Final = 48
 _NOWHERE: Final = 8  # behind the last payload
 
-# Pieces of 8 bytes or fewer on average are copied sooner byte by byte than piece by piece.
-_SHORT: Final = 8
-
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
 _ONES: Final = np.uint64(0x0101010101010101)
 _ONE: Final = np.uint64(1)
-_EVEN: Final = pa.Array.from_buffers(pa.int64(), 1 << 14, [None, pa.py_buffer(np.arange(0, 1 << 15, 2))])
-_TAKE: Final = pc.get_function("array_take")
-_UNCHECKED: Final = pc.TakeOptions(boundscheck=False)
 # A word's seven-bit groups move together in three steps: (what stays, what moves, by how many bits).
 _STEPS: Final = tuple(
     (np.uint64(stays), np.uint64(moves), np.uint64(by))
@@ -104,24 +97,6 @@ class PayloadBytes:
     def pieces(self, kind: pa.DataType, starts: Places, sizes: Places) -> pa.Array:
         """Bytes from `starts` on, as an array of `kind` (binary or string, unchecked). Places only grow."""
         return cut(self.bytes, kind, starts, starts + sizes)
-
-
-def cut(data: Bytes, kind: pa.DataType, starts: Places, ends: Places) -> pa.Array:
-    """What lies from `starts` to `ends`, as an array of `kind` (binary or string, unchecked). Places only grow."""
-    count = len(starts)
-    sizes = ends - starts
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(sizes, out=offsets[1:])
-    if offsets[-1] <= _SHORT * count:
-        index = np.repeat(starts - offsets[:-1], sizes)
-        index += np.arange(len(index))
-        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(data[index])])
-    edges = np.empty(2 * count + 1, np.int32)
-    edges[0:-1:2], edges[1::2] = starts, ends
-    edges[-1] = edges[-2]
-    whole = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    even = _EVEN.slice(0, count) if count <= len(_EVEN) else pa.array(np.arange(0, 2 * count, 2))
-    return _TAKE.call([whole, even], _UNCHECKED)
 
 
 def _unzigzag(value: npt.NDArray[np.unsignedinteger[Any]]) -> Numbers:

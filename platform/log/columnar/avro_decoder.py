@@ -6,12 +6,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from tidelog.log.columnar.avro_bytes import Bytes, Mask, PayloadBytes, Places
+from tidelog.log.columnar.avro_bytes import Mask, PayloadBytes
 from tidelog.log.columnar.avro_columns import KEY, Column, leaf_column, least_bytes
 from tidelog.log.columnar.avro_leaves import LEAVES, read_leaf
 from tidelog.log.columnar.avro_reader import BadPayloadError, PayloadReader
 from tidelog.log.columnar.avro_schema import AvroNode
-from tidelog.log.columnar.framing import bounds
+from tidelog.log.columnar.framing import Bytes, Places, bounds
 from tidelog.log.columnar.model import Decoded
 
 # Fewer payloads are read one by one where items or levels follow each other: a round costs more than they do.

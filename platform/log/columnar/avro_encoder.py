@@ -5,11 +5,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from tidelog.log.columnar.avro_bytes import Mask, Places
+from tidelog.log.columnar.avro_bytes import Mask
 from tidelog.log.columnar.avro_columns import KEY, Column
 from tidelog.log.columnar.avro_leaf_encoders import ENCODERS, ValueWriter, number_part, refuse
 from tidelog.log.columnar.avro_output import SPILL, PayloadOutput
 from tidelog.log.columnar.avro_schema import AvroNode
+from tidelog.log.columnar.framing import Places
 from tidelog.log.columnar.model import EncodingError
 
 BATCH_ROWS: Final = 16384

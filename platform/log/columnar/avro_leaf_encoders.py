@@ -9,9 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelog.log.columnar.avro_bytes import Mask, Places, Words, zigzag
+from tidelog.log.columnar.avro_bytes import Mask, Words, zigzag
 from tidelog.log.columnar.avro_columns import Column
 from tidelog.log.columnar.avro_output import PayloadOutput, bytes_of, values_of
+from tidelog.log.columnar.framing import Places
 from tidelog.log.columnar.model import EncodingError
 
 _MICROS: Final = 1000  # in a millisecond

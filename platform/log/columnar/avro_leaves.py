@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.columnar.avro_bytes import Mask, PayloadBytes, Places, Words
+from tidelog.log.columnar.avro_bytes import Mask, PayloadBytes, Words
 from tidelog.log.columnar.avro_columns import Column
+from tidelog.log.columnar.framing import Places
 
 _MICROS: Final = 1000  # in a millisecond
 _MOST_MILLIS: Final = (1 << 63) // _MICROS - 1

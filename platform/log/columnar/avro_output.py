@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidelog.log.columnar.avro_bytes import Bytes, Mask, Places, Words, cut, words_of
+from tidelog.log.columnar.avro_bytes import Mask, Words, words_of
+from tidelog.log.columnar.framing import Bytes, Places, cut
 
 SPILL: Final = 16
 # Bytes up to this many are copied as words, for all payloads at once; longer ones one after the other.

@@ -4,6 +4,8 @@ A prefix: byte 0, the schema's id (4 bytes, big-endian), the payload. Or a heade
 schema's guid (16 bytes); the value is the payload then.
 """
 
+from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +17,14 @@ PREFIX_BYTES: Final = 5
 HEADER: Final = "__value_schema_id"
 _GUID: Final = 1
 _GUID_BYTES: Final = 17
+# Pieces of 8 bytes or fewer on average are copied sooner byte by byte than piece by piece.
+_SHORT: Final = 8
+_MOST_EVENS: Final = 1 << 14
+_TAKE: Final = pc.get_function("array_take")
+_UNCHECKED: Final = pc.TakeOptions(boundscheck=False)
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
 
 
 def split(values: pa.BinaryArray) -> tuple[npt.NDArray[np.int32], pa.BinaryArray]:
@@ -78,21 +88,35 @@ def bounds(
     return starts, ends, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def between(
-    values: pa.BinaryArray,
-    starts: npt.NDArray[np.int64],
-    ends: npt.NDArray[np.int64],
-    data: npt.NDArray[np.uint8],
-) -> pa.BinaryArray:
+def between(values: pa.BinaryArray, starts: Places, ends: Places, data: Bytes) -> pa.BinaryArray:
     """Values cut to what lies from `starts` to `ends` of their bytes; null where they are. Positions only grow."""
-    edges = np.empty(2 * len(starts) + 1, np.int32)
-    edges[0:-1:2], edges[1::2] = starts, ends
-    edges[-1] = edges[-2] if len(starts) else 0
-    pieces = pa.Array.from_buffers(pa.binary(), 2 * len(starts), [None, pa.py_buffer(edges), pa.py_buffer(data)])
-    cut = pieces.take(pa.array(np.arange(0, 2 * len(starts), 2)))
+    pieces = cut(data, pa.binary(), starts, ends)
     if not values.null_count:
-        return cut
-    return pc.if_else(values.is_valid(), cut, pa.scalar(None, pa.binary()))
+        return pieces
+    return pc.if_else(values.is_valid(), pieces, pa.scalar(None, pa.binary()))
+
+
+def cut(data: Bytes, kind: pa.DataType, starts: Places, ends: Places) -> pa.Array:
+    """What lies from `starts` to `ends`, as an array of `kind` (binary or string, unchecked). Places only grow."""
+    count = len(starts)
+    sizes = ends - starts
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    if offsets[-1] <= _SHORT * count:
+        index = np.repeat(starts - offsets[:-1], sizes)
+        index += np.arange(len(index))
+        return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(offsets), pa.py_buffer(data[index])])
+    edges = np.empty(2 * count + 1, np.int32)
+    edges[0:-1:2], edges[1::2] = starts, ends
+    edges[-1] = edges[-2]
+    whole = pa.Array.from_buffers(kind, 2 * count, [None, pa.py_buffer(edges), pa.py_buffer(data)])
+    even = _evens().slice(0, count) if count <= _MOST_EVENS else pa.array(np.arange(0, 2 * count, 2))
+    return _TAKE.call([whole, even], _UNCHECKED)
+
+
+@cache
+def _evens() -> pa.Array:
+    return pa.array(np.arange(0, 2 * _MOST_EVENS, 2))
 
 
 class NamedGuid(NamedTuple):
@@ -117,3 +141,32 @@ def guids_of(headers: pa.Array) -> dict[int, NamedGuid]:
         for row, one in dict(zip(rows, given, strict=True)).items()
         if one and len(one) >= _GUID_BYTES and one[0] == _GUID
     }
+
+
+# --- message indexes of Protobuf --------------------------------------------------------------------------------
+
+
+def encoded_indexes(place: Sequence[int]) -> bytes:
+    """A type's place in Confluent's form: how many numbers and the numbers, as zigzag varints; 0 for the first type."""
+    return b"\0" if [*place] == [0] else b"".join(_varint(2 * number) for number in (len(place), *place))
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number of at most 35 bits that a varint is, and where it ends; -1 where there is none."""
+    number = shift = 0
+    while 0 <= at < len(data) and shift < 35:
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return number, at
+    return -1, -1
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 0x7F:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    made.append(number)
+    return bytes(made)

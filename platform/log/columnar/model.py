@@ -60,19 +60,6 @@ class ValueSchema(Protocol):
         ...
 
 
-def agree(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether a column of one type may grow to hold the other's values: equal types, or structs whose fields agree."""
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        return all(
-            agree(field.type, other.field(field.name).type) for field in one if other.get_field_index(field.name) >= 0
-        )
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        return agree(one.value_type, other.value_type)
-    if pa.types.is_map(one) and pa.types.is_map(other):
-        return bool(one.key_type == other.key_type) and agree(one.item_type, other.item_type)
-    return bool(one == other)
-
-
 def name_problem(name: str, siblings: Mapping[str, str]) -> str | None:
     """Why a field can't be a column by its name. `siblings`: lower-case names that are columns already, as written."""
     if not name or FORBIDDEN_IN_NAMES & {*name}:

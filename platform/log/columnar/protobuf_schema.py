@@ -11,6 +11,7 @@ from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
+from tidelog.log.columnar.framing import encoded_indexes, read_varint
 from tidelog.log.columnar.model import Decoded, EncodingError, SchemaError
 from tidelog.log.columnar.protobuf_columns import ProtoColumn, ProtoPlan, ProtoShape, derived_file
 from tidelog.log.columnar.protobuf_reader import ProtoReader
@@ -184,30 +185,10 @@ def read_indexes(payload: bytes) -> tuple[tuple[int, ...], int]:
     return tuple(found), at
 
 
-def encoded_indexes(indexes: tuple[int, ...]) -> bytes:
-    """Message indexes as Confluent's serializers write them."""
-    if indexes == (0,):
-        return b"\0"
-    made = bytearray()
-    for number in (len(indexes), *indexes):
-        number *= 2
-        while number > 0x7F:
-            made.append(number & 0x7F | 0x80)
-            number >>= 7
-        made.append(number)
-    return bytes(made)
-
-
 def _zigzag(data: bytes, at: int) -> tuple[int, int]:
     """A number and where it ends; -1 where there is none."""
-    number = shift = 0
-    while 0 <= at < len(data) and shift < 35:
-        byte = data[at]
-        number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return number >> 1 ^ -(number & 1), at
-    return -1, -1
+    number, after = read_varint(data, at)
+    return (-1, -1) if after < 0 else (number >> 1 ^ -(number & 1), after)
 
 
 def _files(text: str, references: dict[str, str]) -> FileDescriptorSet:

@@ -56,6 +56,19 @@ def _few_alike(name: str, value: object, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, _TYPES[name]), count)
 
 
+_WIDER: Final = {
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+}
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """A type as tables have it: not one of the wider variants of the same."""
+    return _WIDER.get(kind, kind)
+
+
 # Delta's names of the types that its tables have here.
 DELTA_TYPES = {
     pa.string(): "string",

@@ -9,12 +9,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from tidelog.log.delta.schema import DELTA_TYPES, MOST_DIGITS
+from tidelog.log.columnar.model import FORBIDDEN_IN_NAMES
+from tidelog.log.delta.schema import DELTA_TYPES, MOST_DIGITS, plain_type
 
 # Fields at all levels that one table has at most, and how deep they lie: engines plan with each of them.
 MOST_FIELDS: Final = 2_000
 MOST_LEVELS: Final = 32
-_FORBIDDEN: Final = frozenset(" ,;{}()\n\t=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class _Union:
             value = self.kind(None if old is None else old.item_type, new.item_type, f"{path}.value", level + 1)
             found = None if value is None else pa.map_(pa.string(), value)
         else:
-            found = _plain(new)
+            found = plain_type(new)
         return found
 
 
@@ -94,7 +94,7 @@ def _size(columns: pa.DataType | None) -> int:
 
 
 def _name_problem(name: str, spelt: Mapping[str, str]) -> str | None:
-    if not name or not _FORBIDDEN.isdisjoint(name):
+    if not name or not FORBIDDEN_IN_NAMES.isdisjoint(name):
         return "Delta forbids the name: none is empty or holds a blank, a tab, a line's end, or one of ,;{}()="
     other = spelt.get(name.casefold(), name)
     return None if other == name else f"its name differs from {other!r} only by case"
@@ -104,8 +104,8 @@ def _type_problem(kind: pa.DataType) -> str | None:
     if pa.types.is_struct(kind):
         return None if kind.num_fields else "it has no fields"
     if pa.types.is_map(kind):
-        return None if _plain(kind.key_type) == pa.string() else f"its keys are {_named(kind.key_type)}, not string"
-    if _is_list(kind) or _plain(kind) in DELTA_TYPES:
+        return None if plain_type(kind.key_type) == pa.string() else f"its keys are {_named(kind.key_type)}, not string"
+    if _is_list(kind) or plain_type(kind) in DELTA_TYPES:
         return None
     if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= MOST_DIGITS:
         return None
@@ -116,7 +116,7 @@ def _alike(old: pa.DataType, new: pa.DataType) -> bool:
     """Whether a table's type may hold values of the other one, in which fields may be missing."""
     if pa.types.is_struct(old) or pa.types.is_map(old) or _is_list(old):
         return _named(old) == _named(new)
-    return bool(old == _plain(new))
+    return bool(old == plain_type(new))
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -127,17 +127,4 @@ def _named(kind: pa.DataType) -> str:
     for name, is_kind in (("a struct", pa.types.is_struct), ("a list", _is_list), ("a map", pa.types.is_map)):
         if is_kind(kind):
             return name
-    return str(_plain(kind))
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    """A type as tables have it: not one of the wider variants of the same."""
-    return _WIDER.get(kind, kind)
-
-
-_WIDER: Final = {
-    pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
-}
+    return str(plain_type(kind))

@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+from tidelog.log.delta.schema import plain_type
+
 
 def placed(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """What `array` holds, as `kind`: fields of structs by name, in lists and maps, too.
@@ -10,7 +12,7 @@ def placed(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     if array.type == kind:
         return array
-    if _plain(array.type) == kind:
+    if plain_type(array.type) == kind:
         return array.cast(kind)
     if not alike_in_shape(array.type, kind):
         return pa.nulls(len(array), kind)
@@ -35,18 +37,6 @@ def alike_in_shape(given: pa.DataType, kind: pa.DataType) -> bool:
     if pa.types.is_list(kind):
         return bool(pa.types.is_list(given))
     return bool(given == kind)
-
-
-_WIDER = {
-    pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
-    pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
-}
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return _WIDER.get(kind, kind)
 
 
 def _field(array: pa.Array, field: pa.Field) -> pa.Array:

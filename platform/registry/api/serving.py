@@ -14,11 +14,12 @@ from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.broker.base.tls import ListenerTls
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
+from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.api.app import RegistryApp
 from tidelog.registry.api.connections import HttpBounds, HttpCounts, bounded
 from tidelog.registry.api.logins import RegistryAccess, RegistryLogins
 from tidelog.registry.api.metrics import RegistryMetrics
-from tidelog.registry.log.registry_log import SCHEMAS_TOPIC, RegistryLog
+from tidelog.registry.log.registry_log import RegistryLog
 
 logger = logging.getLogger("tidelog.registry")
 

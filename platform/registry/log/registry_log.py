@@ -22,13 +22,13 @@ from tidelog.log.segments.staging import stage_records
 from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
+from tidelog.log.value_schemas import SCHEMAS_TOPIC
 from tidelog.registry.log.rules import PARTITION, HeadMovedError, decide_append_at
 from tidelog.registry.state.fold import RegistryState
 from tidelog.registry.state.records import RegistryRecord, read
 
 R = TypeVar("R")
 
-SCHEMAS_TOPIC: Final = "_schemas"
 # How often an append without an answer is asked for again before the caller hears of it.
 _ATTEMPTS: Final = 3
 _TOMBSTONES_STAY_MS: Final = 86_400_000

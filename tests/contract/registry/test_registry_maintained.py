@@ -10,7 +10,7 @@ from support.cli_calls import done
 from test_registry_processes import registry_process, tidelog
 
 from tidelog.log.lake import Lake
-from tidelog.registry.log.registry_log import SCHEMAS_TOPIC
+from tidelog.log.value_schemas import SCHEMAS_TOPIC
 
 CONFIG = {
     "cleanup.policy": "compact",

@@ -12,9 +12,10 @@ from support.registry_servers import running_registry
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
+from tidelog.log.columnar.framing import encoded_indexes
 from tidelog.log.lake import Lake
 from tidelog.schema_registry import SchemaRegistryClient, SchemaRegistryError
-from tidelog.schema_registry.framing import encoded_indexes, header_schema_id_serializer, read_indexes
+from tidelog.schema_registry.framing import header_schema_id_serializer, read_indexes
 from tidelog.schema_registry.protobuf import (
     ProtobufDeserializer,
     ProtobufSerializer,

@@ -10,7 +10,7 @@ import pytest
 from support.avro_payloads import record, rows, write
 
 from tidelog.log.columnar.compile import compile_schema
-from tidelog.log.columnar.model import SchemaError, agree
+from tidelog.log.columnar.model import SchemaError
 
 MICROS = pa.timestamp("us", "UTC")
 
@@ -252,17 +252,6 @@ def test_the_defaults_of_fields():
     assert made["g"].to_pylist() == [[("k", 7)]]
     assert made["h"].to_pylist() == [{"x": "text"}]
     assert made["a"].null_count == 1
-
-
-def test_which_types_agree():
-    one = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.struct([("x", pa.int64())])))])
-    other = pa.struct([("b", pa.list_(pa.struct([("x", pa.int64()), ("y", pa.string())]))), ("c", pa.date32())])
-    assert agree(one, other)
-    assert agree(other, one)
-    assert not agree(one, pa.struct([("a", pa.int64())]))
-    assert not agree(pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()))
-    assert not agree(pa.list_(pa.int32()), pa.int32())
-    assert not agree(one, pa.int32())
 
 
 def test_nothing_heavy_is_imported():

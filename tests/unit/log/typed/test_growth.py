@@ -83,6 +83,20 @@ def test_fields_are_added_or_left_out_with_a_reason(
         assert why in found.left_out[path]
 
 
+def test_which_types_agree() -> None:
+    def agree(one: pa.DataType, other: pa.DataType) -> bool:
+        return not grown(struct(f=one), struct(f=other)).left_out
+
+    one = struct(a=INT, b=listed(struct(x=LONG)))
+    other = struct(b=listed(struct(x=LONG, y=TEXT)), c=pa.date32())
+    assert agree(one, other)
+    assert agree(other, one)
+    assert not agree(one, struct(a=LONG))
+    assert not agree(pa.map_(TEXT, INT), pa.map_(TEXT, LONG))
+    assert not agree(listed(INT), INT)
+    assert not agree(one, INT)
+
+
 def test_a_table_has_no_more_fields_than_engines_plan_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "MOST_FIELDS", 4)
     found = grown(struct(a=struct(x=INT)), struct(a=struct(y=INT, z=INT), b=INT, c=INT))
