@@ -22,9 +22,9 @@ FEW_ROWS: Final = 48
 FEW_BYTES: Final = 8192
 _MAX_DEPTH: Final = 60
 
-# What is read at once: few enough payloads and bytes that a processor's caches hold them and their columns.
-_BATCH_ROWS: Final = 16384
-_BATCH_BYTES: Final = 1 << 22
+# What is read at once: one more batch costs a millisecond, and joining the batches more than that.
+_BATCH_ROWS: Final = 1 << 17
+_BATCH_BYTES: Final = 1 << 24
 
 _Read = Callable[[Places, Places, Places], tuple[list[pa.Array], Places]]
 
