@@ -3,7 +3,14 @@
 import re
 
 import pytest
-from tidy_layout import PLATFORM, shadowed_platform, standard_names, unmapped_folders, wrong_mappings
+from tidy_layout import (
+    PLATFORM,
+    repeated_test_files,
+    shadowed_platform,
+    standard_names,
+    unmapped_folders,
+    wrong_mappings,
+)
 from tidy_repository import OUTSIDE_THE_PACKAGE, ROOT, files, module_name, setuptools_table, texts
 
 PACKAGES = setuptools_table()["packages"]
@@ -20,6 +27,14 @@ def test_every_folder_of_python_files_is_a_package():
 
 def test_no_module_is_named_like_a_standard_one():
     assert list(standard_names(files())) == []
+
+
+def test_no_two_test_files_have_one_name():
+    assert list(repeated_test_files(files())) == []
+
+
+def test_test_files_of_one_name_are_found():
+    assert list(repeated_test_files(["tests/unit/test_a.py", "tests/a/test_b.py", "tests/contract/test_a.py"]))
 
 
 def test_platform_stays_the_standard_librarys():

@@ -37,6 +37,18 @@ def standard_names(files: Iterable[str]) -> Iterator[str]:
                     yield f"{path}: {part} is a module of the standard library, take another name"
 
 
+def repeated_test_files(files: Iterable[str]) -> Iterator[str]:
+    """Test files of one name: pytest imports them by it, and runs only one of them in a process."""
+    named: dict[str, list[str]] = {}
+    for path in files:
+        name = PurePosixPath(path).name
+        if name.startswith("test_") and name.endswith(".py"):
+            named.setdefault(name, []).append(path)
+    for paths in named.values():
+        if len(paths) > 1:
+            yield f"{', '.join(sorted(paths))}: one name"
+
+
 def shadowed_platform(root: Path) -> str:
     """Why `import platform` from a folder is not the standard library's, or ""."""
     if (root / PLATFORM / "__init__.py").exists():
