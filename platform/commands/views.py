@@ -47,7 +47,9 @@ def values_json(values: "ValuesDescription | None") -> dict[str, Any]:
 
 
 def values(found: "ValuesDescription") -> RenderableType:
-    """Tables of a typed topic's columns, its schemas, and what is no column and why."""
+    """Tables of a typed topic's columns, its schemas, and what is no column and why; a sentence where it has none."""
+    if not found.schemas:
+        return Text("No columns yet: the topic knows no schema. They come with the first value that names one.")
     parts: list[RenderableType] = [table(["column", "type"], found.columns)]
     rows = []
     for one in found.schemas:

@@ -52,6 +52,9 @@ _COMPILERS: Final = frozenset(
         "wrappers",
     )
 )
+# Of what a parser would take in the place of what is there; a sentence names no more.
+_MOST_WANTED: Final = 3
+_KINDS_OF_TOKENS: Final = {"INT_LITERAL": "a number", "IDENTIFIER": "a name", "STRING_LITERAL": "a text in quotes"}
 # Texts and comments, which may hold braces; then braces.
 _TOKENS: Final = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|[{}\[\]<>()]", re.DOTALL)
 
@@ -125,7 +128,25 @@ class _Refusing(ErrorListener):  # type: ignore[misc] # the library has no types
 
     def syntaxError(self, *found: Any) -> None:  # noqa: N802
         _, _, line, column, message, _ = found
-        raise SchemaError(f"The schema is not Protobuf at line {line}, column {column + 1}: {message}.")
+        raise SchemaError(f"The schema is not Protobuf at line {line}, column {column + 1}: {_said(message)}.")
+
+
+def _said(message: str) -> str:
+    """The parser's words as a sentence, without its list of all that might be there where that is long."""
+    for kind, name in _KINDS_OF_TOKENS.items():
+        message = message.replace(kind, name)
+    lacking = re.fullmatch(r"missing (.+) at (.+)", message, re.DOTALL)
+    wrong = re.fullmatch(r"(?:mismatched|extraneous) input (.+?)(?: expecting (.+))?", message, re.DOTALL)
+    if lacking is not None:
+        wanted, found = lacking[1], lacking[2]
+    elif wrong is not None:
+        found, wanted = wrong[1], (wrong[2] or "").strip("{}")
+    else:
+        return message
+    what = "the text ends here, and is not whole" if found == "'<EOF>'" else f"{found} can't be here"
+    if not wanted or wanted.count(", ") >= _MOST_WANTED:
+        return what
+    return f"{what}; {' or '.join(wanted.split(', '))} is missing"
 
 
 def _refused(error: protoxy.ProtoxyError, text: str) -> SchemaError:

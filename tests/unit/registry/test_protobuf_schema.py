@@ -196,7 +196,11 @@ def test_names_are_looked_for_from_the_inside_out():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense", "not Protobuf at line 1, column 1"),
+        ("nonsense", "not Protobuf at line 1, column 1: 'nonsense' can't be here."),
+        ("message {", "at line 1, column 9: '{' can't be here."),
+        ("message M {\n int32 a = 1 }", "at line 2, column 14: '}' can't be here; ';' or '[' is missing."),
+        ("message M { int32 a = ; }", "at line 1, column 23: ';' can't be here; a number is missing."),
+        ("message M { int32 a = 1;", "at line 1, column 25: the text ends here, and is not whole."),
         ('syntax = "proto3";\nmessage M { string a = 1 }', "line 2, column 26"),
         ('syntax = "proto3"; message M { strin a = 1; }', "'strin' is not defined"),
         (

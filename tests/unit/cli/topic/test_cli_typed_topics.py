@@ -54,6 +54,9 @@ def test_a_subject_without_a_schema_is_named(lake):
         shown.split()
     )
     assert answer("topic", "describe", "flights", "--lake", lake)["values"]["columns"] == []
+    described = " ".join(done("topic", "describe", "flights", "--lake", lake).stdout.split())
+    assert "No columns yet: the topic knows no schema." in described
+    assert "derives bytes" not in described
 
 
 def test_an_inline_schema_may_be_changed_and_given_up(lake):
