@@ -7,12 +7,12 @@ that a writer lacks is null.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from tidelog.log.columnar.model import ValueSchema
+from tidelog.log.columnar.model import FieldPath, ValueSchema
+from tidelog.log.typed.placing import with_lacking
 
 # Which types a reader may have for a writer's, beside the same one.
 _PROMOTIONS: Final[Mapping[pa.DataType, tuple[pa.DataType, ...]]] = {
@@ -36,10 +36,27 @@ def why_unreadable(writer: ValueSchema, reader: ValueSchema) -> str | None:
         why = _why_apart(writer.columns, field, field.name, writer.left_out)
         if why is not None:
             return why
-        lacks = writer.columns.get_field_index(field.name) < 0
-        if lacks and reader.kind == "avro" and field.name not in reader.defaults:
-            return f"it has no field '{field.name}', and the reader's schema has no default for that"
-    return None
+    missing = next(_undefaulted(writer.columns, reader.columns, (), reader), None)
+    if missing is None:
+        return None
+    return f"it has no field '{missing}', and the reader's schema has no default for that"
+
+
+def _undefaulted(given: pa.DataType, wanted: pa.DataType, path: FieldPath, schema: ValueSchema) -> Iterator[str]:
+    """The paths of fields that an Avro schema wants, has no default for, and that a type lacks."""
+    if schema.kind != "avro":
+        return
+    if kinds.is_struct(wanted):
+        for field in wanted:
+            at, here = given.get_field_index(field.name), (*path, field.name)
+            if at >= 0:
+                yield from _undefaulted(given.field(at).type, field.type, here, schema)
+            elif here not in schema.defaults:
+                yield ".".join(here)
+    elif kinds.is_list(wanted):
+        yield from _undefaulted(given.value_type, wanted.value_type, (*path, "element"), schema)
+    elif kinds.is_map(wanted):
+        yield from _undefaulted(given.item_type, wanted.item_type, (*path, "value"), schema)
 
 
 def _why_apart(struct: pa.StructType, wanted: pa.Field, path: str, left_out: Mapping[str, str]) -> str | None:
@@ -72,11 +89,12 @@ def why_unwritable(given: pa.StructType, schema: ValueSchema) -> str | None:
         path, reason = next(iter(schema.left_out.items()))
         return f"the schema's field '{path}' can't be a column: {reason}"
     for field in schema.columns:
-        if given.get_field_index(field.name) < 0 and schema.kind == "avro" and field.name not in schema.defaults:
-            return f"the column has no field '{field.name}', and the schema has no default for that"
         why = _why_apart(given, field, field.name, {})
         if why is not None:
             return why
+    missing = next(_undefaulted(given, schema.columns, (), schema), None)
+    if missing is not None:
+        return f"the column has no field '{missing}', and the schema has no default for that"
     extra = next(_unknown(given, schema.columns, ""), None)
     return None if extra is None else f"the schema has no field '{extra}'"
 
@@ -96,7 +114,7 @@ def _unknown(given: pa.DataType, known: pa.DataType, path: str) -> Iterator[str]
         yield from _unknown(given.item_type, known.item_type, path)
 
 
-def fitted(columns: pa.StructArray, wanted: pa.StructType, defaults: Mapping[str, Any]) -> pa.StructArray:
+def fitted(columns: pa.StructArray, wanted: pa.StructType, defaults: Mapping[FieldPath, Any]) -> pa.StructArray:
     """The columns with exactly these fields, in this order; null rows stay null.
 
     What `columns` lacks has its default, null without one. Types differ as `why_unreadable` lets them. Raises
@@ -105,19 +123,13 @@ def fitted(columns: pa.StructArray, wanted: pa.StructType, defaults: Mapping[str
     if columns.type.equals(wanted):
         return columns
     made = [
-        _filled(len(columns), field.type, defaults.get(field.name))
+        pa.nulls(len(columns), field.type)
         if (at := columns.type.get_field_index(field.name)) < 0
         else _as(columns.field(at), field.type)
         for field in wanted
     ]
-    return pa.StructArray.from_arrays(made, fields=list(wanted), mask=columns.is_null())
-
-
-def _filled(length: int, kind: pa.DataType, value: Any) -> pa.Array:
-    if value is None:
-        return pa.nulls(length, kind)
-    one = pa.array([value], kind)
-    return one.take(pa.array(np.zeros(length, np.int32)))
+    found = pa.StructArray.from_arrays(made, fields=list(wanted), mask=columns.is_null())
+    return with_lacking(found, columns.type, defaults)
 
 
 def _as(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -6,9 +6,10 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelog.log.base.errors import InvalidRecordError
-from tidelog.log.columnar.framing import framed, split
+from tidelog.log.columnar.framing import framed, named_guid, split
 from tidelog.log.columnar.model import ValueSchema
 from tidelog.spark.fitting import fitted, why_unreadable
 
@@ -17,7 +18,6 @@ Writers = Callable[[int | str], ValueSchema | str]
 Rows = npt.NDArray[np.int64]
 
 _NO_SCHEMA = "it names no schema: it does not begin with the magic byte 0 and an id, as a registry's serializers write"
-_GUID_BYTES = 17
 
 
 class ColumnDecoder:
@@ -59,13 +59,19 @@ class ColumnDecoder:
     ) -> Iterator[tuple[int | str, Rows, pa.Array]]:
         """Which rows name which schema, and their payloads."""
         if guids is not None and guids.null_count < len(guids):
-            by_guid: dict[bytes, list[int]] = {}
-            for row, guid in enumerate(guids.to_pylist()):
-                if guid is not None and len(guid) == _GUID_BYTES and guid[0] == 1 and values[row].is_valid:
-                    by_guid.setdefault(guid[1:], []).append(row)
-            for guid, listed in by_guid.items():
-                ids[listed] = 0
-                yield str(UUID(bytes=guid)), np.array(listed), values.take(pa.array(listed))
+            # A batch has few schemas: each header's value is looked at once.
+            named = pc.if_else(values.is_valid(), guids.cast(pa.binary()), pa.scalar(None, pa.binary()))
+            coded = named.dictionary_encode()
+            places = coded.indices.fill_null(-1).to_numpy()
+            for place, header in enumerate(coded.dictionary.to_pylist()):
+                found = named_guid(header)
+                if found is not None:
+                    rows = np.flatnonzero(places == place)
+                    ids[rows] = 0
+                    bare = values.take(pa.array(rows))
+                    if found.indexes and self._reader.kind == "protobuf":
+                        bare = pc.binary_join_element_wise(pa.scalar(found.indexes), bare, b"")
+                    yield str(UUID(bytes=found.guid)), rows, bare
         for one in np.unique(ids[ids > 0]):
             rows = np.flatnonzero(ids == one)
             yield int(one), rows, payloads if len(rows) == len(ids) else payloads.take(pa.array(rows))

@@ -78,7 +78,8 @@ def _decoding(address: RegistryAddress, reader: ValueSchema, *, fail_fast: bool)
 def _named_by(headers: str, field: str) -> Column:
     """The last header of a record that names a schema by its guid."""
     name = f"__{field}_schema_id"
-    return F.element_at(F.filter(F.col(f"`{headers}`"), lambda one: one["key"] == F.lit(name)), -1)["value"]
+    named = F.filter(F.col(f"`{headers}`"), lambda one: one["key"] == F.lit(name))
+    return F.try_element_at(named, F.lit(-1))["value"]
 
 
 @shallow

@@ -1,6 +1,6 @@
 """A typed topic's rows in native reads: values that are derived of their columns, and columns with their defaults."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +10,9 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType
 
 from tidelog.log.base.errors import TopicChangedError
+from tidelog.log.columnar.model import FieldPath
 from tidelog.log.delta import schema
-from tidelog.log.typed.late_defaults import late_defaults
+from tidelog.log.typed.late_defaults import LateDefault, late_defaults
 from tidelog.log.typed.value_typing import VALUE_LENGTH, VALUE_SCHEMA, Typing
 from tidelog.spark.fitting import fitted
 
@@ -76,13 +77,43 @@ def _filled(struct: DataType, typing: Typing) -> Column | None:
 
     Only fields that a writer lacked are computed: the others stay Parquet's, and filters on them are pushed down.
     """
-    given, found = F.col(schema.COLUMNS), None
-    for one in late_defaults(typing):
-        if isinstance(struct, StructType) and one.name in struct.names:
-            lacks = F.col(VALUE_SCHEMA).isin(*one.lacking)
-            default = _literal(one.value, struct[one.name].dataType)
-            field = F.when(lacks, default).otherwise(given[one.name])
-            found = (given if found is None else found).withField(f"`{one.name}`", field)
+    late = [one for one in late_defaults(typing) if _has(struct, one.path)]
+    return _with_defaults(F.col(schema.COLUMNS), struct, [(one.path, one) for one in late]) if late else None
+
+
+def _has(kind: DataType, path: FieldPath) -> bool:
+    for step in path:
+        if isinstance(kind, StructType) and step in kind.names:
+            kind = kind[step].dataType
+        elif isinstance(kind, ArrayType):
+            kind = kind.elementType
+        elif isinstance(kind, MapType):
+            kind = kind.valueType
+        else:
+            return False
+    return True
+
+
+def _with_defaults(given: Column, kind: Any, late: Sequence[tuple[FieldPath, LateDefault]]) -> Column:
+    """A field with defaults at paths below it, of rows whose writer lacked what is there."""
+    if not late[0][0]:
+        one = late[0][1]
+        return F.when(F.col(VALUE_SCHEMA).isin(*one.lacking), _literal(one.value, kind)).otherwise(given)
+    inside = [(path[1:], one) for path, one in late]
+    if isinstance(kind, ArrayType):
+        element = kind.elementType
+        return F.transform(given, lambda one: _with_defaults(one, element, inside))
+    if isinstance(kind, MapType):
+        value = kind.valueType
+        return F.transform_values(given, lambda _, one: _with_defaults(one, value, inside))
+    found = given
+    for name in dict.fromkeys(path[0] for path, _ in late):
+        below = [(path[1:], one) for path, one in late if path[0] == name]
+        field = given[name]
+        # The rows of those around a field and of those within it have other writers.
+        for part in [one for one in below if one[0]], [one for one in below if not one[0]]:
+            field = _with_defaults(field, kind[name].dataType, part) if part else field
+        found = found.withField(f"`{name}`", field)
     return found
 
 

@@ -91,6 +91,36 @@ def test_sql_reads_the_fields_that_it_names_and_no_values(spark: SparkSession, l
     assert "ArrowEvalPython" in plan_of(spark.sql("SELECT value FROM typed"))
 
 
+def test_fields_within_records_have_the_newest_default(spark: SparkSession, lake: Lake) -> None:
+    """Those of structs, of lists and of maps, by both reads; a filter on another field is pushed down as before."""
+    create(lake)
+
+    def fields(*more: dict[str, Any]) -> list[dict[str, Any]]:
+        inner = {"type": "record", "name": "In", "fields": [{"name": "n", "type": "int"}, *more]}
+        return [
+            ID,
+            {"name": "one", "type": ["null", inner], "default": None},
+            {"name": "many", "type": {"type": "array", "items": "In"}},
+            {"name": "by", "type": {"type": "map", "values": "In"}},
+        ]
+
+    fill(lake, fields(), {"id": 1, "one": {"n": 1}, "many": [{"n": 2}], "by": {"k": {"n": 3}}},
+         {"id": 2, "one": None, "many": [], "by": {}})  # fmt: skip
+    said = {"n": 4, "note": "x"}
+    fill(lake, fields(NOTE), {"id": 3, "one": said, "many": [said], "by": {"k": said}})
+    wanted = [
+        (1, Row(1, "none"), [Row(2, "none")], {"k": Row(3, "none")}),
+        (2, None, [], {}),
+        (3, Row(4, "x"), [Row(4, "x")], {"k": Row(4, "x")}),
+    ]
+    native = read_topic(spark, lake, "orders", columns=True)
+    for rows in (native, source(spark, lake, subscribe="orders", columns="true")):
+        assert [tuple(row) for row in by_offset(rows, "columns.*")] == wanted
+    noted = native.where("columns.id >= 2").select("columns.one.note")
+    assert "GreaterThanOrEqual(columns.id,2)" in plan_of(noted)
+    assert "columns:struct<id:bigint,one:struct<note:string>>" in plan_of(noted)
+
+
 def test_values_that_were_never_derived_are_read_without_python(spark: SparkSession, lake: Lake) -> None:
     create(lake)
     fill(lake, V1, order(1))

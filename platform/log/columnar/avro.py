@@ -11,7 +11,7 @@ from tidelog.log.columnar.avro_decoder import decode
 from tidelog.log.columnar.avro_encoder import encode
 from tidelog.log.columnar.avro_reader import BadPayloadError, payload_reader
 from tidelog.log.columnar.avro_schema import read_schema
-from tidelog.log.columnar.model import Decoded, EncodingError
+from tidelog.log.columnar.model import Decoded, EncodingError, FieldPath
 
 _KEPT_SCHEMAS: Final = 1000
 
@@ -29,7 +29,7 @@ class AvroValues:
         self.left_out: Mapping[str, str] = left_out
         self.columns: pa.StructType | None = self._column.type
         self.exact = self.columns is not None and not self.left_out
-        self.defaults: Mapping[str, Any] = {} if self.columns is None else default_values(self._column)
+        self.defaults: Mapping[FieldPath, Any] = {} if self.columns is None else default_values(self._column)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compile_avro, (self._text, self._references)

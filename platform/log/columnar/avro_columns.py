@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from tidelog.log.columnar.avro_schema import ABSENT, AvroNode
-from tidelog.log.columnar.model import name_problem
+from tidelog.log.columnar.model import FieldPath, name_problem
 
 MAX_DEPTH: Final = 50
 _MOST_LEAST: Final = 1 << 20
@@ -143,12 +143,18 @@ def _least(node: AvroNode, around: tuple[AvroNode, ...]) -> int:
     return {"float": 4, "double": 8}.get(node.kind, 1)
 
 
-def default_values(column: Column) -> dict[str, Any]:
-    """The defaults of a record's fields that are columns, as Arrow takes them."""
+def default_values(column: Column, path: FieldPath = ()) -> dict[FieldPath, Any]:
+    """The defaults of fields that are columns, as Arrow takes them, by their paths below `path`."""
+    if column.node.kind in ("array", "map"):
+        return default_values(column.inner[0], (*path, "element" if column.node.kind == "array" else "value"))
+    if column.node.kind == "union":
+        return default_values(column.inner[0], path)
     found = {}
-    for field, one in zip(column.node.fields, column.inner, strict=True):
-        if one.type is not None and field.default is not ABSENT:
-            found[field.name] = _default(field.default, one)
+    for field, one in zip(column.node.fields, column.inner, strict=False):  # what is no record has none
+        if one.type is not None:
+            if field.default is not ABSENT:
+                found[(*path, field.name)] = _default(field.default, one)
+            found |= default_values(one, (*path, field.name))
     return found
 
 
@@ -158,7 +164,8 @@ def _default(value: Any, column: Column) -> Any:
         return None if value is None else _default(value, column.inner[0])
     if node.kind == "record":
         given = value if isinstance(value, Mapping) else {}
-        return {name: _default(given[name], one) for name, one in column.kept if name in given}
+        said = {field.name: field.default for field in node.fields if field.default is not ABSENT} | {**given}
+        return {name: _default(said[name], one) for name, one in column.kept if name in said}
     if node.kind == "array":
         return [_default(one, column.inner[0]) for one in value]
     if node.kind == "map":

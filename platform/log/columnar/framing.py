@@ -136,11 +136,15 @@ def guids_of(headers: pa.Array) -> dict[int, NamedGuid]:
         return {}
     rows = pc.list_parent_indices(headers).filter(named).to_pylist()
     given = pc.struct_field(flat, "value").filter(named).to_pylist()
-    return {
-        row: NamedGuid(one[1:_GUID_BYTES], one[_GUID_BYTES:])
-        for row, one in dict(zip(rows, given, strict=True)).items()
-        if one and len(one) >= _GUID_BYTES and one[0] == _GUID
-    }
+    last = dict(zip(rows, given, strict=True))
+    return {row: found for row, one in last.items() if (found := named_guid(one)) is not None}
+
+
+def named_guid(header: bytes | None) -> NamedGuid | None:
+    """What a header's value names; None for one that names no schema."""
+    if not header or len(header) < _GUID_BYTES or header[0] != _GUID:
+        return None
+    return NamedGuid(header[1:_GUID_BYTES], header[_GUID_BYTES:])
 
 
 # --- message indexes of Protobuf --------------------------------------------------------------------------------

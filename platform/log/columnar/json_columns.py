@@ -1,7 +1,7 @@
 """Which columns a JSON Schema has: the Arrow type of each property, and why one is none."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -42,7 +42,8 @@ class JsonColumn:
     """A type at one place of a schema. `type`: its column's, None for what is left out.
 
     `nullable`: whether null fits. `inner`: an array's items, a map's values. `fields`: an object's properties that are
-    columns. `required`: the names of properties that each object has, columns or not.
+    columns. `required`: the names of properties that each object has, columns or not. `defaults`: of properties that
+    are columns, as written.
     """
 
     type: pa.DataType | None
@@ -50,6 +51,7 @@ class JsonColumn:
     inner: "JsonColumn | None" = None
     fields: "tuple[tuple[str, JsonColumn], ...]" = ()
     required: frozenset[str] = frozenset()
+    defaults: Mapping[str, Json] = field(default_factory=dict)
 
 
 class JsonDocument:
@@ -132,21 +134,19 @@ def _loads(text: str, what: str) -> Json:
         raise SchemaError(f"{what} is no JSON: {error}.") from error
 
 
-def columns_of(document: JsonDocument) -> tuple[JsonColumn, dict[str, str], dict[str, Json]]:
-    """A schema's columns; the path of each property that is left out -> why; defaults of the first level as written."""
+def columns_of(document: JsonDocument) -> tuple[JsonColumn, dict[str, str]]:
+    """A schema's columns, and the path of each property that is left out -> why."""
     planner = _JsonPlanner(document)
     column = planner.column(document.root, document.resolver(), "", ())
     if column.type is not None and not pa.types.is_struct(column.type):
         planner.left_out[""] = "it is no object with properties"
         column = JsonColumn(None)
-    defaults = {name: one for name, one in planner.defaults.items() if name in dict(column.fields)}
-    return column, planner.left_out, defaults
+    return column, planner.left_out
 
 
 class _JsonPlanner:
     def __init__(self, document: JsonDocument) -> None:
         self.left_out: dict[str, str] = {}
-        self.defaults: dict[str, Json] = {}
         self._document = document
         self._count = 0
 
@@ -218,7 +218,7 @@ class _JsonPlanner:
             why = "it must fit several schemas" if word == "allOf" else "it may be of several types"
             return self._no(path, f"{why} ({word})")
         one = self.column(values[0], resolver, path, around)
-        return JsonColumn(one.type, one.nullable or len(values) < len(inner), one.inner, one.fields, one.required)
+        return replace(one, nullable=one.nullable or len(values) < len(inner))
 
     def _array(
         self, schema: Mapping[str, Json], resolver: Any, path: str, around: tuple[bytes, ...], nullable: bool
@@ -240,7 +240,7 @@ class _JsonPlanner:
         if not properties or not isinstance(properties, dict):
             return self._map(schema, resolver, path, around, nullable)
         names: dict[str, str] = {}
-        fields = []
+        fields, defaults = [], {}
         for name, inner in properties.items():
             here = f"{path}.{name}" if path else name
             problem = name_problem(name, names)
@@ -248,14 +248,14 @@ class _JsonPlanner:
             if column.type is not None:
                 names[name.lower()] = name
                 fields.append((name, column))
-            if not path and isinstance(inner, dict) and "default" in inner:
-                self.defaults[name] = inner["default"]
+                if isinstance(inner, dict) and "default" in inner:
+                    defaults[name] = inner["default"]
         if not fields:
             return self._no(path, "no property of it can be a column")
         required = schema.get("required")
         kind = pa.struct([pa.field(name, column.type) for name, column in fields])
         needed = frozenset(required if isinstance(required, list) else ())
-        return JsonColumn(kind, nullable, None, tuple(fields), needed)
+        return JsonColumn(kind, nullable, None, tuple(fields), needed, defaults)
 
     def _map(
         self, schema: Mapping[str, Json], resolver: Any, path: str, around: tuple[bytes, ...], nullable: bool

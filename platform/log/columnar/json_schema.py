@@ -1,7 +1,8 @@
 """JSON Schemas, compiled: payloads to columns and back."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from tidelog.log.columnar.json_columns import JsonColumn, JsonDocument, columns_of
 from tidelog.log.columnar.json_reader import BadJsonError, JsonReader
-from tidelog.log.columnar.model import Decoded, EncodingError
+from tidelog.log.columnar.model import Decoded, EncodingError, FieldPath
 
 _KEPT_SCHEMAS: Final = 1000
 # What is read at once: few enough rows that they stay in the processor's cache.
@@ -35,11 +36,11 @@ class JsonValues:
         self._text, self._references = text, references
         document = JsonDocument(text, references)
         self._validator: jsonschema_rs.Validator = document.validator()
-        self._column, left_out, defaults = columns_of(document)
+        self._column, left_out = columns_of(document)
         self.left_out: Mapping[str, str] = left_out
         self.columns: pa.StructType | None = self._column.type
         self._reader = None if self.columns is None else JsonReader(self._column)
-        self.defaults: Mapping[str, Any] = _fitting(self._column, defaults)
+        self.defaults: Mapping[FieldPath, Any] = dict(_defaults(self._column, ()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compile_json, (self._text, self._references)
@@ -105,17 +106,18 @@ def _is_utf8(payload: bytes) -> bool:
     return True
 
 
-def _fitting(column: JsonColumn, written: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults that have their columns' types, as Arrow takes them."""
-    found = {}
-    for name, value in written.items():
-        field = dict(column.fields)[name]
-        alone = JsonColumn(pa.struct([pa.field(name, field.type)]), False, None, ((name, field),))
-        try:
-            found[name] = JsonReader(alone).row(msgspec.json.encode({name: value}))[name]
-        except BadJsonError:
-            continue
-    return found
+def _defaults(column: JsonColumn, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
+    """The defaults that have their columns' types, as Arrow takes them, by their paths."""
+    if column.inner is not None:
+        inside = "value" if pa.types.is_map(column.type) else "element"
+        yield from _defaults(column.inner, (*path, inside))
+    for name, field in column.fields:
+        if name in column.defaults:
+            alone = JsonColumn(pa.struct([pa.field(name, field.type)]), False, None, ((name, field),))
+            with suppress(BadJsonError):
+                written = msgspec.json.encode({name: column.defaults[name]})
+                yield (*path, name), JsonReader(alone).row(written)[name]
+        yield from _defaults(field, (*path, name))
 
 
 def _written(column: JsonColumn, columns: pa.StructArray) -> pa.BinaryArray:

@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidRecordError
 
+# Where a field is: the names of the structs around it and its own, "element" in lists, "value" in maps.
+FieldPath = tuple[str, ...]
 # What a Delta table forbids in the names of its columns.
 FORBIDDEN_IN_NAMES = frozenset(" ,;{}()\n\t=")
 
@@ -35,8 +37,8 @@ class ValueSchema(Protocol):
 
     `kind`: "avro", "json" or "protobuf". `columns`: what `decode` gives, None where no field can be a column.
     `left_out`: the path of a field -> why it is no column ("" is the schema itself). `exact`: whether `encode` can give
-    a payload back byte for byte; the caller compares, as a payload may be written in several ways. `defaults`: a field
-    of the first level -> its default, as Arrow takes it. `lenient`: whether a payload may have columns and yet not fit,
+    a payload back byte for byte; the caller compares, as a payload may be written in several ways. `defaults`: a
+    field's path -> its default, as Arrow takes it. `lenient`: whether a payload may have columns and yet not fit,
     as its schema has more rules than types. A payload without columns may fit, too: what no column can hold.
     """
 
@@ -44,7 +46,7 @@ class ValueSchema(Protocol):
     columns: pa.StructType | None
     left_out: Mapping[str, str]
     exact: bool
-    defaults: Mapping[str, Any]
+    defaults: Mapping[FieldPath, Any]
     lenient: bool
 
     def decode(self, payloads: pa.BinaryArray) -> Decoded:

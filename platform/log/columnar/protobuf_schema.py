@@ -1,6 +1,6 @@
 """Protobuf schemas, compiled: payloads to columns and back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -12,7 +12,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.message import DecodeError
 
 from tidelog.log.columnar.framing import encoded_indexes, read_varint
-from tidelog.log.columnar.model import Decoded, EncodingError, SchemaError
+from tidelog.log.columnar.model import Decoded, EncodingError, FieldPath, SchemaError
 from tidelog.log.columnar.protobuf_columns import ProtoColumn, ProtoPlan, ProtoShape, derived_file
 from tidelog.log.columnar.protobuf_reader import ProtoReader
 from tidelog.log.columnar.protobuf_text import compiled, descriptor_of
@@ -59,7 +59,7 @@ class ProtobufValues:
         self._first = next(iter(self._roots.values()), None)
         self.columns: pa.StructType | None = _united(self._roots.values(), plan.left_out)
         self.left_out: Mapping[str, str] = plan.left_out
-        self.defaults: Mapping[str, Any] = _defaults(self._roots.values(), self.columns)
+        self.defaults: Mapping[FieldPath, Any] = _all_defaults(self._roots.values(), self.columns)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compile_protobuf, self._made_of
@@ -253,18 +253,34 @@ def _united(roots: Iterable[_Root], left_out: dict[str, str]) -> pa.StructType |
     return pa.struct([*fields.values()]) if fields else None
 
 
-def _defaults(roots: Iterable[_Root], columns: pa.StructType | None) -> dict[str, Any]:
+def _all_defaults(roots: Iterable[_Root], columns: pa.StructType | None) -> dict[FieldPath, Any]:
     """What absent fields are, where that is not null."""
-    found: dict[str, Any] = {}
+    found: dict[FieldPath, Any] = {}
+    begun: set[str] = set()
     for root in roots:
-        for one in root.column.fields:
-            assert columns is not None  # there is a root
-            if one.name in found or columns.get_field_index(one.name) < 0:
-                continue
-            field = root.message.DESCRIPTOR.fields_by_name[one.name]
-            if one.column.shape in (ProtoShape.LIST, ProtoShape.MAP):
-                found[one.name] = []
-            elif one.column.index < 0 and (not one.optional or field.has_default_value):
-                value = field.default_value
-                found[one.name] = one.column.names[value] if one.column.names else value
+        # Of fields of several roots with one name, the first root's is the column.
+        found |= {
+            path: value
+            for path, value in _defaults(root.column, root.message.DESCRIPTOR, ())
+            if path[0] not in begun and columns is not None and columns.get_field_index(path[0]) >= 0
+        }
+        begun |= {one.name for one in root.column.fields}
     return found
+
+
+def _defaults(column: ProtoColumn, descriptor: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Any]]:
+    """The same of one message, and those that it holds."""
+    for one in column.fields:
+        field, inner, here = descriptor.fields_by_name[one.name], one.column, (*path, one.name)
+        held = field.message_type
+        if inner.shape in (ProtoShape.LIST, ProtoShape.MAP):
+            yield here, []
+            if inner.shape is ProtoShape.MAP:
+                held = held.fields_by_name["value"].message_type
+            here = (*here, "element" if inner.shape is ProtoShape.LIST else "value")
+            inner = inner.inner[-1]
+        elif inner.index < 0 and (not one.optional or field.has_default_value):
+            value = field.default_value
+            yield here, inner.names[value] if inner.names else value
+        if inner.shape is ProtoShape.MESSAGE:
+            yield from _defaults(inner, held, here)

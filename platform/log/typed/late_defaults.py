@@ -3,22 +3,23 @@
 The table holds null there: a default may change, and a row is never rewritten for that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidelog.log.columnar.model import FieldPath
+from tidelog.log.typed.placing import lacks, type_at, with_defaults
 from tidelog.log.typed.value_typing import Typing
 
 
 @dataclass(frozen=True, slots=True)
 class LateDefault:
-    """A field of the first level, its default, as Arrow takes it, and the ids of the schemas that lack the field."""
+    """A field, its default, as Arrow takes it, and the ids of the schemas that have what is around it, and lack it."""
 
-    name: str
+    path: FieldPath
     value: Any
     lacking: tuple[int, ...]
 
@@ -30,35 +31,29 @@ def late_defaults(typing: Typing) -> tuple[LateDefault, ...]:
         return ()
     found = []
     others = [one for one in typing.writers.values() if one.schema.columns is not None and one is not newest]
-    for name, value in newest.schema.defaults.items():
-        at = newest.schema.columns.get_field_index(name)
-        if value is None or at < 0 or not _holds(typing.columns, name, newest.schema.columns.field(at).type):
+    for path, value in newest.schema.defaults.items():
+        kind = type_at(newest.schema.columns, path)
+        if value is None or kind is None or type_at(typing.columns, path) != kind:
             continue
         lacking = [
-            one.id
-            for one in others
-            if one.schema.columns is not None
-            and one.schema.columns.get_field_index(name) < 0
-            and name not in one.schema.left_out
+            one.id for one in others if lacks(one.schema.columns, path) and not _is_left_out(path, one.schema.left_out)
         ]
         if lacking:
-            found.append(LateDefault(name, value, tuple(sorted(lacking))))
+            found.append(LateDefault(path, value, tuple(sorted(lacking))))
     return tuple(found)
 
 
 def filled(columns: pa.StructArray, value_schema: pa.Array, defaults: Iterable[LateDefault]) -> pa.StructArray:
     """Rows of the table's columns with these defaults. `value_schema`: the id of each row's schema, or null."""
-    made = {field.name: columns.field(at) for at, field in enumerate(columns.type)}
-    for one in defaults:
-        lacks = pc.is_in(value_schema, pa.array(one.lacking, pa.int32()))
-        if one.name in made and pc.any(lacks).as_py():
-            kind = made[one.name].type
-            default = pa.array([one.value], kind).take(pa.array(np.zeros(len(columns), np.int32)))
-            made[one.name] = pc.if_else(lacks, default, made[one.name])
-    mask = columns.is_null() if columns.null_count else None
-    return pa.StructArray.from_arrays(list(made.values()), fields=list(columns.type), mask=mask)
+    lacking = [(one, pc.is_in(value_schema, pa.array(one.lacking, pa.int32()))) for one in defaults]
+    there = [
+        (one.path, one.value, rows.to_numpy(zero_copy_only=False))
+        for one, rows in lacking
+        if pc.any(rows).as_py() and type_at(columns.type, one.path) is not None
+    ]
+    return with_defaults(columns, there) if there else columns
 
 
-def _holds(columns: pa.StructType, name: str, kind: pa.DataType) -> bool:
-    at = columns.get_field_index(name)
-    return at >= 0 and bool(columns.field(at).type.equals(kind))
+def _is_left_out(path: FieldPath, left_out: Mapping[str, str]) -> bool:
+    """Whether a writer has a field, or one around it, and it is no column: no default may hide what the bytes say."""
+    return any(".".join(path[:count]) in left_out for count in range(1, len(path) + 1))

@@ -14,7 +14,7 @@ from tidelog.log.base.errors import InvalidRecordError, InvalidValueError
 from tidelog.log.columnar.framing import HEADER, PREFIX_BYTES, NamedGuid, framed, guids_of, ids_of, split
 from tidelog.log.columnar.model import EncodingError, ValueSchema
 from tidelog.log.delta import schema
-from tidelog.log.typed.placing import placed
+from tidelog.log.typed.placing import placed, with_lacking
 
 Bools = npt.NDArray[np.bool_]
 I32 = npt.NDArray[np.int32]
@@ -330,5 +330,7 @@ def _filled(columns: pa.Array, writer: ValueSchema) -> pa.Array:
         if at >= 0:
             made.append(columns.field(at).cast(field.type))
         else:
-            made.append(pa.repeat(pa.scalar(writer.defaults.get(field.name), field.type), len(columns)))
-    return pa.StructArray.from_arrays(made, fields=list(kind), mask=columns.is_null() if columns.null_count else None)
+            made.append(pa.nulls(len(columns), field.type))
+    mask = columns.is_null() if columns.null_count else None
+    found = pa.StructArray.from_arrays(made, fields=list(kind), mask=mask)
+    return with_lacking(found, columns.type, writer.defaults)

@@ -37,6 +37,15 @@ def test_what_the_writer_lacks_has_the_readers_default() -> None:
     assert found.to_pylist() == [{"a": 1, "b": "x", "c": None}, None, {"a": 3, "b": "x", "c": None}]
 
 
+def test_fields_within_records_have_their_defaults_too() -> None:
+    more = [field("n", "int"), field("more", "string", default="x")]
+    reader = avro(field("a", inner(*more)), field("b", each("array", items="i")))
+    lone = pa.struct([("n", pa.int32())])
+    columns = of([{"a": {"n": 1}, "b": [{"n": 2}]}, None], pa.struct([("a", lone), ("b", pa.list_(lone))]))
+    found = fitted(columns, reader.columns, reader.defaults)
+    assert found.to_pylist() == [{"a": {"n": 1, "more": "x"}, "b": [{"n": 2, "more": "x"}]}, None]
+
+
 def test_fields_go_by_their_names_and_what_the_reader_lacks_is_left_out() -> None:
     columns = of([{"b": "x", "a": 1}], pa.struct([("b", pa.string()), ("a", pa.int64())]))
     assert fitted(columns, pa.struct([("a", pa.int64())]), {}).to_pylist() == [{"a": 1}]
@@ -104,6 +113,11 @@ def test_bytes_that_are_no_text_are_told() -> None:
         (avro(field("a", "int")), avro(field("a", "int"), field("b", "int")), "it has no field 'b'"),
         (avro(field("a", ["int", "string"]), field("b", "int")), avro(field("a", "int")), "its field 'a' can't be"),
         (
+            avro(field("a", each("array", items=inner(field("n", "int"))))),
+            avro(field("a", each("array", items=inner(field("n", "int"), field("o", "int"))))),
+            "it has no field 'a.element.o', and the reader's schema has no default",
+        ),
+        (
             avro(field("a", inner(field("n", "string")))),
             avro(field("a", inner(field("n", "int")))),
             "its field 'a.n' is string",
@@ -134,6 +148,7 @@ def test_what_can_be_read(writer, reader, why: str | None) -> None:
         ({"a": pa.int64(), "b": pa.int64()}, avro(field("a", "long")), "the schema has no field 'b'"),
         ({}, avro(field("a", "long", default=1)), None),
         ({}, avro(field("a", "long")), "the column has no field 'a'"),
+        ({"a": pa.struct([])}, avro(field("a", inner(field("n", "int")))), "the column has no field 'a.n'"),
         ({"a": pa.int64()}, avro(field("a", "long"), field("b", ["int", "string"])), "'b' can't be a column"),
         (
             {"a": pa.list_(pa.struct([("n", pa.int32()), ("more", pa.int32())]))},

@@ -122,6 +122,24 @@ def test_a_header_counts_before_the_value() -> None:
     ]
 
 
+PROTO = 'syntax = "proto3"; message First { int32 n = 1; } message Second { string a = 1; }'
+
+
+def test_a_header_has_the_message_indexes_of_protobuf() -> None:
+    schema = compile_schema("protobuf", PROTO)
+    decode = ColumnDecoder(schema, {GUID: schema}.__getitem__, fail_fast=True)
+    guid = b"\1" + UUID(GUID).bytes
+    headers = pa.array([guid + b"\0", guid + b"\2\2"])
+    found = decode(pa.array([b"\x08\x05", b"\x0a\x01x"]), headers)
+    assert found.to_pylist() == [{"n": 5, "a": None}, {"n": None, "a": "x"}]
+
+
+@pytest.mark.parametrize("header", [b"", b"\1", b"\0" + UUID(GUID).bytes, b"\1" + UUID(GUID).bytes[:15]])
+def test_a_header_that_names_no_schema_leaves_it_to_the_value(header: bytes) -> None:
+    decode, _ = decoder()
+    assert decode(pa.array([value(V2, 2, a=1, b="x")]), pa.array([header])).to_pylist() == [{"a": 1, "b": "x"}]
+
+
 @pytest.mark.parametrize("values", [[], [None, None]])
 def test_no_values_are_no_rows(values) -> None:
     decode, _ = decoder(fail_fast=True)

@@ -243,10 +243,10 @@ def test_the_defaults_of_fields():
         {"name": "j", "type": "double", "default": 1},
     ]
     schema = compiled({"type": "record", "name": "Top", "fields": fields})
-    assert "i" not in schema.defaults
-    assert schema.defaults["b"] == b"\xff\x01"
-    assert schema.defaults["c"] == Decimal("-1.28")
-    made = {name: pa.array([value], schema.columns.field(name).type) for name, value in schema.defaults.items()}
+    assert ("i",) not in schema.defaults
+    assert schema.defaults["b",] == b"\xff\x01"
+    assert schema.defaults["c",] == Decimal("-1.28")
+    made = {name: pa.array([value], schema.columns.field(name).type) for (name,), value in schema.defaults.items()}
     assert made["d"].cast(pa.int64()).to_pylist() == [5000]
     assert made["f"].flatten().cast(pa.int32()).to_pylist() == [3]
     assert made["g"].to_pylist() == [[("k", 7)]]
@@ -262,3 +262,18 @@ def test_nothing_heavy_is_imported():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip() == "[]"
+
+
+def test_defaults_of_fields_within_others():
+    """A record's default has those of the fields that it leaves out."""
+    inner = {"type": "record", "name": "In", "fields": [{"name": "x", "type": "int", "default": 7}]}
+    fields = [
+        {"name": "a", "type": ["null", inner], "default": None},
+        {"name": "b", "type": {"type": "array", "items": "In"}},
+        {"name": "c", "type": {"type": "map", "values": "In"}},
+        {"name": "d", "type": "In", "default": {}},
+    ]
+    schema = compiled({"type": "record", "name": "Top", "fields": fields})
+    within = {path: one for path, one in schema.defaults.items() if path[-1] == "x"}
+    assert within == {("a", "x"): 7, ("b", "element", "x"): 7, ("c", "value", "x"): 7, ("d", "x"): 7}
+    assert schema.defaults["d",] == {"x": 7}

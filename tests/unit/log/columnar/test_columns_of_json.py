@@ -234,9 +234,21 @@ def test_defaults_of_the_first_level():
             "h": STRING,
         }
     )
-    assert values.defaults == {"a": "x", "c": 7, "d": [1, 2], "e": None, "g": {"k": 1}}
-    for name, default in values.defaults.items():
+    assert values.defaults == {("a",): "x", ("c",): 7, ("d",): [1, 2], ("e",): None, ("g",): {"k": 1}}
+    for (name,), default in values.defaults.items():
         pa.scalar(default, values.columns.field(name).type)
+
+
+def test_defaults_of_properties_within_others():
+    inner = {"type": "object", "properties": {"n": {"type": "integer", "default": 1}, "t": STRING}}
+    values = of(
+        {
+            "a": inner,
+            "b": {"type": "array", "items": inner},
+            "c": {"type": "object", "additionalProperties": {"oneOf": [{"type": "null"}, inner]}},
+        }
+    )
+    assert values.defaults == {("a", "n"): 1, ("b", "element", "n"): 1, ("c", "value", "n"): 1}
 
 
 def test_compiled_once_and_pickled():

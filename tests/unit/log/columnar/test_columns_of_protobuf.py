@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tidelog.log.columnar.compile import compile_schema
 from tidelog.log.columnar.model import SchemaError
 from tidelog.log.columnar.protobuf_text import compiled
+from tidelog.log.typed.placing import type_at
 
 POINT = "message Point { double x = 1; double y = 2; } "
 POINT_TYPE = pa.struct([("x", pa.float64()), ("y", pa.float64())])
@@ -126,7 +127,7 @@ def test_bare_payloads_are_of_the_first_root_alone():
     assert compile_schema("protobuf", text).columns.names == ["id", "name"]
     bare = compile_schema("protobuf", text, bare=True)
     assert bare.columns.names == ["id"]
-    assert bare.defaults == {"id": 0}
+    assert bare.defaults == {("id",): 0}
     assert bare.decode(pa.array([b"\x08\x05"])).columns.to_pylist() == [{"id": 5}]
 
 
@@ -205,17 +206,22 @@ def test_defaults():
         POINT + ENUM,
         imports=KNOWN,
     )
-    assert proto3.defaults == {"a": 0, "b": "", "c": b"", "d": "A", "f": [], "g": []}
+    firsts = {path[0]: one for path, one in proto3.defaults.items() if len(path) == 1}
+    assert firsts == {"a": 0, "b": "", "c": b"", "d": "A", "f": [], "g": []}
+    within = {path: one for path, one in proto3.defaults.items() if len(path) > 1}
+    assert within == {("h", "x"): 0, ("h", "y"): 0}
+    held = of("repeated Point a = 1; map<string, Point> b = 2; map<string, int32> c = 3;", POINT)
+    assert {path for path in held.defaults if path[-1] == "x"} == {("a", "element", "x"), ("b", "value", "x")}
     proto2 = of(
         'optional int32 a = 1 [default = -7]; optional string b = 2 [default = "é"]; optional E c = 3 [default = B];'
         "optional int32 d = 4; required int32 e = 5; optional double f = 6 [default = inf];",
         ENUM,
         syntax="proto2",
     )
-    assert proto2.defaults == {"a": -7, "b": "é", "c": "B", "f": float("inf")}
+    assert proto2.defaults == {("a",): -7, ("b",): "é", ("c",): "B", ("f",): float("inf")}
     for values in (proto3, proto2):
-        for name, default in values.defaults.items():
-            pa.scalar(default, values.columns.field(name).type)
+        for path, default in values.defaults.items():
+            pa.scalar(default, type_at(values.columns, path))
 
 
 def test_compiled_once_and_pickled():

@@ -276,6 +276,21 @@ def test_columns_that_are_missing_have_the_schemas_defaults():
     assert read_back(typing, records) == [avro_payload(FLIGHT, expected)]
 
 
+def record_of(name: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": one, "type": kind} for one, kind in fields.items()]}
+
+
+def test_columns_that_lack_a_field_of_a_record_within_have_its_default():
+    inner = record_of("Plane", tail="string")
+    inner["fields"].append({"name": "seats", "type": "int", "default": 180})
+    planes = record_of("R", plane=["null", inner], others={"type": "array", "items": "Plane"})
+    rows = [{"plane": {"tail": "N1"}, "others": [{"tail": "N2"}]}, {"plane": None, "others": []}]
+    typing = typing_with({-1: planes}, bytes="derive")
+    records = to_records(columns_of(rows), "t", CONFIG, 0, typing=typing)
+    whole = {"plane": {"tail": "N1", "seats": 180}, "others": [{"tail": "N2", "seats": 180}]}
+    assert read_back(typing, records) == [avro_payload(planes, whole), avro_payload(planes, rows[1])]
+
+
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
