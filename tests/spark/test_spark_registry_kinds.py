@@ -104,7 +104,7 @@ def test_values_of_each_kind_and_form_become_columns(
         strict = from_registry(rows.where("offset < 3"), registry=lake, subject="orders-value", mode="FAILFAST",
                                headers=headers, into="order")  # fmt: skip
         assert [row.order for row in strict.orderBy("offset").select("order").collect()] == [*WANTED, None]
-    if form == "guids":  # which the function reads only where it is told to
+    if form == "guids":  # which the function reads only on request
         unread = from_registry(source(spark, lake, subscribe="orders"), registry=lake, subject="orders-value")
         assert [row.value for row in unread.collect()] == [None] * 4
 

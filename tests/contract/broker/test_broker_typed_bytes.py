@@ -78,7 +78,7 @@ class BrokerWorld:
         return [(key, value) for key, value, _ in made]
 
     def appended(self, records: list[tuple[bytes, bytes | None]], end: int) -> None:
-        """Note records that must lie behind `end`, and nothing besides."""
+        """Note records that must be stored from `end` on, and nothing besides."""
         new = [one for one in self.stored() if one[0] >= end]
         assert [one[1:] for one in new] == records
         self.expected |= {offset: (key, value) for offset, key, value in new}
