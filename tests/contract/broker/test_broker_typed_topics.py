@@ -1,15 +1,19 @@
 """Unmodified Kafka clients and typed topics: their values go into columns, and come back as they were sent."""
 
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from support.brokers import running_broker
 from support.transactional_clients import WAIT_S, transactional
 from support.value_subjects import Subjects
 from support.value_typings import FLIGHT, LATER, avro_payload, flight, prefixed
 
+from tidelog.log.base.errors import UnsupportedFormatError
+from tidelog.log.delta.layout import entry_path
 from tidelog.log.lake import Lake
 
 TYPED = {"value.columns": "avro", "value.schema.subject": "typed-value"}
@@ -76,3 +80,20 @@ def test_a_broker_names_the_records_that_do_not_fit(lake: Lake) -> None:
         assert [one and one.code() for one in outcomes] == [good, bad, good, bad]
         assert produced(address, [values[0], None, values[3]]) == [None] * 3
         assert consumed(address, 3) == [values[0], None, values[3]]
+
+
+def test_a_broker_refuses_a_typed_topic_of_a_later_format(tmp_path: Path) -> None:
+    """As an earlier broker does one of today; the lake's other topics are served."""
+    with Lake(tmp_path / "lake") as before:
+        values = values_of(before)
+        before.create_topic("typed", 1, TYPED)
+        before.create_topic("plain")
+    first = tmp_path / "lake/typed" / entry_path(0)
+    first.write_text(first.read_text().replace('"tidelog.format":"3"', '"tidelog.format":"4"'))
+    with Lake(tmp_path / "lake", create=False) as lake, running_broker(lake) as address:
+        topics = AdminClient({"bootstrap.servers": address}).list_topics(timeout=WAIT_S).topics
+        code = UnsupportedFormatError("").kafka_code
+        assert (topics["typed"].error.code(), topics["plain"].error) == (code, None)
+        (refused,) = produced(address, values[:1], **{"message.timeout.ms": 5_000})
+        assert refused is not None
+    assert len(list((tmp_path / "lake/typed/_delta_log").glob("*.json"))) == 1
