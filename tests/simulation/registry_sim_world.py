@@ -23,6 +23,8 @@ from tidelog.retention.maintenance import maintain
 
 # All may use these; each registry has others that are its own, which no other one touches.
 SHARED = ("a", "b", "c")
+# Of which no schema reads another: the first one that comes is the only one.
+STRICT = "strict"
 SIZES = 6
 TOPIC_CONFIG = {
     "cleanup.policy": "compact",
@@ -81,6 +83,7 @@ class RegistryJournal(Journal):
     schemas: dict[int, int] = field(default_factory=dict)  # by id: the schema's size
     ids: dict[int, int] = field(default_factory=dict)  # by the size of one in a shared subject
     versions: dict[tuple[str, int], int] = field(default_factory=dict)  # by subject and version: the size
+    only: dict[str, int] = field(default_factory=dict)  # of the strict subject: the size
 
     def called(self, process: Process, method: str, path: str, result: object) -> None:
         if method == "FROZEN":
@@ -105,6 +108,8 @@ class RegistryJournal(Journal):
         ]
         if subject in SHARED:
             places.append((self.ids, size, number))
+        if subject == STRICT:
+            places.append((self.only, STRICT, size))
         for known, place, value in places:
             if known.setdefault(place, value) != value:
                 self.violate(f"{place} was {known[place]}, and is {value} now")
@@ -175,7 +180,9 @@ class _Registry:
             if rng.random() < world.plan.deletes:
                 self._delete()
             else:
-                rng.choice([self._register, self._register, self._register_own, self._look, self._configure])()
+                rng.choice(
+                    [self._register, self._register, self._register_own, self._look, self._configure, self._race]
+                )()
         world.at_rest.add(self._program.process.name)
         while not world.closing:
             self._program.pause(0.5)
@@ -191,8 +198,20 @@ class _Registry:
         except UNANSWERED:
             self._next_own()
 
-    def _registered(self, subject: str) -> int:
-        size = self._world.rng.randrange(SIZES) + 1
+    def _race(self) -> None:
+        """All want another schema in one subject: one gets it, and the others' are refused and use no id."""
+        size = SIZES + 1 + self._world.number() % 1_000
+        try:
+            self._registered(STRICT, size)
+        except RegistryError as error:
+            if error.code != 40901:
+                self._history.violate(f"size {size} was refused as {error}")
+            self._history.counts["refused"] += 1
+        except UNANSWERED:
+            pass
+
+    def _registered(self, subject: str, size: int | None = None) -> int:
+        size = size or self._world.rng.randrange(SIZES) + 1
         wanted = Registration(subject, Schema(f'{{"type":"fixed","name":"f{size}","size":{size}}}'))
 
         def rule(state: RegistryState) -> Any:
@@ -258,4 +277,6 @@ def dump(state: RegistryState) -> list[tuple[Any, ...]]:
 def created(program: Program) -> None:
     """Make the topic, with rules so small that a run of a minute sees compactions and trims."""
     program.lake.create_topic(SCHEMAS_TOPIC, 1, TOPIC_CONFIG)
-    RegistryLog(program.lake).decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
+    log = RegistryLog(program.lake)
+    log.decide(lambda state: (None, decide_config(state, None, {"compatibility": "NONE"})))
+    log.decide(lambda state: (None, decide_config(state, STRICT, {"compatibility": "BACKWARD"})))

@@ -12,7 +12,7 @@ from sim_running import how_to_repeat
 
 SEEDS = int(os.environ.get("TIDELOG_SIM_SEEDS", "30"))
 # What thirty seeds can't do without, or they would prove little.
-HAPPENS = ("registered", "deleted", "looked", "maintained", "frozen", "killed")
+HAPPENS = ("registered", "deleted", "looked", "maintained", "frozen", "killed", "refused")
 
 reports: dict[int, RegistryReport] = {}
 
