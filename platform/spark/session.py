@@ -16,8 +16,6 @@ from tidelog.spark.jars import add_packages, delta_is_there, delta_package, list
 VERIFY_PAGES: Final = "parquet.page.verify-checksum.enabled"
 # What makes a session quick on small topics. What the caller, spark-submit or spark-defaults.conf says goes over it.
 SETTINGS: Final[Mapping[str, str]] = {
-    # Filters on partition, offset and timestamp reach the source.
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     VERIFY_PAGES: "true",
     # Delta replays a table's log with this many tasks; 50 by default, for tables of millions of files.

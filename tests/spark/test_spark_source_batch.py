@@ -1,6 +1,7 @@
 """The source in batch queries: where they start and end, what is lost, how tasks are cut, which files are read."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,17 +188,37 @@ FILTERS = [
 ]
 
 
+PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture
+def pushing(spark: SparkSession) -> Iterator[None]:
+    """A session that hands filters to Python's sources."""
+    spark.conf.set(PUSH_DOWN, "true")
+    yield
+    spark.conf.unset(PUSH_DOWN)
+
+
+def test_each_query_of_a_dataframe_has_its_own_filter(spark: SparkSession, timed: Lake) -> None:
+    """Spark 4.2.0 gives all of them the last one's where filters reach Python's sources, so sessions leave that off."""
+    rows = source(spark, timed, subscribe="t")
+    assert rows.where("offset < 1").count() == 2
+    assert rows.count() == 12
+    assert rows.where("offset < 1").union(rows.where("offset >= 5")).count() == 4
+
+
 @pytest.mark.parametrize("pushed", ["true", "false"])
 def test_filters_work_with_push_down_on_and_off(spark: SparkSession, timed: Lake, pushed: str) -> None:
     """Off is Spark's default, and then Spark refuses readers that take filters."""
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
+    spark.conf.set(PUSH_DOWN, pushed)
     try:
         for condition, expected, _ in (FILTERS[0], FILTERS[4], FILTERS[-1]):
             assert by_partition(source(spark, timed, subscribe="t").where(condition)) == expected, condition
     finally:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        spark.conf.unset(PUSH_DOWN)
 
 
+@pytest.mark.usefixtures("pushing")
 @pytest.mark.parametrize(("condition", "expected", "needed"), FILTERS[:-1])
 def test_filters_read_only_the_segments_that_can_match(
     spark: SparkSession, timed: Lake, condition: str, expected: Any, needed: set[tuple[int, int]]

@@ -54,8 +54,8 @@ class RegistryOptions:
 
 
 @contextmanager
-def registry_client(call: Session, where: RegistryOptions) -> "Iterator[SchemaRegistryClient]":
-    """A client, until the end of the block. Raises as opening the lake does, and `UsageProblemError`."""
+def registry_client(call: Session, where: RegistryOptions, *, create: bool = False) -> "Iterator[SchemaRegistryClient]":
+    """A client, until the end of the block. `create`: the lake, where it is not there yet. Raises as opening the lake does, and `UsageProblemError`."""
     require("registry", *REGISTRY_MODULES)
     from tidelog.schema_registry.client import SchemaRegistryClient
 
@@ -63,8 +63,9 @@ def registry_client(call: Session, where: RegistryOptions) -> "Iterator[SchemaRe
         with SchemaRegistryClient(where.settings(None)) as client:
             yield client
         return
-    with call.open_lake() as lake:
-        lake.require_lake()
+    with call.open_lake(create=create) as lake:
+        if not create:
+            lake.require_lake()
         with SchemaRegistryClient(where.settings(lake)) as client:
             yield client
 

@@ -115,9 +115,12 @@ def register(
     reference: ReferenceOption = None,
     normalize: NormalizeOption = False,
 ) -> None:
-    """Register a schema. One that is there keeps its id; one that is not compatible is refused, and uses none."""
+    """Register a schema, and make the lake when it is not there yet.
+
+    One that is there keeps its id; one that is not compatible is refused, and uses none.
+    """
     schema = _schema(file, kind, reference)
-    with registry_client(call, where) as client:
+    with registry_client(call, where, create=True) as client:
         # What servers before Confluent's 7.7 answer is the id alone.
         answer = client.register_schema_full_response(subject, schema, normalize)
         found = replace(answer, version=client.lookup_schema(subject, schema, normalize).version)

@@ -32,6 +32,10 @@ _NO_SCHEMA_YET = (
     "Subject {} has no schema yet: the columns come with the first value that has one. Register it: tidelog schema"
     " register."
 )
+_DERIVED_FROM_NOW = (
+    "Values may be derived of their columns from now on. Spark's views and DataFrames by read_topic that were made"
+    " while the topic had no columns show those as null: make them again. Engines that read the table itself see null, too."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,10 @@ class ConfigChanges:
                 )
             changes[key] = None
         return changes
+
+    def begins(self, key: str, value: str) -> bool:
+        """Whether a key is set to a value."""
+        return pairs("--config", self.config).get(key) == value
 
 
 @command(topics, "create", example="tidelog topic create orders --partitions 8 --config retention.ms=604800000")
@@ -154,6 +162,8 @@ def alter(
         return
     own = ", ".join(f"{k}={v}" for k, v in sorted(topic.config.items())) or "all defaults"
     say(f"Altered topic {name}: {views.counted(len(topic.partitions), 'partition')}; {own}.")
+    if config.begins("value.bytes", "derive"):
+        say(_DERIVED_FROM_NOW)
 
 
 @command(topics, "delete", example="tidelog topic delete orders --yes")

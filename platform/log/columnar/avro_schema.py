@@ -57,7 +57,13 @@ def read_schema(text: str, references: Iterable[tuple[str, str]] = ()) -> AvroNo
     try:
         for _, other in references:
             reader.node(_loads(other), "")
-        root = reader.node(_loads(text), "")
+        said = _loads(text)
+        if isinstance(said, str) and said not in PRIMITIVES and said not in reader.names:
+            raise SchemaError(
+                f"The schema is '{said:.100}', which is neither JSON nor a type of Avro. Give the schema's text: that of a"
+                " file, not its name."
+            )
+        root = reader.node(said, "")
         _check_size(root, {}, [])
     except RecursionError:
         raise SchemaError("The schema is nested too deeply to be read.") from None
@@ -92,7 +98,7 @@ def _loads(text: str) -> Any:
 
 class _SchemaReader:
     def __init__(self) -> None:
-        self._names: dict[str, AvroNode] = {}
+        self.names: dict[str, AvroNode] = {}
 
     def node(self, value: Any, space: str) -> AvroNode:
         if isinstance(value, str):
@@ -116,7 +122,7 @@ class _SchemaReader:
         if name in PRIMITIVES:
             return AvroNode(name)
         full = f"{space}.{name}" if space and "." not in str(name) else str(name)
-        found = self._names.get(full.removeprefix(".")) or self._names.get(str(name))
+        found = self.names.get(full.removeprefix(".")) or self.names.get(str(name))
         if found is None:
             raise SchemaError(f"The schema uses the type '{full}', which neither it nor a reference of it defines.")
         return found
@@ -128,7 +134,7 @@ class _SchemaReader:
         elif isinstance(value.get("namespace"), str):
             space = value["namespace"]
         node = AvroNode("record" if kind == "error" else kind, name=f"{space}.{name}" if space else name)
-        self._names[node.name] = node
+        self.names[node.name] = node
         if kind == "enum":
             node.symbols = tuple(str(symbol) for symbol in _list(value, "symbols"))
         elif kind == "fixed":

@@ -15,6 +15,7 @@ from tidelog.log.delta.written_schemas import WrittenSchema
 from tidelog.log.lake import Lake
 from tidelog.log.rules.topics import decide_create
 from tidelog.log.rules.typed_topics import decide_grow
+from tidelog.log.segments.fetch import find_latest
 from tidelog.log.state.topic_state import FORMAT, VALUE_SCHEMAS, TopicState
 from tidelog.log.topic import Topic
 from tidelog.log.typed import tables
@@ -447,3 +448,27 @@ def test_a_creation_by_the_rule_alone_is_typed_too() -> None:
     ).actions[1]
     assert made({}).configuration[FORMAT] == "2"  # type: ignore[attr-defined]
     assert made(INLINE).configuration[FORMAT] == "3"  # type: ignore[attr-defined]
+
+
+def test_who_asks_for_offsets_derives_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Offsets by time, and the latest record, are found by timestamps alone."""
+    lake, subjects = typed_lake()
+    number = subjects.register("s", A)
+    lake.create_topic("t", 1, AVRO | {"value.bytes": "derive"})
+    lake.topic("t").append(framed_as(number, number, number))
+    derived: list[int] = []
+    bytes_of = Typing.bytes_of
+
+    def counted(self: Typing, value: pa.Array, *more: pa.Array) -> pa.Array:
+        derived.append(len(value))
+        return bytes_of(self, value, *more)
+
+    monkeypatch.setattr(Typing, "bytes_of", counted)
+    topic = lake.topic("t")
+    assert lake.offsets("t") == {0: (0, 3)}
+    assert lake.offsets_for_times("t", {0: 0}) == {0: 0}
+    latest = find_latest(lake.storage, topic.folder, topic.plan(0))
+    assert latest is not None
+    assert derived == []
+    assert sum(batch.num_rows for batch in topic.read(0)) == 3
+    assert derived == [3]

@@ -51,6 +51,13 @@ def test_a_schema_is_registered_shown_and_listed(lake, file):
     assert (found["subject"], found["version"], found["id"], found["schema"]) == ("b-value", 2, 2, LONG)
 
 
+def test_the_first_schema_makes_the_lake_and_a_look_does_not(tmp_path, file):
+    address = str(tmp_path / "new")
+    assert "There is no lake" in refused(1, "--lake", address, "schema", "list")
+    assert done("--lake", address, "schema", "register", "a", file(INT)).stdout.endswith("with the id 1.\n")
+    assert done("--lake", address, "schema", "list").stdout == "a\n"
+
+
 def test_a_schema_of_stdin_and_of_another_type(lake, file):
     done("--lake", lake, "schema", "register", "a", "-", "--type", "json", stdin='{"type": "string"}')
     assert answer("--lake", lake, "schema", "show", "a")["schemaType"] == "JSON"

@@ -42,6 +42,15 @@ def test_describe_shows_them_too_and_gives_them_as_json(lake):
     assert schema == {"id": 1, "type": "AVRO", "subject": "flights-value", "version": 1, "derives": False}
 
 
+def test_who_has_values_derived_is_told_of_views_from_before(lake):
+    done("topic", "create", "flights", "--lake", lake)
+    typed = ("--config", "value.columns=avro", "--config", "value.schema.subject=flights-value")
+    words = "show those as null: make them again"
+    assert words not in " ".join(done("topic", "alter", "flights", *typed, "--lake", lake).stdout.split())
+    derive = done("topic", "alter", "flights", "--config", "value.bytes=derive", "--lake", lake).stdout
+    assert words in " ".join(derive.split())
+
+
 def test_a_plain_topic_has_no_values_to_show(lake):
     done("topic", "create", "plain", "--lake", lake)
     assert "values" not in answer("topic", "describe", "plain", "--lake", lake)
@@ -81,6 +90,7 @@ def test_an_inline_schema_may_be_changed_and_given_up(lake):
     [
         (["value.columns=avro"], "without a schema"),
         (["value.columns=avro", "value.schema=no schema"], "."),
+        (["value.columns=avro", "value.schema=order.avsc"], "Give the schema's text: that of a file, not its name."),
         (["value.columns=json", "value.schema.subject=flights-value"], "has schemas of the type AVRO"),
         (["topic.validate=true"], "without value.columns"),
     ],
