@@ -55,7 +55,10 @@ class RegistryOptions:
 
 @contextmanager
 def registry_client(call: Session, where: RegistryOptions, *, create: bool = False) -> "Iterator[SchemaRegistryClient]":
-    """A client, until the end of the block. `create`: the lake, where it is not there yet. Raises as opening the lake does, and `UsageProblemError`."""
+    """A client, until the end of the block. `create`: make the lake where it is not there yet.
+
+    Raises as opening the lake does, and `UsageProblemError`.
+    """
     require("registry", *REGISTRY_MODULES)
     from tidelog.schema_registry.client import SchemaRegistryClient
 

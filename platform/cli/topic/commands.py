@@ -34,7 +34,7 @@ _NO_SCHEMA_YET = (
 )
 _DERIVED_FROM_NOW = (
     "Values may be derived of their columns from now on. Spark's views and DataFrames by read_topic that were made"
-    " while the topic had no columns show those as null: make them again. Engines that read the table itself see null, too."
+    " while the topic had no columns show those as null: make them again. So do engines that read the table itself."
 )
 
 
