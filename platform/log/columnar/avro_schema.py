@@ -60,7 +60,7 @@ def read_schema(text: str, references: Iterable[tuple[str, str]] = ()) -> AvroNo
         said = _loads(text)
         if isinstance(said, str) and said not in PRIMITIVES and said not in reader.names:
             raise SchemaError(
-                f"The schema is '{said:.100}', which is neither JSON nor a type of Avro. Give the schema's text: that of"
+                f"The schema is '{said:.100}', which is neither JSON nor a type of Avro. Give the text: that of"
                 " a file, not its name."
             )
         root = reader.node(said, "")

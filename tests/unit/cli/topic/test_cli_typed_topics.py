@@ -90,7 +90,7 @@ def test_an_inline_schema_may_be_changed_and_given_up(lake):
     [
         (["value.columns=avro"], "without a schema"),
         (["value.columns=avro", "value.schema=no schema"], "."),
-        (["value.columns=avro", "value.schema=order.avsc"], "Give the schema's text: that of a file, not its name."),
+        (["value.columns=avro", "value.schema=order.avsc"], "Give the text: that of a file, not its name."),
         (["value.columns=json", "value.schema.subject=flights-value"], "has schemas of the type AVRO"),
         (["topic.validate=true"], "without value.columns"),
     ],
