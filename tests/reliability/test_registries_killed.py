@@ -19,7 +19,7 @@ from support.waiting import eventually
 CLIENTS = 8
 MISHAPS = int(os.environ.get("TIDELOG_REGISTRY_MISHAPS", "4"))
 SEED = os.environ.get("TIDELOG_REGISTRY_SEED", "1")
-# So many that each mishap falls among registrations.
+# Each mishap falls among registrations: six for each part of the run.
 SCHEMAS = 6 * (MISHAPS + 1)
 # After which a client asks the other registry; the same request again gets the same answer.
 IMPATIENT_S = 2.0

@@ -42,7 +42,7 @@ def test_describe_shows_them_too_and_gives_them_as_json(lake):
     assert schema == {"id": 1, "type": "AVRO", "subject": "flights-value", "version": 1, "derives": False}
 
 
-def test_who_has_values_derived_is_told_of_views_from_before(lake):
+def test_alter_names_views_from_before_values_were_derived(lake):
     done("topic", "create", "flights", "--lake", lake)
     typed = ("--config", "value.columns=avro", "--config", "value.schema.subject=flights-value")
     words = "show those as null: make them again"
