@@ -16,6 +16,7 @@ from tidelog.broker.fetch.filling import Wanted, fill
 from tidelog.broker.fetch.requested import RequestedTopic, epoch_problem
 from tidelog.broker.fetch.requests import Asked, FetchRequest, Key, request_of
 from tidelog.broker.fetch.sessions import Sessions
+from tidelog.broker.records.batches import of_epoch
 from tidelog.broker.wire.errors import FENCED_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE
 from tidelog.broker.wire.fetch_answer import FetchAnswer, PartitionAnswer, encode_fetch
 from tidelog.log.base.errors import TidelogError
@@ -193,7 +194,7 @@ class Fetching:
         size = 0 if request.is_throttled else fill(wanted, min(max(request.max_bytes, 0), _MOST_BYTES))
         for p in partitions:
             if p.wanted is not None:
-                p.answer.records, p.answer.size = p.wanted.batches, p.wanted.size
+                p.answer.records, p.answer.size = of_epoch(p.wanted.batches, view.epoch), p.wanted.size
         return size, at_once
 
     def _look(self, request: FetchRequest, view: ClusterView, p: _Partition) -> Wanted | None:

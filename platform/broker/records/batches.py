@@ -42,6 +42,8 @@ _ZSTD_SINCE = 7
 _LEAST_LENGTH = 14
 _MAGIC_AT = 16
 _HEAD = struct.Struct(">qii")
+# Where a batch has its leader's epoch, which no checksum covers.
+_EPOCH: Final = slice(12, 16)
 _CHECKSUM = struct.Struct(">I")
 _ATTRIBUTES = struct.Struct(">h")
 _MAX_TIMESTAMP_AT = 35
@@ -215,6 +217,18 @@ def patched(batch: bytes | memoryview, base_offset: int, leader_epoch: int, appe
     _LONG.pack_into(copy, _MAX_TIMESTAMP_AT, append_ms)
     _CHECKSUM.pack_into(copy, CHECKED_FROM - _CHECKSUM.size, crc32c(memoryview(copy)[CHECKED_FROM:]))
     return bytes(copy)
+
+
+def of_epoch(batches: Sequence[bytes], leader_epoch: int) -> Sequence[bytes]:
+    """Batches as the leader of an epoch sends them, whichever epoch they were encoded in.
+
+    librdkafka and Java take a position of an earlier epoch for one that they are past: of batches whose epochs fall, it
+    would store no offset, and commit none (KIP-320).
+    """
+    epoch = leader_epoch.to_bytes(_EPOCH.stop - _EPOCH.start, signed=True)
+    if all(batch[_EPOCH] == epoch for batch in batches):
+        return batches
+    return [b"".join((batch[: _EPOCH.start], epoch, memoryview(batch)[_EPOCH.stop :])) for batch in batches]
 
 
 def sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:
