@@ -76,6 +76,11 @@ FAMILIES = (
     "topic", "lake", "group", "transaction", "producer", "perf", "broker", "user", "acl", "quota", "tenant", "registry",
     "schema",
 )  # fmt: skip
+# Commands that begin a lake, and what has each fail all the same.
+MAKES_A_LAKE = {
+    ("topic", "create"): ["--partitions", "0"],
+    ("schema", "register"): ["--type", "protobuf"],
+}
 by_name = pytest.mark.parametrize("command", COMMANDS, ids=lambda c: "-".join(c[:2]))
 
 
@@ -185,7 +190,7 @@ def test_the_later_format_counts(lake):
 
 @by_name
 def test_a_lake_that_is_not_there(command):
-    if command[:2] != ["topic", "create"]:
+    if tuple(command[:2]) not in MAKES_A_LAKE:
         assert "There is no lake at memory://" in refused(1, *command, "--lake", lake_address())
 
 
@@ -290,15 +295,15 @@ def test_a_folder_that_is_a_table_is_no_topic(tmp_path):
 
 @by_name
 def test_with_json_an_error_is_json_too(command):
-    if command[:2] == ["topic", "create"]:
-        command = [*command, "--partitions", "0"]
+    if tuple(command[:2]) in MAKES_A_LAKE:
+        command = [*command, *MAKES_A_LAKE[command[0], command[1]]]
     for args in places(command, "--format", "json"):
         result = cli(*args, "--lake", lake_address())
         assert (result.exit_code, result.stdout) == (1, "")
         (line,) = result.stderr.splitlines()
         error = json.loads(line)["error"]
-        assert error["type"] in ("LakeNotFoundError", "InvalidPartitionsError")
-        assert error["message"].endswith((".", "'."))
+        assert error["type"] in ("LakeNotFoundError", "InvalidPartitionsError", "SchemaRegistryError")
+        assert error["message"].endswith((".", "'.", "SR code 42201)"))
         assert error["retriable"] is False
 
 
