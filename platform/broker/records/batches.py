@@ -228,7 +228,7 @@ def of_epoch(batches: Sequence[bytes], leader_epoch: int) -> Sequence[bytes]:
     epoch = leader_epoch.to_bytes(_EPOCH.stop - _EPOCH.start, signed=True)
     if all(batch[_EPOCH] == epoch for batch in batches):
         return batches
-    return [b"".join((batch[: _EPOCH.start], epoch, memoryview(batch)[_EPOCH.stop :])) for batch in batches]
+    return [patched(batch, header_of(batch).base_offset, leader_epoch) for batch in batches]
 
 
 def sealed(header: BatchHeader, body: bytes | memoryview, codec: int) -> bytes:
