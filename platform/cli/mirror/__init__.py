@@ -1,0 +1,1 @@
+"""tidelog.cli.mirror: `tidelog mirror …`."""

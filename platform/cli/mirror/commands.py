@@ -1,0 +1,207 @@
+"""`tidelog mirror …`: a lake that follows another one."""
+
+import select
+import sys
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from tidelog.cli.mirror.from_kafka import copy_from_kafka, require_none
+from tidelog.cli.mirror.options import (
+    KafkaOptions,
+    MirrorMetricsAt,
+    bytes_per_s,
+    kafka_servers,
+    mirror_metrics_served,
+)
+from tidelog.commands.declare import command, family
+from tidelog.commands.failures import FAILED, UsageProblemError
+from tidelog.commands.logs import logging_lines
+from tidelog.commands.mirror_options import TwoLakes, topic_pattern
+from tidelog.commands.options import Session
+from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import console, print_json, say
+from tidelog.log.base.extras import require
+
+mirrors = family("Have a lake follow another one, and make it a lake of its own when that one is lost.")
+
+
+@command(mirrors, "start", example="tidelog mirror start --from /data/lake --to s3://bucket/copy")
+def start(
+    call: Session,
+    lakes: TwoLakes,
+    kafka: KafkaOptions,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Ship only topics whose whole name a regular expression matches. Groups, transactions, users and"
+            " schemas are always shipped.",
+        ),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Ship what is there now, and end.")] = False,
+    limit: Annotated[str | None, typer.Option(metavar="RATE", help="The most bytes a second: 500k, 20M, 1G.")] = None,
+    discard_diverged: Annotated[
+        bool,
+        typer.Option(
+            "--discard-diverged",
+            help="Cut off what the follower has and the source hasn't. Without it such tables are named, not shipped.",
+        ),
+    ] = False,
+    metrics: MirrorMetricsAt = None,
+) -> None:
+    """Ship a lake's entries and files to another place, where offsets, groups and transactions are the same.
+
+    The follower refuses every other writer. It may be stopped and started anywhere. Exit code 1 when it ends with
+    tables that are not shipped.
+    """
+    if kafka_servers(lakes.source) is not None:
+        require_none({"--discard-diverged": discard_diverged, "--from-option": lakes.from_option})
+        copy_from_kafka(call, lakes, kafka, topic_pattern(topics), once, bytes_per_s(limit), metrics)
+        return
+    kafka.require_none()
+    _follow(call, lakes, topics, once, limit, discard_diverged, metrics)
+
+
+def _follow(
+    call: Session,
+    lakes: TwoLakes,
+    topics: str | None,
+    once: bool,
+    limit: str | None,
+    discard_diverged: bool,
+    metrics_at: str | None,
+) -> None:
+    """Have a lake follow another one until stopped, or ship what is there now."""
+    from tidelog.mirror.adoption import adopt
+    from tidelog.mirror.lease import Lease
+    from tidelog.mirror.mirror import Mirror
+
+    wanted, rate = topic_pattern(topics), bytes_per_s(limit)
+    with Stop() as stop, lakes.open_source(call) as source, lakes.open_follower(call) as follower, ExitStack() as ends:
+        adopt(source, follower)
+        lease = ends.enter_context(Lease(follower.storage, follower.clock, follower.ids.new()))
+        mirror = Mirror(source, follower, wanted=wanted, bytes_per_s=rate, discard=discard_diverged, lease=lease)
+
+        def stopped(seconds: float) -> bool:
+            return stop.asked or bool(select.select([stop.wakeup], [], [], seconds)[0])
+
+        if not once:
+            ends.enter_context(logging_lines(call.log_format, call.log_level))
+        try:
+            metrics = mirror_metrics_served(metrics_at, follower, lambda: mirror.said, mirror.clock.now_ms)
+            served = ends.enter_context(metrics)
+            if not call.as_json:
+                if served is not None:
+                    say(f"metrics at http://{served}/metrics", stderr=once)
+                say(f"{follower.uri} follows {source.uri}", stderr=once)
+                sys.stdout.flush()
+            if once:
+                while not (mirror.round().whole or mirror.problems or stop.asked):  # the source goes on meanwhile
+                    pass
+            else:
+                mirror.run(stopped)
+        finally:
+            mirror.close()
+        status, cut = mirror.status(ended=True), mirror.discarded
+    if once and call.as_json:
+        from tidelog.cli.mirror.views import shown_status
+
+        print_json(shown_status(status, status.now_ms) | {"discarded": [one.to_json() for one in cut]})
+    elif once:
+        say(f"{status.shipped_entries} entries and {status.shipped_bytes} bytes of files were shipped.")
+    for name, why in mirror.problems.items():
+        say(why if name in {one.table for one in mirror.diverged} else f"'{name}' is not shipped. {why}", stderr=True)
+    if mirror.problems:
+        raise typer.Exit(FAILED)
+    if stop.asked and once:
+        raise typer.Exit(stop.exit_code)
+
+
+@command(mirrors, "status", example="tidelog --lake s3://bucket/copy mirror status")
+def status(
+    call: Session,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Print it in Prometheus' text format.")] = False,
+) -> None:
+    """Show how far a follower, named by --lake, is behind its source: entries, bytes and seconds; what is not shipped.
+
+    It is what the mirror said last: a mirror says something each second.
+    """
+    from tidelog.cli.mirror.views import shown_status, status_lines
+    from tidelog.mirror.status import read_status
+
+    with call.open_lake() as lake:
+        found, follows, now_ms = read_status(lake.storage), lake.follows(), lake.clock.now_ms()
+    if found is None:
+        raise UsageProblemError(f"No mirror ever wrote to {lake.uri}: it is no follower ('tidelog mirror start').")
+    if metrics:
+        require("broker", "prometheus_client")
+        from tidelog.mirror.metrics import prometheus
+
+        typer.echo(prometheus(found, now_ms), nl=False)
+    elif call.as_json:
+        print_json(shown_status(found, now_ms) | {"follows": None if follows is None else follows.source})
+    else:
+        out = console()
+        for line in status_lines(found, follows is not None, now_ms):
+            out.print(line)
+
+
+@command(mirrors, "promote", example="tidelog --lake s3://bucket/copy mirror promote --source-is-gone")
+def promote(
+    call: Session,
+    source_is_gone: Annotated[
+        bool,
+        typer.Option("--source-is-gone", help="The source does not answer: what was shipped of it counts."),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where the follower is not whole: its tables are of different times.")
+    ] = False,
+    from_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="How to reach the source's store, beside --store-option. Repeatable."),
+    ] = None,
+) -> None:
+    """Make a follower, named by --lake, a lake of its own that takes writes.
+
+    Without --source-is-gone the source's writers are stopped first, what they wrote is shipped, and the source follows
+    this lake from then on: nothing is lost.
+    """
+    from tidelog.commands.options import pairs
+    from tidelog.log.lake import Lake
+    from tidelog.mirror.promotion import promote as promoted
+
+    options = call.store | pairs("--from-option", from_option or [])
+    with Lake(call.named_lake(), create=False, options=call.store, may_change_follower=True) as follower:
+        follows = follower.follows()
+        if source_is_gone or follows is None:
+            done = promoted(follower, None, force=force, said=_say)
+        else:
+            with Lake(follows.source, create=False, options=options) as source:
+                done = promoted(follower, source, force=force, said=_say)
+    if call.as_json:
+        print_json(done.to_json())
+    else:
+        lost = "nothing is lost" if done.in_order else "what its source got since the last whole round is not here"
+        say(f"{follower.uri} is a lake of its own after {done.took_ms / 1000:.1f} s: {lost}.")
+
+
+@command(mirrors, "compare", example="tidelog mirror compare --from /data/lake --to s3://bucket/copy")
+def compare(call: Session, lakes: TwoLakes) -> None:
+    """Compare two lakes at rest: every record and offset, groups, transactions. Exit code 1 where they differ."""
+    from tidelog.mirror.comparison import differences
+
+    with lakes.open_source(call) as source, lakes.open_follower(call, create=False) as follower:
+        found = list(differences(source, follower))
+    if call.as_json:
+        print_json({"differences": found})
+    else:
+        for line in found or ["The two lakes hold the same."]:
+            say(line)
+    if found:
+        raise typer.Exit(FAILED)
+
+
+def _say(step: str) -> None:
+    say(step, stderr=True)

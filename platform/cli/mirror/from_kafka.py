@@ -1,0 +1,94 @@
+"""`tidelog mirror start --from kafka://…`: a lake that copies topics and groups from Kafka."""
+
+import re
+import select
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidelog.cli.mirror.options import KafkaOptions, kafka_servers, mirror_metrics_served
+from tidelog.commands.failures import FAILED, UsageProblemError
+from tidelog.commands.logs import logging_lines
+from tidelog.commands.mirror_options import TwoLakes
+from tidelog.commands.options import Session
+from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import print_json, say
+from tidelog.log.base.extras import require
+
+if TYPE_CHECKING:
+    from tidelog.mirror.kafka.kafka_mirror import KafkaMirror
+
+
+def require_none(options: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing where the source is Kafka. Raises `UsageProblemError`."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageProblemError(
+            f"{' and '.join(given)} can't be given with kafka://…: sources that are lakes have them. Keys of Kafka's"
+            " clients are given by --config; a topic here that is no copy is deleted by 'tidelog topic delete'."
+        )
+
+
+def copy_from_kafka(
+    call: Session,
+    lakes: TwoLakes,
+    kafka: KafkaOptions,
+    wanted: re.Pattern[str] | None,
+    once: bool,
+    bytes_per_s: float | None,
+    metrics_at: str | None = None,
+) -> None:
+    """Copy until stopped, or what is there now. Raises `typer.Exit` when something is not copied."""
+    require("kafka", "confluent_kafka")
+    from tidelog.mirror.kafka.client import ConfluentSource
+    from tidelog.mirror.kafka.kafka_mirror import KafkaMirror
+
+    with Stop() as stop, lakes.open_target(call) as lake:
+        lake.ensure_lake()
+        source = ConfluentSource(kafka_servers(lakes.source) or "", kafka.conf())
+        mirror = KafkaMirror(source, lake, wanted=wanted, bytes_per_s=bytes_per_s)
+
+        def stopped(seconds: float) -> bool:
+            return stop.asked or bool(seconds and select.select([stop.wakeup], [], [], seconds)[0])
+
+        try:
+            with mirror_metrics_served(metrics_at, lake, lambda: mirror.said, lake.clock.now_ms) as served:
+                if served is not None and not call.as_json:
+                    say(f"metrics at http://{served}/metrics", stderr=once)
+                if once:
+                    mirror.run_once(stopped)
+                else:
+                    say(f"{lake.uri} copies {source.address}", stderr=call.as_json)
+                    sys.stdout.flush()
+                    with logging_lines(call.log_format, call.log_level):
+                        mirror.run(stopped)
+        finally:
+            mirror.close()
+            source.close()
+    _report(call, mirror, once)
+    if mirror.problems or mirror.lost:
+        raise typer.Exit(FAILED)
+    if stop.asked and once:
+        raise typer.Exit(stop.exit_code)
+
+
+def _report(call: Session, mirror: "KafkaMirror", once: bool) -> None:
+    from tidelog.cli.mirror.views import shown_status
+
+    status = mirror.status(ended=True)
+    if once and call.as_json:
+        lost = [{"topic": t, "partition": p, "start": a, "end": b} for (t, p), (a, b) in sorted(mirror.lost.items())]
+        told = {"problems": mirror.problems, "config_left_out": mirror.left_out, "lost": lost}
+        print_json(shown_status(status, status.now_ms) | told | {"offsets_of_groups": mirror.groups_committed})
+        return
+    if once:
+        say(f"{mirror.records} records and {mirror.groups_committed} offsets of groups were copied.")
+    for name, keys in mirror.left_out.items():
+        for key, why in keys.items():
+            say(f"Topic '{name}': {key} is not set here. {why}", stderr=True)
+    for (name, partition), (start, end) in sorted(mirror.lost.items()):
+        say(f"Topic '{name}', partition {partition}: offsets {start} to {end} were gone from the source.", stderr=True)
+    for name, why in mirror.problems.items():
+        say(why if name in why else f"'{name}' is not copied. {why}", stderr=True)

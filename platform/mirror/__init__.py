@@ -1,0 +1,1 @@
+"""tidelog.mirror: lakes that follow lakes, entry by entry (docs/mirror.md)."""

@@ -1,0 +1,93 @@
+"""What a mirror says of itself, in the follower: `__mirror/status`, and as metrics."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+import orjson
+
+from tidelog.log.base.errors import ObjectNotFoundError
+from tidelog.log.storage.port import Storage
+from tidelog.mirror.tables import MIRROR_FOLDER
+
+STATUS = f"{MIRROR_FOLDER}/status"
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """One table: the newest version at the source, as last seen, and at the follower.
+
+    `problem`: why it is not shipped, "" where it is. `waiting_bytes`: of removed files that are still to be deleted
+    here, at `waiting_until_ms` at the latest.
+    """
+
+    source: int
+    follower: int
+    behind_bytes: int = 0
+    problem: str = ""
+    waiting_bytes: int = 0
+    waiting_until_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """A mirror's state at `now_ms` by its machine's clock.
+
+    `run`: a UUID of its process. `whole_ms`: the follower is as the source was at that time, at least, in all tables at
+    once; None before its first whole round, and while a table begins again. `behind_ms`: the age of the oldest entry
+    that the follower lacks, 0 where it lacks none; `delay_ms`: how old the last shipped entries were when they were
+    shipped (median, the oldest). `cluster_epoch`: the source's. `ended`: the process stopped in order.
+    """
+
+    source: str
+    run: str
+    now_ms: int
+    whole_ms: int | None = None
+    behind_entries: int = 0
+    behind_bytes: int = 0
+    behind_ms: int = 0
+    delay_ms: tuple[int, int] = (0, 0)
+    rounds: int = 0
+    shipped_entries: int = 0
+    shipped_bytes: int = 0
+    cluster_epoch: int = 0
+    ended: bool = False
+    problem: str = ""
+    tables: Mapping[str, TableStatus] = field(default_factory=dict)
+    diverged: Sequence[Mapping[str, Any]] = ()
+
+    def encoded(self) -> bytes:
+        """Its bytes in the follower."""
+        return orjson.dumps(asdict(self))
+
+    @classmethod
+    def decoded(cls, data: bytes) -> Self:
+        """From its bytes. Raises `ValueError`, `TypeError`, `KeyError`."""
+        body = orjson.loads(data)
+        tables = {name: TableStatus(**one) for name, one in body.pop("tables").items()}
+        return cls(**{**body, "delay_ms": tuple(body["delay_ms"]), "tables": tables})
+
+
+def read_status(follower: Storage) -> MirrorStatus | None:
+    """What the newest mirror said; None where none ever did, or it can't be read."""
+    try:
+        return MirrorStatus.decoded(follower.get(STATUS))
+    except (ObjectNotFoundError, ValueError, TypeError, KeyError):
+        return None
+
+
+def write_status(follower: Storage, status: MirrorStatus, *, durable: bool = False) -> None:
+    """Replace what the mirror says; `durable`: so that it survives a power loss."""
+    follower.put(STATUS, status.encoded())
+    if durable:
+        follower.sync([STATUS])
+
+
+def lag_ms(status: MirrorStatus, now_ms: int) -> int:
+    """How far the follower is behind, by the reader's clock: what a mirror that is silent doesn't see counts, too."""
+    silent_ms = max(0, now_ms - status.now_ms)
+    return status.behind_ms + (silent_ms if silent_ms > SILENT_MS else 0)
+
+
+# A mirror says something each second, unless a round takes longer.
+SILENT_MS = 5_000
