@@ -29,6 +29,7 @@ from tidelog.broker.wire.errors import (
 from tidelog.broker.wire.frames import LOGIN_MAX, Header, framed, header_of
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
+from tidelog.log.base.request_ids import REQUEST, RequestId
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         """Begin, unless there are too many already."""
         self._transport = cast(asyncio.Transport, transport)
         name = transport.get_extra_info("peername")
-        self.peer = replace(self.peer, host=str(name[0]) if isinstance(name, tuple) else "")
+        if isinstance(name, tuple):
+            self.peer = replace(self.peer, host=str(name[0]), port=int(name[1]))
         refused = self._server.opened(self)
         if refused:
             self._server.lines.say("refused", self.peer, refused, logging.WARNING)
@@ -399,6 +401,7 @@ class ClientConnection(asyncio.BufferedProtocol):
     async def _answer(
         self, header: Header, frame: memoryview, came_s: float, throttled: ThrottledRequest | None
     ) -> Pieces:
+        REQUEST.set(self._request_id(header))
         handler = self._server.handlers.get(header.key)
         if self._login is not None:
             handler = self._login.handler(header.key, handler)
@@ -462,6 +465,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         meter.handled.add(waiting.ended_s - waiting.began_s, now_s)
         meter.total.add(now_s - waiting.came_s, now_s)
 
+    def _request_id(self, header: Header) -> RequestId:
+        return RequestId(self.peer.host, self.peer.port, header.client_id, header.correlation_id)
+
     def _log_failure(self, header: Header, error: BaseException) -> None:
         logger.error(
             "Request failed: %s version=%d client=%r: a mistake in tidelog, please report it.",
@@ -469,4 +475,5 @@ class ClientConnection(asyncio.BufferedProtocol):
             header.version,
             header.client_id,
             exc_info=error,
+            extra={"request": self._request_id(header)},
         )

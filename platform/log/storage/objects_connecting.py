@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, cast
@@ -49,6 +49,7 @@ class Connected:
     secrets: Secrets
     place: str
     by_address: Callable[[], list[ObjectStore]] = list
+    engine_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Connected:
@@ -57,7 +58,7 @@ def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]
     Raises `InvalidConfigError`, whose message holds no secret either.
     """
     told = connection(uri.partition(":")[0].lower(), options, environment, lambda name: read_profile(name, environment))
-    return Connected(_open(uri, told), told.secrets, told.place, partial(_by_address, uri, told))
+    return Connected(_open(uri, told), told.secrets, told.place, partial(_by_address, uri, told), _for_engines(told))
 
 
 def _open(uri: str, told: Connection) -> ObjectStore:
@@ -75,6 +76,12 @@ def _open(uri: str, told: Connection) -> ObjectStore:
             f"The store {uri} can't be opened as configured: {describe(error, told.secrets)}. Correct the store's"
             " options, or the address."
         ) from None
+
+
+def _for_engines(told: Connection) -> dict[str, str]:
+    """The same store as object_store's options; its keys of an AWS profile have these names, too."""
+    keys = {f"aws_{name}": value for name, value in (told.keys or {}).items() if value is not None}
+    return {name: str(value) for name, value in {**told.config, **told.client, **keys}.items()}
 
 
 def _by_address(uri: str, told: Connection) -> list[ObjectStore]:

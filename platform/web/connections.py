@@ -39,14 +39,18 @@ class HttpCounts:
         self.opened = self.refused = self.slow = self.malformed = 0
 
 
-def bounded(bounds: HttpBounds, counts: HttpCounts) -> type[H11Protocol]:
-    """uvicorn's protocol with bounds."""
-    return type("BoundedHttp", (_BoundedProtocol,), {"bounds": bounds, "counts": counts})
+def bounded(
+    bounds: HttpBounds, counts: HttpCounts, media_type: str = "application/vnd.schemaregistry.v1+json"
+) -> type[H11Protocol]:
+    """uvicorn's protocol with bounds. `media_type`: of refusals."""
+    more = {"bounds": bounds, "counts": counts, "media_type": media_type.encode()}
+    return type("BoundedHttp", (_BoundedProtocol,), more)
 
 
 class _BoundedProtocol(H11Protocol):
     bounds: HttpBounds
     counts: HttpCounts
+    media_type: bytes
     _arrival: asyncio.TimerHandle | None = None
     _host: str | None = None
 
@@ -96,7 +100,7 @@ class _BoundedProtocol(H11Protocol):
     def shutdown(self) -> None:
         """End as soon as what has arrived is answered; what has not is not waited for."""
         if self._is_sending():
-            self._refuse(503, "The registry stops. Send the request to another one, or again.")
+            self._refuse(503, "The server stops. Send the request to another one, or again.")
         else:
             super().shutdown()
 
@@ -129,7 +133,7 @@ class _BoundedProtocol(H11Protocol):
             self.cycle.message_event.set()
         body = json.dumps({"error_code": status, "message": message}).encode()
         headers = [
-            (b"content-type", b"application/vnd.schemaregistry.v1+json"),
+            (b"content-type", self.media_type),
             (b"content-length", str(len(body)).encode()),
             (b"connection", b"close"),
         ]

@@ -1,0 +1,155 @@
+"""`tidelog connect …`: workers that run connectors, with Kafka Connect's REST API."""
+
+import gc
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from tidelog.commands.declare import command, family
+from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.metrics_option import MetricsAt, metrics_served
+from tidelog.commands.options import Session
+from tidelog.commands.terminal import console, print_json, table
+from tidelog.log.base.extras import require
+
+connectors = family("Run connectors, with Kafka Connect's REST API.")
+
+# The modules of the extra `registry` that a worker's server needs.
+CONNECT_MODULES = ("starlette", "uvicorn", "prometheus_client", "cryptography")
+# New objects between two collections of garbage.
+_OBJECTS = 100_000
+
+
+@command(connectors, "start", example="tidelog --lake ./lake connect start --listener 127.0.0.1:8083")
+def start(
+    call: Session,
+    listener: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where requests are taken; port 0 takes a free one.")
+    ] = "127.0.0.1:8083",
+    config: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Properties of the worker, as of connect-distributed.properties."),
+    ] = None,
+    authenticate: Annotated[
+        bool,
+        typer.Option(
+            "--authenticate",
+            help="Clients must log in: as a user of the lake, or by a token; --config has super.users.",
+        ),
+    ] = False,
+    advertised: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="What statuses call the worker.", show_default="the listener"),
+    ] = None,
+    metrics: MetricsAt = None,
+) -> None:
+    """Run a worker until SIGTERM or Ctrl-C. Workers of one lake and group.id share its connectors and tasks.
+
+    Says on stdout when requests are taken; its log goes to stderr. When it is asked to stop, its tasks end, commit, and
+    go to other workers.
+    """
+    address = call.named_lake()
+    require("registry", *CONNECT_MODULES)
+    # The API and the log: heavy, and not needed for --help.
+    from tidelog.broker.server.listeners import parse_listener, shown
+    from tidelog.cli.connect.worker_file import read_worker_file
+    from tidelog.commands.logs import logging_lines
+    from tidelog.connect.api.rest_server import ConnectServer
+    from tidelog.log.lake import Lake
+
+    own = read_worker_file(config, authenticate=authenticate)
+    with ExitStack() as ends:
+        lines = ends.enter_context(logging_lines(call.log_format, call.log_level))
+        lake = ends.enter_context(Lake(address, options=call.store))
+        server = ConnectServer(
+            lake, parse_listener(listener), own.settings, bounds=own.bounds, advertised=advertised, access=own.access,
+            tls=own.tls,
+        )  # fmt: skip
+        lines.hide = lambda text: own.hide(server.worker.shared.providers.secrets.hidden(text))
+        found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "group": own.settings.group_id}
+        if (served := ends.enter_context(metrics_served(metrics, lake, server.metrics()))) is not None:
+            found["metrics"] = served
+
+        def ready() -> None:
+            typer.echo(orjson.dumps(found).decode() if call.as_json else f"Worker ready at {found['url']} ({lake.uri})")
+            sys.stdout.flush()
+            # What is there now stays, and a batch's thousands of objects end together: to look through them after each
+            # 700, as Python does, took a tenth of a source's time.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(_OBJECTS)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: server.stop())
+        # In a thread of its own, uvicorn leaves the signals to this one, and the process ends with exit code 0.
+        with ThreadPoolExecutor(1, thread_name_prefix="connect") as threads:
+            threads.submit(server.run, ready).result()
+
+
+@command(connectors, "plugins", example="tidelog connect plugins")
+def plugins(call: Session) -> None:
+    """List the connectors that a worker has here, each with what it guarantees."""
+    from tidelog.connect.runtime.plugins import Plugins, kind_of
+
+    known = Plugins()
+    rows = [
+        {"class": one.names[0], "type": kind_of(one), "version": one.version, "guarantee": one.guarantee}
+        for one in known
+    ]
+    if call.as_json:
+        print_json(rows)
+        return
+    _table(rows, "class", "type", "guarantee")
+    for missing in known.missing:
+        typer.echo(f"{missing.path} can't be loaded: {missing.why}", err=True)
+
+
+@command(connectors, "list", example="tidelog --lake ./lake connect list")
+def listed(call: Session) -> None:
+    """List connectors, with their states, as the lake has them: no worker needs to run."""
+    rows = []
+    with call.open_lake() as lake:
+        for name, found in _statuses(lake).items():
+            states = [task["state"] for task in found["tasks"]]
+            state = found["connector"]["state"]
+            rows.append({"name": name, "type": found["type"], "state": state, "tasks": ", ".join(states)})
+    print_json(rows) if call.as_json else _table(rows, "name", "type", "state", "tasks")
+
+
+@command(connectors, "status", example="tidelog --lake ./lake connect status orders")
+def status(
+    call: Session,
+    name: Annotated[str, typer.Argument(metavar="CONNECTOR", help="The connector's name.")],
+) -> None:
+    """Describe a connector and its tasks: states, workers, and why one FAILED."""
+    with call.open_lake() as lake:
+        found = _statuses(lake)
+    if name not in found:
+        raise UsageProblemError(f"Connector {name} not found: 'tidelog connect list' has those that are there.")
+    if call.as_json:
+        print_json(found[name])
+        return
+    runs = [{"task": "", **found[name]["connector"]}, *({"task": one["id"], **one} for one in found[name]["tasks"])]
+    _table([{"worker": one["worker_id"], **one} for one in runs], "task", "state", "worker")
+    for one in runs:
+        if one.get("trace"):
+            typer.echo(one["trace"])
+
+
+def _statuses(lake: Any) -> dict[str, Any]:
+    """The status of each connector, as the REST API has it."""
+    from tidelog.connect.api.operations import ConnectOperations
+    from tidelog.connect.group.worker import Worker
+
+    lake.require_lake()
+    operations = ConnectOperations(Worker(lake, ""))  # not started: it only reads
+    return {name: operations.status(name) for name in operations.names()}
+
+
+def _table(rows: list[dict[str, Any]], *columns: str) -> None:
+    console().print(table([column.upper() for column in columns], [[str(row[one]) for one in columns] for row in rows]))

@@ -1,0 +1,1 @@
+"""Kafka Connect over a lake: connectors, their workers, and Connect's REST API."""

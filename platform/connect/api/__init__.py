@@ -1,0 +1,1 @@
+"""Connect's REST API ("REST API" of Kafka's documentation of Connect)."""

@@ -1,0 +1,94 @@
+"""A worker and its REST API as a server of HTTP: started, and stopped."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from starlette.types import Receive, Scope, Send
+
+from tidelog.broker.base.listener_settings import TlsSettings
+from tidelog.connect.api.metrics import WorkerMetrics
+from tidelog.connect.api.operations import ConnectOperations
+from tidelog.connect.api.rest_app import JSON, RestApp
+from tidelog.connect.api.routes import RestRoutes
+from tidelog.connect.group.worker import Worker
+from tidelog.connect.runtime.plugins import Plugins
+from tidelog.connect.runtime.worker_settings import WorkerSettings
+from tidelog.log.lake import Lake
+from tidelog.web.connections import HttpBounds
+from tidelog.web.logins import HttpAccess, HttpLogins
+from tidelog.web.serving import HttpServer
+
+logger = logging.getLogger("tidelog.connect")
+
+_STOPS_WITHIN_S: Final = 5
+
+
+class ConnectServer:
+    """A worker over a lake whose REST API is at an address. `address`: (host, port); port 0 takes a free one.
+
+    `advertised`: the host and port that statuses name, where it is not the address. `access`: what clients may do;
+    None: everything. `tls`: None speaks HTTP without encryption. Raises `HttpAddressError`, `TlsError`, and what
+    reading the shared topics raises.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        address: tuple[str, int],
+        settings: WorkerSettings | None = None,
+        plugins: Plugins | None = None,
+        *,
+        bounds: HttpBounds | None = None,
+        advertised: str | None = None,
+        access: HttpAccess | None = None,
+        tls: TlsSettings | None = None,
+    ) -> None:
+        bounds = bounds or HttpBounds()
+        self._http = HttpServer(
+            self._answer,
+            address,
+            lake.clock,
+            named="worker",
+            media_type=JSON,
+            bounds=bounds,
+            tls=tls,
+            stops_within_s=_STOPS_WITHIN_S,
+        )
+        self.scheme, self.connections, self.address = self._http.scheme, self._http.connections, self._http.address
+        self.worker_id = advertised or "{}:{}".format(*self.address)
+        self.worker = Worker(lake, self.worker_id, settings, plugins)
+        self._logins = None if access is None else HttpLogins(lake, access, "CONNECT")
+        if access is not None and access.authenticates and tls is None:
+            logger.warning("The worker's listener has no TLS: passwords and tokens come to it as they are.")
+        self.app = RestApp(RestRoutes(ConnectOperations(self.worker)), bounds, self._logins)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application: a worker needs the address that it is served at."""
+        await self.app(scope, receive, send)
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve, and run connectors, until `stop`; `ready` is called once clients can connect."""
+        shared = self.worker.shared
+        names = shared.configs.look(lambda state: len(state.connectors))
+        logger.info(
+            "Worker started: listener=%s:%d lake=%s group=%s connectors=%d",
+            *self.address, shared.lake.uri, shared.settings.group_id, names,
+        )  # fmt: skip
+        self.worker.start()
+        ready()
+        try:
+            self._http.run()
+        finally:
+            self.worker.stop()
+            if self._logins is not None:
+                self._logins.close()
+            logger.info("Worker stopped")
+
+    def metrics(self) -> WorkerMetrics:
+        """What is counted, for Prometheus."""
+        return WorkerMetrics(self.worker, self.app, self.connections)
+
+    def stop(self) -> None:
+        """Ask the server to end, from any thread."""
+        self._http.stop()

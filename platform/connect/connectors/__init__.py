@@ -1,0 +1,1 @@
+"""Connectors that need no program beside the worker, and the one that supervises Spark's."""

@@ -1,0 +1,1 @@
+"""Files as sources and sinks: Kafka's own example connectors, and folders of files."""

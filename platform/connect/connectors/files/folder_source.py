@@ -1,0 +1,136 @@
+"""A folder as a source: files as they arrive, each record once."""
+
+import logging
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tidelog.connect.config.definition import ConfigDef
+from tidelog.connect.config.values import ConnectConfigError
+from tidelog.connect.connectors.files.folder_formats import FileRecord, RecordReader, reader_of, refused
+from tidelog.connect.connectors.files.folder_keys import SOURCE_KEYS
+from tidelog.connect.connectors.files.stream import VERSION
+from tidelog.connect.data.errors import ConnectError
+from tidelog.connect.data.records import SourceRecord
+from tidelog.connect.spi.connectors import ExactlyOnceSupport, RawConfig, SourceConnector
+from tidelog.connect.spi.sources import SourceTask, SourceTaskContext
+
+_LOG: Final = logging.getLogger(__name__)
+_TASK: Final = "tidelog.task"
+_TASKS: Final = "tidelog.tasks"
+_OPEN_FILES: Final = 100
+
+
+class FolderSourceTask(SourceTask):
+    """Reads those files of a folder whose names fall to this task, in the order of their names."""
+
+    def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
+        """Begin. Files are found with the first poll."""
+        self._values: Mapping[str, Any] = SOURCE_KEYS.parse(config)
+        self._context = context
+        self._folder = Path(self._values["input.path"])
+        self._pattern = re.compile(self._values["input.file.pattern"])
+        self._number, self._of = int(config.get(_TASK, 0)), int(config.get(_TASKS, 1))
+        # The size that a file had when everything in it was read; it is opened again when it has grown.
+        self._read_sizes: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
+        self._readers: dict[str, RecordReader] = {}
+
+    def poll(self) -> Sequence[SourceRecord]:
+        """Return the next records of the first file that has any."""
+        for name, size in self._grown_files():
+            reader = self._readers.get(name) or self._opened(name)
+            found = reader.read(self._values["batch.size"])
+            if len(found) < self._values["batch.size"]:
+                self._read_sizes[name] = size
+            if kept := self._good(name, found):
+                return kept
+        self._context.wait(self._values["empty.poll.wait.ms"] / 1000)
+        return []
+
+    def _grown_files(self) -> Iterator[tuple[str, int]]:
+        """(name below the folder, bytes) of this task's files that have something unread, by name."""
+        if not self._folder.is_dir():
+            raise ConnectError(f"input.path {self._folder} is no folder. Create it, or correct the key.")
+        walk = self._folder.rglob("*") if self._values["input.path.walk.recursively"] else self._folder.glob("*")
+        for path in sorted(walk):
+            name = path.relative_to(self._folder).as_posix()
+            if zlib.crc32(name.encode()) % self._of != self._number or not self._pattern.fullmatch(path.name):
+                continue
+            try:
+                size = path.stat().st_size
+            except FileNotFoundError:  # moved away since it was listed
+                continue
+            if path.is_file() and size != self._read_sizes.get(name, 0):
+                yield name, size
+
+    def _opened(self, name: str) -> RecordReader:
+        while len(self._readers) >= _OPEN_FILES:
+            del self._readers[next(iter(self._readers))]
+        position = self._positions.get(name)
+        if position is None:
+            stored = self._context.offset_storage_reader.offset({"file": name})
+            position = 0 if stored is None else int(stored["position"])
+        kind, separator = self._values["format"], self._values["csv.separator.char"]
+        self._readers[name] = reader_of(kind, self._folder / name, position, separator)
+        return self._readers[name]
+
+    def _good(self, name: str, found: Sequence[FileRecord]) -> list[SourceRecord]:
+        """The records that are of the format; those before one that halts the task are delivered before it fails."""
+        kept: list[SourceRecord] = []
+        for one in found:
+            if one.failure:
+                error = refused(self._folder / name, one)
+                if self._values["halt.on.error"]:
+                    if not kept:
+                        raise error
+                    self._read_sizes.pop(name, None)
+                    del self._readers[name]  # the next poll begins at the failure
+                    return kept
+                _LOG.warning("Left out: %s", error)
+            else:
+                kept.append(self._record(name, one))
+            self._positions[name] = one.position
+        return kept
+
+    def _record(self, name: str, record: FileRecord) -> SourceRecord:
+        return SourceRecord(
+            topic=self._values["topic"],
+            value=record.value,
+            value_schema=record.schema,
+            source_partition={"file": name},
+            source_offset={"position": record.position},
+        )
+
+
+class FolderSource(SourceConnector):
+    """Files of a folder, as they arrive."""
+
+    names = ("tidelog.connect.FolderSource", "FolderSource")
+    version = VERSION
+    guarantee = "Exactly once: a record's position in its file is stored with it. A file is known by its name."
+    task_class = FolderSourceTask
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """Keys by the spool directory connectors' names where they have one."""
+        return SOURCE_KEYS
+
+    @classmethod
+    def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Every record has a position."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    def start(self, config: RawConfig, context: Any) -> None:
+        """Check the folder. Raises `ConnectConfigError` where there is none."""
+        super().start(config, context)
+        folder = SOURCE_KEYS.parse(config)["input.path"]
+        if not Path(folder).is_dir():
+            raise ConnectConfigError(f"input.path {folder} is no folder. Create it, or correct the key.")
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
+        """Share the files among the tasks, by their names."""
+        return [{**self._config, _TASK: str(number), _TASKS: str(max_tasks)} for number in range(max_tasks)]

@@ -1,0 +1,172 @@
+"""Kafka's FileStreamSource and FileStreamSink: the lines of one file, and a file of lines."""
+
+import os
+from collections.abc import Mapping, Sequence
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance
+from tidelog.connect.config.validators import non_empty
+from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.connectors.files.lines import LineReader
+from tidelog.connect.data.errors import ConnectError
+from tidelog.connect.data.records import Partition, SinkRecord, SourceRecord
+from tidelog.connect.data.schema import STRING
+from tidelog.connect.spi.connectors import ExactlyOnceSupport, RawConfig, SinkConnector, SourceConnector, SourceOffsets
+from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
+from tidelog.connect.spi.sources import SourceTask, SourceTaskContext
+
+VERSION: Final = "1.0"
+IDLE_SECONDS: Final = 0.5
+_FILE: Final = "filename"
+_POSITION: Final = "position"
+
+_SOURCE_KEYS: Final = (
+    ConfigDef()
+    .define("file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file to read.", validator=non_empty)
+    .define("topic", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The topic for its lines.", validator=non_empty)
+    .define("batch.size", ConfigKind.INT, 2000, Importance.LOW, "How many lines a poll gives at most.")
+)
+_SINK_KEYS: Final = ConfigDef().define(
+    "file", ConfigKind.STRING, REQUIRED, Importance.HIGH, "The file to append to.", validator=non_empty
+)
+
+
+class FileStreamSourceTask(SourceTask):
+    """Reads a file's lines as texts; waits for a file that is not there yet, and for the end of its last line."""
+
+    def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
+        """Begin behind the stored position."""
+        values = _SOURCE_KEYS.parse(config)
+        self._context, self._topic, self._batch = context, values["topic"], max(1, values["batch.size"])
+        self._partition = {_FILE: values["file"]}
+        stored = context.offset_storage_reader.offset(self._partition)
+        self._reader = LineReader(Path(values["file"]), 0 if stored is None else _position(stored))
+
+    def poll(self) -> Sequence[SourceRecord]:
+        """Return the next lines."""
+        found = self._reader.lines(self._batch)
+        if not found:
+            self._context.wait(IDLE_SECONDS)
+        return [
+            SourceRecord(
+                topic=self._topic,
+                value=line.data.decode("utf-8", "replace"),
+                value_schema=STRING,
+                source_partition=self._partition,
+                source_offset={_POSITION: line.end},
+            )
+            for line in found
+        ]
+
+
+class FileStreamSource(SourceConnector):
+    """Kafka's FileStreamSourceConnector."""
+
+    names = ("org.apache.kafka.connect.file.FileStreamSourceConnector", "FileStreamSourceConnector", "FileStreamSource")
+    version = VERSION
+    guarantee = "Exactly once: a line's position in the file is stored with its record."
+    task_class = FileStreamSourceTask
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The keys of Kafka's, with `file` required: a worker has no standard input."""
+        return _SOURCE_KEYS
+
+    @classmethod
+    def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:  # noqa: ARG003
+        """Every line has a position."""
+        return ExactlyOnceSupport.SUPPORTED
+
+    @classmethod
+    def alter_offsets(cls, config: RawConfig, offsets: SourceOffsets) -> bool:  # noqa: ARG003
+        """Check that partitions name a file and offsets a position."""
+        for partition, offset in offsets:
+            if _FILE not in partition:
+                raise ConnectError(
+                    f"A source partition of FileStreamSource is {{{_FILE!r}: path}}, not {dict(partition)}."
+                )
+            if offset is not None:
+                _position(offset)
+        return True
+
+    def start(self, config: RawConfig, context: Any) -> None:
+        """Keep the configuration."""
+        super().start(config, context)
+        self._config = _SOURCE_KEYS.parse(config) and dict(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
+        """One task: a file has one reader."""
+        return [self._config]
+
+
+def _position(offset: Mapping[str, Any]) -> int:
+    position = offset.get(_POSITION)
+    if isinstance(position, bool) or not isinstance(position, int) or position < 0:
+        raise ConnectError(f"A source offset of a file is {{{_POSITION!r}: bytes}}, not {dict(offset)}. Correct it.")
+    return position
+
+
+class FileStreamSinkTask(SinkTask):
+    """Appends each value as a line."""
+
+    _file: BufferedWriter | None = None
+
+    def start(self, config: Mapping[str, str], context: SinkTaskContext) -> None:  # noqa: ARG002
+        """Open the file for appending. Raises `ConnectError` where that fails."""
+        path = _SINK_KEYS.parse(config)["file"]
+        try:
+            self._file = Path(path).open("ab")  # noqa: SIM115
+        except OSError as error:
+            raise ConnectError(f"Couldn't find or create file {path!r} for FileStreamSinkTask: {error}") from error
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Write the values."""
+        if self._file is not None:
+            self._file.writelines(line_of(record.value) + b"\n" for record in records)
+
+    def flush(self, offsets: Mapping[Partition, int]) -> None:  # noqa: ARG002
+        """Store what was written: on the disk, not only in the system's memory."""
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def stop(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def line_of(value: Any) -> bytes:
+    """A value as a line: texts and bytes as they are, others as JSON; null is an empty line."""
+    if value is None:
+        return b""
+    if isinstance(value, bytes):
+        return value
+    return value.encode() if isinstance(value, str) else orjson.dumps(value, default=str)
+
+
+class FileStreamSink(SinkConnector):
+    """Kafka's FileStreamSinkConnector."""
+
+    names = ("org.apache.kafka.connect.file.FileStreamSinkConnector", "FileStreamSinkConnector", "FileStreamSink")
+    version = VERSION
+    guarantee = "At least once: lines after the last committed offset are appended again when a task starts again."
+    task_class = FileStreamSinkTask
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The keys of Kafka's, with `file` required: a worker has no standard output for it."""
+        return _SINK_KEYS
+
+    def start(self, config: RawConfig, context: Any) -> None:
+        """Keep the configuration."""
+        super().start(config, context)
+        self._config = _SINK_KEYS.parse(config) and dict(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
+        """Every task appends to the same file, as Kafka's do."""
+        return [self._config] * max_tasks

@@ -1,0 +1,1 @@
+"""Tables of databases as sources and sinks, through SQLAlchemy."""

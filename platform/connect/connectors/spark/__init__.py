@@ -1,0 +1,1 @@
+"""Connectors that need Spark: one supervised spark-submit each."""

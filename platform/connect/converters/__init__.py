@@ -1,0 +1,1 @@
+"""Converters between Connect's data and the bytes of records, by Connect's names for them."""

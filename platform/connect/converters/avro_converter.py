@@ -1,0 +1,207 @@
+"""Connect's data as Avro, with schemas in a registry: Confluent's AvroConverter."""
+
+import io
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Final
+
+from fastavro import parse_schema, schemaless_reader
+
+from tidelog.clients.values.errors import SerializationError
+from tidelog.clients.values.serialization import MessageField, SerializationContext
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_schema_of
+from tidelog.connect.converters.base import NOTHING, SchemaAndValue, schema_of
+from tidelog.connect.converters.json_values import decimal_of, unscaled
+from tidelog.connect.data.errors import DataError, RetriableConnectError
+from tidelog.connect.data.schema import DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
+from tidelog.schema_registry.avro import AvroSerializer
+from tidelog.schema_registry.client import SchemaRegistryClient
+from tidelog.schema_registry.model import Schema, SchemaRegistryError
+from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
+
+_TEXT, _BOOLEAN = ConfigKind.STRING, ConfigKind.BOOLEAN
+AVRO_KEYS: Final = (
+    ConfigDef()
+    .define("schema.registry.url", _TEXT, "", Importance.HIGH,
+            "The registry's addresses; empty for the registry in the worker's lake.")
+    .define("basic.auth.user.info", ConfigKind.PASSWORD, None, Importance.MEDIUM, "user:password of the registry.")
+    .define("auto.register.schemas", _BOOLEAN, True, Importance.MEDIUM, "Whether new schemas are registered.")
+    .define("use.latest.version", _BOOLEAN, False, Importance.LOW, "Whether values are written by the newest version.")
+    .define("normalize.schemas", _BOOLEAN, False, Importance.MEDIUM, "Whether schemas are normalized first.")
+)  # fmt: skip
+_KEPT_LOGICAL: Final = frozenset({"decimal", "date", "time-millis", "timestamp-millis"})
+
+
+class AvroConverter:
+    """Keys or values as Avro behind their schema's id. `client`: of the registry, closed with the converter."""
+
+    def __init__(
+        self, client: SchemaRegistryClient, *, is_key: bool = False, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        self._client = client
+        self._field = MessageField.KEY if is_key else MessageField.VALUE
+        self._settings = dict(settings or {})
+        self._serializers: dict[ConnectSchema, AvroSerializer] = {}
+        self._schemas: WriterSchemas[tuple[Any, ConnectSchema]] = WriterSchemas(
+            client, configured(None, READER), self._compiled, "AVRO"
+        )
+
+    def from_connect(self, topic: str, schema: ConnectSchema | None, value: Any) -> bytes | None:
+        """The bytes of a value. Raises `DataError`; `RetriableConnectError` where the registry does not answer."""
+        if value is None:
+            return None
+        schema = schema or schema_of(value)
+        if schema is None:
+            raise DataError("The value has no schema, and none can be seen from it. Use a source with schemas.")
+        check_value(schema, value)
+        serializer = self._serializers.get(schema)
+        if serializer is None:
+            text = json.dumps(AvroWriter().schema(schema))
+            try:
+                serializer = AvroSerializer(self._client, text, conf=self._settings)
+            except SerializationError as error:
+                raise DataError(f"The schema can't be Avro: {error}") from error
+            self._serializers[schema] = serializer
+        try:
+            whole = schema.name == DECIMAL and not schema.optional
+            written = unscaled(value, int(schema.parameters[SCALE])) if whole else _to_avro(schema, value)
+            return serializer(written, SerializationContext(topic, self._field))
+        except SerializationError as error:
+            raise DataError(f"The value can't be Avro: {error}") from error
+        except SchemaRegistryError as error:
+            raise _registry_failure(error) from error
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """The schema and the value of bytes. Raises as `from_connect`."""
+        if data is None:
+            return NOTHING
+        try:
+            named, payload = self._schemas.unframed(data, SerializationContext(topic, self._field))
+            writer, schema = self._schemas.writer(named)
+            if _is_bytes(writer):  # as they are, without their length, as Confluent's serializers write them
+                return schema, decimal_of(payload, int(schema.parameters[SCALE])) if schema.name == DECIMAL else payload
+            found = schemaless_reader(io.BytesIO(payload), writer, None, return_record_name=True)
+        except SchemaRegistryError as error:
+            raise _registry_failure(error) from error
+        except (SerializationError, ValueError, TypeError, KeyError, EOFError, IndexError) as error:
+            raise DataError(f"The bytes of {topic} can't be read as Avro: {error}") from error
+        return schema, _to_connect(schema, found)
+
+    def close(self) -> None:
+        """Close the registry's client."""
+        self._client.close()
+
+    def _compiled(self, schema: Schema) -> tuple[Any, ConnectSchema]:
+        """What fastavro reads by, and the Connect schema."""
+        named: dict[str, Any] = {}
+        known: dict[str, Any] = {}
+        for text in referenced(self._client, schema.references).values():
+            parsed = _read_by_connect(json.loads(text))
+            parse_schema(parsed, named_schemas=named)
+            connect_schema_of(parsed, known)
+        text = schema.schema_str or ""
+        avro = _read_by_connect(json.loads(text) if text.strip()[:1] in '{["' else text.strip())
+        return parse_schema(avro, named_schemas=named), connect_schema_of(avro, known)
+
+
+def _is_bytes(avro: Any) -> bool:
+    return avro == "bytes" or (isinstance(avro, dict) and avro.get("type") == "bytes")
+
+
+def _registry_failure(error: SchemaRegistryError) -> Exception:
+    if error.http_status_code < 400 or error.http_status_code >= 500:
+        return RetriableConnectError(f"The registry does not answer: {error}")
+    return DataError(f"The registry refused the schema: {error}")
+
+
+def _read_by_connect(avro: Any) -> Any:
+    """The schema without logical types that Connect's data lacks, so that their values are read as plain ones."""
+    if isinstance(avro, list):
+        return [_read_by_connect(one) for one in avro]
+    if not isinstance(avro, dict):
+        return avro
+    found = {key: one for key, one in avro.items() if key != "logicalType" or one in _KEPT_LOGICAL}
+    for key in ("type", "items", "values"):
+        if isinstance(found.get(key), dict | list):
+            found[key] = _read_by_connect(found[key])
+    if isinstance(found.get("fields"), list):
+        found["fields"] = [_read_by_connect(one) for one in found["fields"]]
+    return found
+
+
+def _to_avro(schema: ConnectSchema, value: Any) -> Any:
+    """A value as fastavro takes it."""
+    if value is None:
+        return None
+    if schema.name == DECIMAL:
+        return Decimal(value).quantize(Decimal(1).scaleb(-int(schema.parameters[SCALE])))
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    if schema.type is SchemaType.STRUCT:
+        if schema.name == UNION:
+            chosen = next((one for one in schema.fields if value.get(one.name) is not None), None)
+            return None if chosen is None else _to_avro(chosen.schema, value[chosen.name])
+        fields = {one.name: (one.schema, value.get(one.name)) for one in schema.fields}
+        return {
+            name: _to_avro(kind, kind.default if one is None and not kind.optional else one)
+            for name, (kind, one) in fields.items()
+        }
+    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
+        return [_to_avro(schema.value_schema, one) for one in value]
+    if schema.type is SchemaType.MAP and schema.key_schema is not None and schema.value_schema is not None:
+        pairs = [(_to_avro(schema.key_schema, key), _to_avro(schema.value_schema, one)) for key, one in value.items()]
+        if schema.key_schema.type is SchemaType.STRING and not schema.key_schema.optional:
+            return dict(pairs)
+        return [{"key": key, "value": one} for key, one in pairs]
+    return bytes(value) if schema.type is SchemaType.BYTES else value
+
+
+def _to_connect(schema: ConnectSchema, value: Any) -> Any:
+    """A value of fastavro's as Connect has it."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):  # a record of a union, with its name
+        named, value = value
+        if schema.name == UNION:
+            short = str(named).rpartition(".")[2]
+            field = schema.field_named(short)
+            return {short: _to_connect(field.schema, value)} if field is not None else {}
+    if schema.name == UNION:
+        return _branch(schema, value)
+    if schema.type is SchemaType.STRUCT:
+        return {one.name: _to_connect(one.schema, value.get(one.name)) for one in schema.fields}
+    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
+        return [_to_connect(schema.value_schema, one) for one in value]
+    if schema.type is SchemaType.MAP and schema.key_schema is not None and schema.value_schema is not None:
+        pairs = value.items() if isinstance(value, dict) else ((one["key"], one["value"]) for one in value)
+        return {_to_connect(schema.key_schema, key): _to_connect(schema.value_schema, one) for key, one in pairs}
+    return value
+
+
+def _branch(schema: ConnectSchema, value: Any) -> dict[str, Any]:
+    """The struct of a union's value: the first branch that the value is of."""
+    for field in schema.fields:
+        try:
+            check_value(field.schema, value)
+        except DataError:
+            continue
+        return {field.name: value}
+    raise DataError(f"A union's value {value!r} is of none of its branches.")
+
+
+def avro_converter(config: Mapping[str, str], is_key: bool, lake: Any) -> AvroConverter:
+    """The converter of a configuration. Raises `ConnectConfigError`."""
+    values = AVRO_KEYS.parse(config)
+    conf: dict[str, Any] = {"url": values["schema.registry.url"]} if values["schema.registry.url"] else {"lake": lake}
+    if not values["schema.registry.url"] and lake is None:
+        raise ConnectConfigError("schema.registry.url is missing. Give the registry's address.")
+    if values["basic.auth.user.info"] is not None:
+        conf["basic.auth.user.info"] = values["basic.auth.user.info"].text
+    settings = {key: values[key] for key in ("auto.register.schemas", "use.latest.version", "normalize.schemas")}
+    if settings["use.latest.version"]:
+        settings["auto.register.schemas"] = False
+    return AvroConverter(SchemaRegistryClient(conf), is_key=is_key, settings=settings)

@@ -1,0 +1,200 @@
+"""`org.apache.kafka.connect.json.JsonConverter`: JSON, with its schema in an envelope or without any."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache, partial
+from typing import Any, Final
+
+import orjson
+
+from tidelog.connect.converters.base import NOTHING, SchemaAndValue
+from tidelog.connect.converters.json_values import from_json, json_bytes, to_json
+from tidelog.connect.converters.json_writers import JsonWriter, json_writer, schema_fragment
+from tidelog.connect.data.errors import DataError
+from tidelog.connect.data.schema import ConnectSchema, SchemaField, SchemaType
+
+_DEPTH: Final = 100
+# How many schemas' writers are kept.
+_SCHEMAS: Final = 1000
+_TYPES: Final = {one.value: one for one in SchemaType}
+
+
+class JsonConverter:
+    """JSON of keys and values.
+
+    `schemas`: with the envelope {"schema": …, "payload": …} (`schemas.enable`). `numeric`: decimals are numbers, not
+    base64 of their digits (`decimal.format`). `default`: a null is written and read as its schema's default
+    (`replace.null.with.default`).
+    """
+
+    def __init__(self, *, schemas: bool = True, numeric: bool = False, default: bool = True) -> None:
+        self._schemas = schemas
+        self._numeric = numeric
+        self._default = default
+        self._read_schema = lru_cache(maxsize=_SCHEMAS)(lambda text: schema_of_json(json.loads(text)))
+        # By the identity of a schema, which is kept here: a source gives the same one again and again.
+        self._writers: dict[int, tuple[ConnectSchema, JsonWriter, orjson.Fragment]] = {}
+
+    def from_connect(self, topic: str, schema: ConnectSchema | None, value: Any) -> bytes | None:
+        """The JSON. A null without a schema is null bytes: a tombstone."""
+        if schema is None and value is None:
+            return None
+        try:
+            _, write, described = self._writers.get(id(schema)) or self._writer(schema)
+            if value is None and schema is not None and schema.optional and not self._default:
+                payload = None
+            else:
+                payload = write(value)
+            if self._schemas:
+                return json_bytes({"schema": described, "payload": payload})
+            return None if payload is None else json_bytes(payload)
+        except DataError as error:
+            raise DataError(f"A record of topic {topic} has no form in JSON: {error}") from None
+        except RecursionError:
+            raise DataError(f"A record of topic {topic} has no form in JSON: it is nested too deep") from None
+
+    def _writer(self, schema: ConnectSchema | None) -> tuple[Any, JsonWriter, Any]:
+        if schema is None:
+            return None, partial(to_json, None, numeric=self._numeric), None
+        if len(self._writers) >= _SCHEMAS:
+            self._writers.clear()
+        made = schema, json_writer(schema, numeric=self._numeric), schema_fragment(schema_as_json(schema))
+        self._writers[id(schema)] = made
+        return made
+
+    def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
+        """What the JSON says; its numbers with a point are decimals where the schema has decimals."""
+        if data is None:
+            return NOTHING
+        try:
+            found = json.loads(data, parse_float=_exact if self._schemas else float)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"A record of topic {topic} is no JSON: {error or 'it is nested too deep'}") from None
+        if not self._schemas:
+            return None, found
+        if not isinstance(found, dict) or found.keys() != {"schema", "payload"}:
+            raise DataError(
+                'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain'
+                " additional fields. If you are trying to deserialize plain JSON data, set schemas.enable=false in"
+                f" your converter configuration. Topic: {topic}"
+            )
+        if found["schema"] is None:
+            return None, _plain(found["payload"])
+        try:
+            schema = self._read_schema(json.dumps(found["schema"], default=float))
+            return schema, from_json(schema, found["payload"], default=self._default)
+        except DataError as error:
+            raise DataError(f"A record of topic {topic} isn't what its schema says: {error}") from None
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _exact(text: str) -> Any:
+    return Decimal(text)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers without a schema are floats."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def schema_as_json(schema: ConnectSchema) -> dict[str, Any]:
+    """A schema as the envelope has it (`JsonConverter.asJsonSchema`)."""
+    found: dict[str, Any] = {"type": schema.type.value}
+    if schema.type is SchemaType.MAP and schema.key_schema is not None:
+        found["keys"] = schema_as_json(schema.key_schema)
+    if schema.type is SchemaType.MAP and schema.value_schema is not None:
+        found["values"] = schema_as_json(schema.value_schema)
+    if schema.type is SchemaType.ARRAY and schema.value_schema is not None:
+        found["items"] = schema_as_json(schema.value_schema)
+    if schema.type is SchemaType.STRUCT:
+        found["fields"] = [{**schema_as_json(one.schema), "field": one.name} for one in schema.fields]
+    found["optional"] = schema.optional
+    named = {"name": schema.name, "version": schema.version, "doc": schema.doc}
+    found |= {name: value for name, value in named.items() if value is not None}
+    if schema.parameters:
+        found["parameters"] = dict(schema.parameters)
+    if schema.default is not None:
+        found["default"] = to_json(replace(schema, default=None), schema.default)
+    return found
+
+
+def schema_of_json(found: Any, depth: int = 0) -> ConnectSchema:
+    """The schema of an envelope (`JsonConverter.asConnectSchema`). Raises `DataError`."""
+    if not isinstance(found, dict) or not isinstance(found.get("type"), str):
+        raise DataError("Schema must contain 'type' field")
+    kind = _TYPES.get(found["type"])
+    if kind is None:
+        raise DataError(f"Unknown schema type: {found['type'][:100]}")
+    if depth > _DEPTH:
+        raise DataError(f"Schemas are nested deeper than {_DEPTH}.")
+
+    def inner(name: str, said: str) -> ConnectSchema:
+        if not isinstance(found.get(name), dict):
+            raise DataError(said)
+        return schema_of_json(found[name], depth + 1)
+
+    keys = values = None
+    fields: tuple[SchemaField, ...] = ()
+    if kind is SchemaType.ARRAY:
+        values = inner("items", "Array schema did not specify the element type")
+    elif kind is SchemaType.MAP:
+        keys = inner("keys", "Map schema did not specify the key type")
+        values = inner("values", "Map schema did not specify the value type")
+    elif kind is SchemaType.STRUCT:
+        fields = _fields_of(found.get("fields"), depth)
+    schema = ConnectSchema(
+        kind,
+        found.get("optional") is True,
+        _text(found, "name"),
+        _version(found.get("version")),
+        _text(found, "doc"),
+        None,
+        _parameters(found.get("parameters")),
+        fields,
+        keys,
+        values,
+    )
+    default = found.get("default")
+    return schema if default is None else replace(schema, default=from_json(schema, default))
+
+
+def _fields_of(found: Any, depth: int) -> tuple[SchemaField, ...]:
+    if not isinstance(found, list):
+        raise DataError('Struct schema\'s "fields" argument is not an array.')
+    fields = []
+    for one in found:
+        if not isinstance(one, dict) or not isinstance(one.get("field"), str):
+            raise DataError("Struct schema's field name not specified properly")
+        fields.append(SchemaField(one["field"], schema_of_json(one, depth + 1)))
+    if len({one.name for one in fields}) < len(fields):
+        raise DataError("Cannot create field because of field name duplication")
+    return tuple(fields)
+
+
+def _text(found: Mapping[str, Any], name: str) -> str | None:
+    value = found.get(name)
+    if value is not None and not isinstance(value, str):
+        raise DataError(f"Invalid schema {name}, must be a string")
+    return value
+
+
+def _version(value: Any) -> int | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+        raise DataError("Invalid schema version, must be an integer")
+    return value
+
+
+def _parameters(value: Any) -> Mapping[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise DataError("Schema parameters must be an object of strings")
+    return value

@@ -1,0 +1,1 @@
+"""Workers, which share connectors and tasks by a group over the lake."""

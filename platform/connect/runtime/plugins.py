@@ -1,0 +1,143 @@
+"""The connectors that a worker knows: those of tidelog, and those that installed packages offer."""
+
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Final
+
+from tidelog.connect.config.definition import ConfigDef, ConfigValue
+from tidelog.connect.config.values import ConnectConfigError
+from tidelog.connect.runtime.settings import check_topics, settings_of
+from tidelog.connect.spi.connectors import Connector, ExactlyOnceSupport, RawConfig, SourceConnector
+from tidelog.connect.transforms.chain import chain_keys
+
+_OWN: Final = "tidelog.connect.connectors."
+# tidelog's own connectors, as `package.module:Class`: loaded when a worker first asks, for some need an extra.
+CONNECTORS: Final[tuple[str, ...]] = (
+    f"{_OWN}files.stream:FileStreamSource",
+    f"{_OWN}files.stream:FileStreamSink",
+    f"{_OWN}files.folder_source:FolderSource",
+    f"{_OWN}files.folder_sink:FolderSink",
+    f"{_OWN}jdbc.source:JdbcSource",
+    f"{_OWN}jdbc.sink:JdbcSinkConnector",
+    f"{_OWN}delta.sink:DeltaSink",
+    f"{_OWN}http_sink:HttpSink",
+    f"{_OWN}spark.application:SparkApplication",
+    f"{_OWN}postgres.connector:PostgresConnector",
+)
+# Packages offer connectors as entry points of this group: any name = "package.module:Class".
+ENTRY_POINTS: Final = "tidelog.connectors"
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPlugin:
+    """A connector whose modules are not installed, and why."""
+
+    path: str
+    why: str
+
+
+class Plugins:
+    """Connectors by their names. `paths`: where they are, as `package.module:Class`; modules are loaded when asked for.
+
+    `classes`: further ones that are loaded already.
+    """
+
+    def __init__(self, paths: Iterable[str] | None = None, classes: Iterable[type[Connector]] = ()) -> None:
+        self._paths = list(_installed() if paths is None else paths)
+        self._classes = list(classes)
+        self._found: list[type[Connector]] | None = None
+        self.missing: list[MissingPlugin] = []
+
+    def __iter__(self) -> Iterator[type[Connector]]:
+        return iter(self._loaded())
+
+    def connector(self, name: str) -> type[Connector]:
+        """The connector of a name: a full one, or its last part, also without "Connector".
+
+        Raises `ConnectConfigError`.
+        """
+        wanted = name.strip()
+        for one in self._loaded():
+            if wanted in one.names:
+                return one
+        for one in self._loaded():
+            if wanted in {short for full in one.names for short in _shorter(full)}:
+                return one
+        known = ", ".join(sorted(one.names[0] for one in self._loaded()))
+        lacking = "".join(f" {one.path} can't be loaded: {one.why}." for one in self.missing)
+        raise ConnectConfigError(
+            f"Failed to find any class that implements Connector and which name matches {wanted[:200]}, available"
+            f" connectors are: {known}.{lacking}"
+        )
+
+    def _loaded(self) -> list[type[Connector]]:
+        if self._found is None:
+            found: list[type[Connector]] = list(self._classes)
+            for path in self._paths:
+                try:
+                    found.append(_load(path))
+                except ImportError as error:
+                    self.missing.append(MissingPlugin(path, str(error)))
+            self._found = found
+        return self._found
+
+
+def _installed() -> list[str]:
+    return [*CONNECTORS, *(one.value for one in entry_points(group=ENTRY_POINTS))]
+
+
+def _load(path: str) -> type[Connector]:
+    module, _, name = path.partition(":")
+    found: Any = getattr(importlib.import_module(module), name)
+    if not (isinstance(found, type) and issubclass(found, Connector)):
+        raise ImportError(f"{path} is no connector")
+    return found
+
+
+def _shorter(full: str) -> set[str]:
+    last = full.rpartition(".")[2]
+    return {last, last.removesuffix("Connector")}
+
+
+def kind_of(plugin: type[Connector]) -> str:
+    """ "source" or "sink", as the REST API says it."""
+    return "source" if issubclass(plugin, SourceConnector) else "sink"
+
+
+def definition_of(plugin: type[Connector], config: RawConfig) -> ConfigDef:
+    """All keys of a connector's configuration: the worker's, its transformations', and its own."""
+    common = settings_of(config, source=issubclass(plugin, SourceConnector))
+    return common.with_keys(chain_keys(config)).with_keys(plugin.config_def())
+
+
+def validated(
+    plugin: type[Connector], config: RawConfig, *, exactly_once: bool = True
+) -> tuple[ConfigDef, list[ConfigValue]]:
+    """All keys of a configuration, and what is to say of each. `exactly_once`: whether the worker is for it."""
+    common = settings_of(config, source=issubclass(plugin, SourceConnector))
+    problem = None
+    try:
+        common = common.with_keys(chain_keys(config))
+    except ConnectConfigError as error:
+        problem = ("transforms", str(error))
+    own = plugin.validate(config)
+    values = {value.name: value for value in common.validate(config)}
+    for value in own:  # what the connector says of a key of the worker's counts, too
+        known = values.setdefault(value.name, value)
+        if known is not value:
+            known.errors += [error for error in value.errors if error not in known.errors]
+    if problem is not None:
+        values.setdefault(problem[0], ConfigValue(problem[0])).errors.append(problem[1])
+    if not issubclass(plugin, SourceConnector):
+        if (wrong := check_topics(config)) is not None:
+            values["topics"].errors.append(wrong)
+    elif (config.get("exactly.once.support") or "").lower() == "required" and not (
+        exactly_once and plugin.exactly_once_support(config) is ExactlyOnceSupport.SUPPORTED
+    ):
+        values["exactly.once.support"].errors.append(
+            "The connector, or this worker's exactly.once.source.support, has no exactly-once delivery with this"
+            " configuration. Set exactly.once.support=requested to go without it."
+        )
+    return common.with_keys(plugin.config_def()), list(values.values())

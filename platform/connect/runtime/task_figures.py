@@ -1,0 +1,99 @@
+"""What a task's run counts, by the names of Connect's beans (`source-task-metrics` and others)."""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+# Of which time a rate is the mean (Kafka's metrics.num.samples times metrics.sample.window.ms).
+WINDOW_S: Final = 60.0
+_BUCKET_S: Final = 1.0
+
+
+class TaskFigure(Enum):
+    """A count: its bean, its name, and whether Connect has a rate of it beside the total."""
+
+    POLLED = "source-task-metrics", "source-record-poll", True
+    WRITTEN = "source-task-metrics", "source-record-write", True
+    READ = "sink-task-metrics", "sink-record-read", True
+    SENT = "sink-task-metrics", "sink-record-send", True
+    COMMITTED = "sink-task-metrics", "offset-commit-completion", True
+    FAILURES = "task-error-metrics", "total-record-failures", False
+    ERRORS = "task-error-metrics", "total-record-errors", False
+    SKIPPED = "task-error-metrics", "total-records-skipped", False
+    RETRIES = "task-error-metrics", "total-retries", False
+    LOGGED = "task-error-metrics", "total-errors-logged", False
+    DEAD_LETTERS = "task-error-metrics", "deadletterqueue-produce-requests", False
+
+
+# What a source's, a sink's, and every task counts.
+OF_SOURCES: Final = (TaskFigure.POLLED, TaskFigure.WRITTEN)
+OF_SINKS: Final = (TaskFigure.READ, TaskFigure.SENT, TaskFigure.COMMITTED, TaskFigure.DEAD_LETTERS)
+OF_ALL: Final = (
+    TaskFigure.FAILURES, TaskFigure.ERRORS, TaskFigure.SKIPPED, TaskFigure.RETRIES, TaskFigure.LOGGED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ShownFigure:
+    """A number of a bean. `name`: as Connect's attribute; `counts`: it is a counter for Prometheus, too."""
+
+    bean: str
+    name: str
+    value: float
+    counts: bool
+
+    @property
+    def prometheus(self) -> str:
+        """The name as the JMX exporter writes it."""
+        return f"kafka_connect_{self.bean}_{self.name}".replace("-", "_")
+
+
+class TaskFigures:
+    """Counts of one run. Its thread adds, any other reads. `now_s`: an elapsed clock."""
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._began_s = now_s()
+        self._lock = threading.Lock()
+        self._totals: Counter[TaskFigure] = Counter()
+        # (the bucket's time, what was added in it), the newest last.
+        self._buckets: deque[tuple[float, Counter[TaskFigure]]] = deque()
+
+    def add(self, figure: TaskFigure, count: int = 1) -> None:
+        """Count."""
+        if not count:
+            return
+        now_s = self._now_s()
+        with self._lock:
+            self._totals[figure] += count
+            if not self._buckets or now_s - self._buckets[-1][0] >= _BUCKET_S:
+                self._buckets.append((now_s, Counter()))
+                self._forget(now_s)
+            self._buckets[-1][1][figure] += count
+
+    def total(self, figure: TaskFigure) -> int:
+        """How many there were in all."""
+        return self._totals[figure]
+
+    def rate(self, figure: TaskFigure) -> float:
+        """How many there were a second, over the last minute, or since the run began."""
+        now_s = self._now_s()
+        with self._lock:
+            self._forget(now_s)
+            found = sum(bucket[figure] for _, bucket in self._buckets)
+        return found / max(_BUCKET_S, min(WINDOW_S, now_s - self._began_s))
+
+    def shown(self, *, source: bool) -> Iterator[ShownFigure]:
+        """All that a source's or a sink's task has."""
+        for figure in (*(OF_SOURCES if source else OF_SINKS), *OF_ALL):
+            bean, name, rated = figure.value
+            if rated:
+                yield ShownFigure(bean, f"{name}-rate", self.rate(figure), counts=False)
+            yield ShownFigure(bean, f"{name}-total" if rated else name, self.total(figure), counts=rated)
+
+    def _forget(self, now_s: float) -> None:
+        while self._buckets and self._buckets[0][0] <= now_s - WINDOW_S:
+            self._buckets.popleft()

@@ -1,0 +1,1 @@
+"""Connect's single message transformations and predicates, as functions from records to records."""

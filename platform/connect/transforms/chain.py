@@ -1,0 +1,124 @@
+"""The transformations of a connector: `transforms`, `predicates` and the keys below them (KIP-66, KIP-585)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from tidelog.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance
+from tidelog.connect.config.validators import one_of
+from tidelog.connect.config.values import ConfigKind, ConnectConfigError
+from tidelog.connect.transforms.base import R, Transformation
+from tidelog.connect.transforms.plugins import PREDICATES, TRANSFORMATIONS, PredicatePlugin, TransformPlugin
+from tidelog.connect.transforms.predicates import RecordPredicate
+
+P = TypeVar("P")
+_TRANSFORMS: Final = "Transforms"
+_PREDICATES: Final = "Predicates"
+CHAIN_KEYS: Final = (
+    ConfigKey("transforms", ConfigKind.LIST, [], Importance.LOW,
+              "Aliases of the transformations, in the order in which records go through them.", _TRANSFORMS),
+    ConfigKey("predicates", ConfigKind.LIST, [], Importance.LOW,
+              "Aliases of the predicates that transformations name.", _PREDICATES),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ChainedTransform:
+    """A transformation, the predicate that says which records it gets, and whether that is turned around."""
+
+    alias: str
+    class_name: str
+    transformation: Transformation
+    predicate: RecordPredicate | None = None
+    negate: bool = False
+
+    def apply(self, record: R, /) -> R | None:
+        """Transform the record, or let it pass where the predicate says so."""
+        if self.predicate is not None and self.predicate.holds(record) is self.negate:
+            return record
+        return self.transformation.apply(record)
+
+
+def chain_of(config: Mapping[str, str]) -> tuple[ChainedTransform, ...]:
+    """The transformations of a connector's configuration, in order. Raises `ConnectConfigError`."""
+    definition = ConfigDef(chain_keys(config))
+    values = definition.parse(config)
+    predicates = {alias: _predicate(alias, config) for alias in values["predicates"]}
+    chained: list[ChainedTransform] = []
+    for alias in values["transforms"]:
+        prefix = f"transforms.{alias}."
+        name = config[f"{prefix}type"].strip()
+        plugin, side = TRANSFORMATIONS[name]
+        named = values[f"{prefix}predicate"]
+        if named is not None and named not in predicates:
+            raise ConnectConfigError(f"{prefix}predicate names {named!r}, which `predicates` lacks. Add it there.")
+        if named is None and values[f"{prefix}negate"]:
+            raise ConnectConfigError(f"{prefix}negate is given without {prefix}predicate. Add the predicate.")
+        made = plugin.make(side, plugin.config_def.parse(_below(prefix, config)))
+        predicate = None if named is None else predicates[named]
+        chained.append(ChainedTransform(alias, name, made, predicate, values[f"{prefix}negate"]))
+    return tuple(chained)
+
+
+def apply_chain(chain: Sequence[ChainedTransform], record: R) -> R | None:
+    """The record behind all transformations, None where one of them drops it."""
+    for transform in chain:
+        found = transform.apply(record)
+        if found is None:
+            return None
+        record = found
+    return record
+
+
+def chain_keys(config: Mapping[str, str]) -> list[ConfigKey]:
+    """The keys that a configuration's transformations and predicates have, for validation beside the connector's.
+
+    Each alias has its own group, as Connect's answers show them. A type that no plugin has is an error
+    of its key. Raises `ConnectConfigError` for an alias that is given twice.
+    """
+    keys = list(CHAIN_KEYS)
+    aliases = _aliases(config, "transforms")
+    for alias in aliases:
+        prefix, group = f"transforms.{alias}.", f"{_TRANSFORMS}: {alias}"
+        found = TRANSFORMATIONS.get((config.get(f"{prefix}type") or "").strip())
+        keys += [
+            ConfigKey(f"{prefix}type", ConfigKind.CLASS, REQUIRED, Importance.HIGH,
+                      f"Class for the '{alias}' transformation.", group, validator=one_of(*TRANSFORMATIONS)),
+            ConfigKey(f"{prefix}predicate", ConfigKind.STRING, None, Importance.MEDIUM,
+                      "The alias of a predicate used to determine whether to apply this transformation.", group),
+            ConfigKey(f"{prefix}negate", ConfigKind.BOOLEAN, False, Importance.MEDIUM,
+                      "Whether the configured predicate should be negated.", group),
+        ]  # fmt: skip
+        keys += _own_keys(found and found[0], prefix, group)
+    for alias in _aliases(config, "predicates"):
+        prefix, group = f"predicates.{alias}.", f"{_PREDICATES}: {alias}"
+        plugin = PREDICATES.get((config.get(f"{prefix}type") or "").strip())
+        keys.append(
+            ConfigKey(f"{prefix}type", ConfigKind.CLASS, REQUIRED, Importance.HIGH,
+                      f"Class for the '{alias}' predicate.", group, validator=one_of(*PREDICATES)),
+        )  # fmt: skip
+        keys += _own_keys(plugin, prefix, group)
+    return keys
+
+
+def _aliases(config: Mapping[str, str], key: str) -> list[str]:
+    aliases = [one.strip() for one in (config.get(key) or "").split(",") if one.strip()]
+    if len({*aliases}) < len(aliases):
+        raise ConnectConfigError(f"Duplicate alias provided in `{key}`: {config[key]}. Give each once.")
+    return aliases
+
+
+def _own_keys(plugin: TransformPlugin | PredicatePlugin | None, prefix: str, group: str) -> list[ConfigKey]:
+    if plugin is None:
+        return []
+    return [replace(key, name=prefix + key.name, group=group, display_name=key.name) for key in plugin.config_def]
+
+
+def _predicate(alias: str, config: Mapping[str, str]) -> RecordPredicate:
+    prefix = f"predicates.{alias}."
+    plugin = PREDICATES[config[f"{prefix}type"].strip()]
+    return plugin.make(plugin.config_def.parse(_below(prefix, config)))
+
+
+def _below(prefix: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
