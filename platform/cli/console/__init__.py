@@ -1,0 +1,1 @@
+"""tidelog.cli.console: `tidelog console`."""

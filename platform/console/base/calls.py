@@ -1,0 +1,78 @@
+"""A request on its way to a handler: its variables, query and body, and its sender."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import Response
+
+from tidelog.console.base.console import Console
+from tidelog.console.base.errors import bad
+from tidelog.console.base.rights import EVERYTHING, ConsoleRights
+
+# Largest number in a query: an offset's.
+_MOST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleCall:
+    """What a handler is called with. `variables`: of the path; `body`: its JSON, None without one."""
+
+    console: Console
+    variables: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    body: Any = None
+    rights: ConsoleRights = EVERYTHING
+
+    @property
+    def topic(self) -> str:
+        """The path's topic."""
+        return self.variables["topic"]
+
+    def text(self, name: str, default: str = "") -> str:
+        """A text of the query, the last where it is given twice."""
+        return self.query[name][-1] if self.query.get(name) else default
+
+    def texts(self, name: str) -> Sequence[str]:
+        """All texts of that name in the query."""
+        return self.query.get(name, ())
+
+    def number(self, name: str, default: int, low: int = 0, high: int = _MOST) -> int:
+        """A whole number of the query, from `low` to `high`. Raises `ConsoleError` 400."""
+        found = self.optional_number(name, low, high)
+        return default if found is None else found
+
+    def optional_number(self, name: str, low: int = 0, high: int = _MOST) -> int | None:
+        """A whole number of the query, None without one. Raises `ConsoleError` 400."""
+        text = self.text(name)
+        return None if not text else whole(name, text, low, high)
+
+    def choice(self, name: str, default: str, choices: Sequence[str]) -> str:
+        """One of several words of the query. Raises `ConsoleError` 400."""
+        found = self.text(name, default)
+        if found not in choices:
+            raise bad(f"'{name}' is {found!r}, and must be one of {', '.join(choices)}.")
+        return found
+
+    def fields(self, *names: str) -> Mapping[str, Any]:
+        """The body, which must be an object without other fields than those. Raises `ConsoleError` 400."""
+        if not isinstance(self.body, dict):
+            raise bad("The body must be an object of JSON.")
+        strange = sorted(set(self.body) - set(names))
+        if strange:
+            raise bad(f"The body has {strange[0]!r}, which is none of {', '.join(names)}.")
+        return self.body
+
+
+def whole(name: str, text: str, low: int = 0, high: int = _MOST) -> int:
+    """A whole number from `low` to `high`. Raises `ConsoleError` 400."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(text) <= high):
+        raise bad(f"'{name}' is {text[:40]!r}, and must be a whole number from {low} to {high}.")
+    return int(text)
+
+
+# Its answer is JSON, or a response as it is.
+Handler = Callable[[ConsoleCall], "Response | Any"]
+# Raises `ConsoleError` 403 for a client that may not have the answer.
+Rule = Callable[[ConsoleCall], None]

@@ -1,0 +1,1 @@
+"""tidelog.console.beside: what runs beside a lake: brokers, schemas, connectors, mirrors."""

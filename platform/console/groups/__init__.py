@@ -1,0 +1,1 @@
+"""tidelog.console.groups: consumer groups, their lag, and resets of their offsets."""

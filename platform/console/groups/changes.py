@@ -1,0 +1,88 @@
+"""Changes of groups: offsets set elsewhere, groups deleted."""
+
+from typing import Any, Final, cast, get_args
+
+from tidelog.access.model import AclOperation, AclResource
+from tidelog.admin import group_positions, group_requests
+from tidelog.admin.offset_resets import ResetTo, Scenario, plan_reset
+from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.base.errors import ConsoleError, bad
+from tidelog.groups.store.group_log import GroupLog
+
+_TARGETS: Final = tuple(one for one in get_args(ResetTo) if one != "file")
+_VALUED: Final = ("offset", "shift", "time")
+
+
+def reset(call: ConsoleCall) -> Any:
+    """Set a group's offsets, or with `dry_run` only say what they would become.
+
+    An offset outside of a partition's range becomes the nearest one in it. A console that is read-only shows previews.
+    """
+    body = call.fields("topic", "partitions", "to", "value", "dry_run")
+    dry_run, lake, name = body.get("dry_run", True), call.console.lake, call.variables["group"]
+    if not isinstance(dry_run, bool):
+        raise bad("'dry_run' must be true or false.")
+    if not dry_run and call.console.settings.read_only:
+        raise ConsoleError(403, "This console is read-only (--read-only).")
+    scenario, scope = _scenario(body), _scope(body)
+    log = GroupLog(lake)
+    if not dry_run and log.view(name).group is not None:
+        group_requests.evict_the_dead(lake, log, name)
+        view = log.view(name)
+        if view.group is not None and view.group.members:
+            raise ConsoleError(
+                409, f"Group '{name}' has {len(view.group.members)} members. Stop them first: they go on committing."
+            )
+    standings = group_positions.standings(lake, log, name, scope, scenario)
+    if not standings:
+        raise ConsoleError(404, f"Group '{name}' has no offsets there. Name a topic.")
+    for topic in {topic for topic, _ in standings}:
+        call.rights.require(AclOperation.READ, AclResource.TOPIC, topic)
+    try:
+        planned = plan_reset(scenario, standings)
+    except ValueError as error:
+        raise bad(str(error)) from None
+    if not dry_run:
+        group_positions.commit(lake, log, name, {place: one.offset for place, one in planned.items()})
+        call.console.forget()
+    rows = [
+        {"topic": topic, "partition": p, "from": standings[topic, p].committed, "to": one.offset, "note": one.note}
+        for (topic, p), one in planned.items()
+    ]
+    return {"group": name, "dry_run": dry_run, "offsets": rows}
+
+
+def _scenario(body: Any) -> Scenario:
+    to, value = body.get("to"), body.get("value")
+    if to not in _TARGETS:
+        raise bad(f"'to' must be one of {', '.join(_TARGETS)}.")
+    if to not in _VALUED:
+        return Scenario(cast("ResetTo", to))
+    if type(value) is not int or (to != "shift" and value < 0):
+        raise bad("'value' must be a whole number: an offset, a shift, or a time in ms since the epoch.")
+    return Scenario(cast("ResetTo", to), value)
+
+
+def _scope(body: Any) -> dict[str, frozenset[int] | None] | None:
+    topic, partitions = body.get("topic"), body.get("partitions")
+    if topic is None:
+        if partitions is not None:
+            raise bad("'partitions' are those of a topic: give 'topic', too.")
+        return None
+    if not isinstance(topic, str) or not (partitions is None or _are_numbers(partitions)):
+        raise bad("'topic' must be a text, and 'partitions' a list of whole numbers.")
+    return {topic: None if partitions is None else frozenset(partitions)}
+
+
+def _are_numbers(found: Any) -> bool:
+    return isinstance(found, list) and bool(found) and all(type(one) is int and one >= 0 for one in found)
+
+
+def delete(call: ConsoleCall) -> Any:
+    """Delete a group without members, and its offsets."""
+    name = call.variables["group"]
+    if call.fields("confirm").get("confirm") != name:
+        raise bad("'confirm' must be the group's name: with the group go all of its offsets.")
+    group_requests.delete(call.console.lake, GroupLog(call.console.lake), name)
+    call.console.forget()
+    return {"deleted": name}

@@ -1,0 +1,1 @@
+"""tidelog.console.live: what changes while a page looks: rates, histories, new records."""

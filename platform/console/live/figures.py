@@ -1,0 +1,61 @@
+"""What a topic holds, in figures; computed again only where its log has a new entry."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidelog.log.state.topic_state import TopicState
+
+# A file is small below this part of `segment.bytes`: merging takes those together.
+SMALL_FILE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleTopic:
+    """A topic as of entry `version`. `records`: offsets from start to end. `ends`: by partition, and so `starts`.
+
+    `produced`, `produced_bytes`: records, and bytes of their files, since the topic was first looked at.
+    """
+
+    topic_id: str
+    version: int
+    partitions: int
+    records: int
+    bytes: int
+    files: int
+    small_files: int
+    ends: Mapping[int, int] = field(default_factory=dict)
+    produced: int = 0
+    produced_bytes: int = 0
+
+
+def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | None = None) -> ConsoleTopic:
+    """The figures of a state; `before`, where it is of the same version, as it is.
+
+    What was produced since has offsets from the ends of then on: files that maintenance wrote begin before them.
+    """
+    if before is not None and before.topic_id != state.topic_id:
+        before = None
+    if before is not None and before.version == state.version:
+        return before
+    sizes = [segment.size for segment in state.all_segments()]
+    ends = dict(state.ends)
+    produced = produced_bytes = 0
+    if before is not None:
+        produced, produced_bytes = before.produced, before.produced_bytes
+        for partition, end in ends.items():
+            known = before.ends.get(partition, 0)
+            if end > known:
+                produced += end - known
+                produced_bytes += sum(one.size for one in state.live_between(partition, known, end))
+    return ConsoleTopic(
+        state.topic_id,
+        state.version,
+        state.partitions,
+        sum(end - state.start(p) for p, end in ends.items()),
+        sum(sizes),
+        len(sizes),
+        sum(size < segment_bytes // SMALL_FILE for size in sizes),
+        ends,
+        produced,
+        produced_bytes,
+    )

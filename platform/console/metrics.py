@@ -1,0 +1,37 @@
+"""What a console counts, as Prometheus reads it."""
+
+from collections.abc import Iterator
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from tidelog.console.live.sampler import Sampler
+from tidelog.console.server import ConsoleServer
+
+
+class ConsoleMetrics(Collector):
+    """Reads the counts of a console whenever they are asked for."""
+
+    def __init__(self, server: ConsoleServer) -> None:
+        self._server = server
+
+    def describe(self) -> list[Metric]:
+        """Nothing: the metrics are made when they are asked for."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """All of them, as of now."""
+        requests = CounterMetricFamily("tidelog_console_requests", "Requests answered.", labels=["request", "status"])
+        for (name, status), count in sorted(self._server.app.answered.copy().items()):
+            requests.add_metric([name or "none", str(status)], count)
+        yield requests
+        yield CounterMetricFamily(
+            "tidelog_console_looks", "Times that all of the lake was looked at.", value=self._server.console.watch.looks
+        )
+        total, _ = self._server.console.part(Sampler).requests()
+        if total is not None:
+            yield CounterMetricFamily(
+                "tidelog_console_store_requests", "Requests that the store was sent.", value=total
+            )
+        open_now = self._server.connections.open.total()
+        yield GaugeMetricFamily("tidelog_console_connections", "Open connections.", value=float(open_now))

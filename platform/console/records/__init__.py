@@ -1,0 +1,1 @@
+"""tidelog.console.records: records of a topic: found, filtered, shown, downloaded, produced."""

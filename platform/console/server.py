@@ -1,0 +1,63 @@
+"""The console as a server of HTTP: started, and stopped."""
+
+import logging
+from collections.abc import Callable
+
+from tidelog.broker.base.listener_settings import TlsSettings
+from tidelog.console.app import ConsoleApp
+from tidelog.console.base.console import Console, ConsoleSettings
+from tidelog.console.base.routing import Routes
+from tidelog.console.routes import ROUTES
+from tidelog.log.lake import Lake
+from tidelog.web.connections import HttpBounds
+from tidelog.web.logins import HttpAccess, HttpLogins
+from tidelog.web.serving import HttpServer
+
+logger = logging.getLogger("tidelog.console")
+
+
+class ConsoleServer:
+    """A console over a lake at an address.
+
+    `access`: what clients may do; None: everything. `tls`, `address`: as `HttpServer` has them, and its errors.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        address: tuple[str, int],
+        *,
+        settings: ConsoleSettings | None = None,
+        bounds: HttpBounds | None = None,
+        access: HttpAccess | None = None,
+        tls: TlsSettings | None = None,
+    ) -> None:
+        settings = settings or ConsoleSettings()
+        lake.require_lake()
+        self._logins = None if access is None else HttpLogins(lake, access, "CONSOLE")
+        if access is not None and access.authenticates and tls is None:
+            logger.warning("The console has no TLS: passwords and tokens come to it as they are.")
+        self.console = Console(lake, settings)
+        names = frozenset(name.lower() for name in {address[0], *settings.host_names})
+        self.app = ConsoleApp(self.console, Routes(ROUTES), self._logins, names, bounds)
+        self._http = HttpServer(
+            self.app, address, lake.clock, named="console", bounds=bounds, tls=tls, stops_within_s=2
+        )
+        self.scheme, self.address, self.connections = self._http.scheme, self._http.address, self._http.connections
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until `stop`, as `HttpServer.run` does; `ready` is called once clients can connect."""
+        logger.info("Console started: listener=%s:%d lake=%s", *self.address, self.console.lake.uri)
+        ready()  # the socket takes connections already, and keeps them until the server accepts them
+        try:
+            self._http.run()
+        finally:
+            self.console.close()
+            if self._logins is not None:
+                self._logins.close()
+            logger.info("Console stopped")
+
+    def stop(self) -> None:
+        """Ask the server to end, from any thread."""
+        self._http.stop()
+        self.console.end()

@@ -1,0 +1,65 @@
+"""Which requests are about SQL."""
+
+from typing import Any, Final
+
+from tidelog.access.model import AclOperation, AclResource
+from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.base.console import Console
+from tidelog.console.base.errors import bad
+from tidelog.console.base.routing import ConsoleRoute, for_all
+from tidelog.console.sql.box import Readable, SqlBox
+from tidelog.log.state.topic_state import TopicState
+
+
+class ConsoleSql(SqlBox):
+    """The console's queries."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console.lake.storage, console.lake.clock, console.lake.ids)
+
+
+def start(call: ConsoleCall) -> Any:
+    """Have a query run over the topics whose records the client may read."""
+    body = call.fields("query", "limit")
+    query, limit = body.get("query"), body.get("limit")
+    if not isinstance(query, str) or not (limit is None or type(limit) is int):
+        raise bad("'query' must be a text, and 'limit' a whole number.")
+    return {"id": call.console.part(ConsoleSql).start(query, _owner(call), readable(call), limit)}
+
+
+def readable(call: ConsoleCall) -> Readable:
+    """The topics whose records the client may read."""
+    lake, rights = call.console.lake, call.rights
+
+    def may(name: str) -> bool:
+        return rights.may(AclOperation.READ, AclResource.TOPIC, name)
+
+    def topics() -> list[str]:
+        return [name for name in call.console.look().topics if may(name)]
+
+    def state(name: str) -> TopicState | None:
+        return lake.peek(name) if name in call.console.look().topics and may(name) else None
+
+    return Readable(topics, state)
+
+
+def look(call: ConsoleCall) -> Any:
+    """How far a query is, and its rows."""
+    return call.console.part(ConsoleSql).look(call.variables["id"], _owner(call), call.number("offset", 0))
+
+
+def cancel(call: ConsoleCall) -> Any:
+    """End a query."""
+    call.console.part(ConsoleSql).cancel(call.variables["id"], _owner(call))
+    return {"cancelled": call.variables["id"]}
+
+
+def _owner(call: ConsoleCall) -> str:
+    return str(call.rights.client.principal)
+
+
+SQL_ROUTES: Final = (
+    ConsoleRoute("POST", "/api/sql", start, for_all, reads=True),
+    ConsoleRoute("GET", "/api/sql/{id}", look, for_all),
+    ConsoleRoute("DELETE", "/api/sql/{id}", cancel, for_all, reads=True),
+)

@@ -1,0 +1,1 @@
+"""tidelog.console.topics: the overview, and topics: listed, created, changed, deleted."""

@@ -1,0 +1,102 @@
+"""The session, and the lake at a glance: now, and since the console started."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, Final
+
+from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.live.sampler import SERIES, Sample, Sampler
+from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
+from tidelog.doctor.rules import examined
+from tidelog.log.delta import layout
+from tidelog.log.value_schemas import SCHEMAS_TOPIC
+from tidelog.metrics.lags import lags
+
+# How often a page asks for what changes, in ms.
+_ASK_EVERY_MS: Final = 2_000
+
+
+def session(call: ConsoleCall) -> Any:
+    """The user, the lake, and the token for changes."""
+    console, client = call.console, call.rights.client
+    folders = console.lake.storage.list_folders("")  # one call: the first look at a large lake takes its time
+    return {
+        "user": client.principal,
+        "read_only": console.settings.read_only,
+        "csrf": console.csrf_token(client.principal),
+        "lake": console.lake.uri,
+        "cluster_id": console.lake.uri,
+        "version": version("tidelog"),
+        "since_ms": console.since_ms,
+        "parts": {
+            "brokers": layout.CLUSTER_TABLE in folders,
+            "registry": SCHEMAS_TOPIC in folders,
+            "connect": any(name.startswith("connect-") for name in folders),
+            "mirror": console.lake.follows() is not None,
+        },
+        "ask_every_ms": _ASK_EVERY_MS,
+    }
+
+
+def overview(call: ConsoleCall) -> Any:
+    """The sums of all topics and groups that the client sees, and what is wrong with the lake."""
+    sampler = call.console.part(Sampler)
+    sample, rights = sampler.sample(), call.rights
+    topics = {name: one for name, one in sample.topics.items() if rights.sees_topic(name)}
+    groups = {name: lag for name, lag in sample.lag.items() if rights.sees_group(name)}
+    newest = sampler.newest()
+    whole = len(topics) == len(sample.topics) and len(groups) == len(sample.lag)
+    return {
+        "at_ms": sample.look.at_ms,
+        "topics": len(topics),
+        "partitions": sum(one.partitions for one in topics.values()),
+        "records": sum(one.records for one in topics.values()),
+        "bytes": sum(one.bytes for one in topics.values()),
+        "files": sum(one.files for one in topics.values()),
+        "small_files": sum(one.small_files for one in topics.values()),
+        "groups": len(groups),
+        "entries": sum(one.version + 1 for one in topics.values()),
+        "in_per_s": sum(sample.rates[name] or 0.0 for name in topics),
+        "in_bytes_per_s": newest["bytes_in"] if whole else None,
+        "out_per_s": newest["records_out"] if whole else None,
+        "lag": sum(sum(lag.values()) for lag in groups.values()),
+        "alarms": alarms(call.console.lake.uri, sample) if whole else [],
+        "broken": [{"topic": name, "why": why} for name, why in sample.look.broken.items() if rights.sees_topic(name)],
+    }
+
+
+def requests(call: ConsoleCall) -> Any:
+    """What the console asks of the store: requests a minute of late, and in all; None of a store that counts none."""
+    total, per_minute = call.console.part(Sampler).requests()
+    return {"requests": total, "requests_per_minute": per_minute, "looks": call.console.watch.looks}
+
+
+def alarms(uri: str, sample: Sample) -> list[Mapping[str, Any]]:
+    """What the doctor's rules find in a look alone, without a trial of the store."""
+    look = sample.look
+    facts = LakeFacts(
+        uri,
+        look.at_ms,
+        space=look.space,
+        look=look,
+        topics={name: TopicHealth(one.files, one.small_files) for name, one in sample.topics.items()},
+        groups={
+            name: GroupHealth(
+                len(view.group.members) if view.group else 0,
+                sum(sample.lag[name].values()),
+                max((one.seconds for one in lags(look, view).values()), default=0.0),
+            )
+            for name, view in look.groups.items()
+        },
+        runs=look.runs,
+    )
+    return [{"name": one.rule, "level": str(one.level), "what": one.what, "do": one.do} for one in examined(facts)]
+
+
+def history(call: ConsoleCall) -> Any:
+    """The lake's series since the start; nothing for a client that does not see all of the lake."""
+    sampler = call.console.part(Sampler)
+    sample, rights = sampler.sample(), call.rights
+    whole = all(map(rights.sees_topic, sample.topics)) and all(map(rights.sees_group, sample.lag))
+    times, series = sampler.history() if whole else ([], {name: [] for name in SERIES})
+    return {"since_ms": call.console.since_ms, "step_s": sampler.step_s, "times": times, "series": series}

@@ -1,0 +1,1 @@
+"""tidelog.console.upkeep: transactions, producers, maintenance, checks and the doctor."""

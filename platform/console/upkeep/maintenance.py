@@ -1,0 +1,80 @@
+"""Maintenance: the newest runs, what is due, and a run now."""
+
+import threading
+from dataclasses import asdict
+from typing import Any, Final
+
+from tidelog.commands.lake_upkeep import LakeUpkeep
+from tidelog.console.base.calls import ConsoleCall
+from tidelog.console.base.console import Console
+from tidelog.console.base.errors import bad
+from tidelog.console.upkeep.jobs import Jobs
+from tidelog.log.base.errors import UnknownTopicError
+from tidelog.retention.maintenance import COMPACT, MERGE, RETAIN
+from tidelog.retention.report import MaintenanceReport
+
+# How long what is due counts: to plan looks at every topic.
+_DUE_S: Final = 60.0
+_NOTHING: Final = "nothing"
+
+
+class ConsoleMaintenance(Jobs):
+    """The run that was asked for here, and what is due."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console.lake.clock, console.lake.ids, "Maintenance")
+        self._lake = console.lake
+        self._planning = threading.Lock()
+        self._due: list[dict[str, str]] = []
+        self._due_s = float("-inf")
+
+    def run(self, topic: str | None) -> dict[str, Any]:
+        """Have a run begin. Raises `ConsoleError` 409."""
+        return self.start({"topic": topic}, lambda: self._maintained(topic))
+
+    def _maintained(self, topic: str | None) -> dict[str, Any]:
+        report = LakeUpkeep(self._lake).run(topics=None if topic is None else [topic])
+        with self._planning:
+            self._due_s = float("-inf")
+        return {"failed": report.failed, "rows": _rows(report)}
+
+    def due(self) -> list[dict[str, str]]:
+        """What retention, merges and compaction would do now, or a minute ago. Raises as `maintain` does."""
+        with self._planning:
+            now_s = self._lake.clock.elapsed_s()
+            if now_s - self._due_s > _DUE_S:
+                plan = LakeUpkeep(self._lake).run(only=(RETAIN, MERGE, COMPACT), dry_run=True)
+                self._due = [row for row in _rows(plan) if not row["what"].startswith(_NOTHING)]
+                self._due_s = now_s
+            return self._due
+
+
+def _rows(report: MaintenanceReport) -> list[dict[str, str]]:
+    return [{"topic": topic, "part": part, "what": what} for topic, part, what in report.rows()]
+
+
+def maintenance(call: ConsoleCall) -> Any:
+    """The newest runs, the last one first, and what is due of the topics that the client sees."""
+    found = call.console.part(ConsoleMaintenance).due()
+    return {
+        "runs": [asdict(run) for run in call.console.look().runs],
+        "due": [row for row in found if call.rights.sees_topic(row["topic"])],
+    }
+
+
+def run_now(call: ConsoleCall) -> Any:
+    """Begin a run over a topic, or all."""
+    topic = call.fields("topic").get("topic")
+    if not (topic is None or isinstance(topic, str)):
+        raise bad("'topic' must be a text, or null for all topics.")
+    if topic is not None and topic not in call.console.look().topics:
+        raise UnknownTopicError(f"Topic '{topic}' does not exist.")
+    return call.console.part(ConsoleMaintenance).run(topic)
+
+
+def newest_run(call: ConsoleCall) -> Any:
+    """The run that was asked for here: its state, and what it did."""
+    found = call.console.part(ConsoleMaintenance).newest()
+    if found is not None and found["state"] != "running":
+        call.console.forget()
+    return found

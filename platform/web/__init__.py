@@ -1,0 +1,1 @@
+"""tidelog.web: what the servers of HTTP share: connections with bounds, log-ins, TLS."""

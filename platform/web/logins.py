@@ -1,0 +1,213 @@
+"""Principals of HTTP: users by their passwords (Basic), and tokens (Bearer), with the ACLs of the lake."""
+
+import binascii
+import hashlib
+import threading
+from base64 import b64decode
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidelog.access.access_log import AccessLog
+from tidelog.access.audit import Audit, Requester
+from tidelog.access.authenticator import Authenticator
+from tidelog.access.authorizer import Authorizer, Subject
+from tidelog.access.broker_user import BROKER_PRINCIPAL
+from tidelog.access.identity import Identity
+from tidelog.access.model import ANONYMOUS, AclOperation, AclResource, seen_address
+from tidelog.access.public_keys import PublicKeys
+from tidelog.access.state import AccessState
+from tidelog.access.token_settings import TokenSettings
+from tidelog.access.tokens import Tokens
+from tidelog.access.users import Users
+from tidelog.broker.sasl.tries import FailedTries
+from tidelog.log.base.errors import AuthenticationError, TidelogError
+from tidelog.log.lake import Lake
+
+# How long what is known of access counts without a look, and a password that was right without being hashed again: as
+# long as no credential changes.
+LOOK_EVERY_S: Final = 0.5
+KNOWN_FOR_S: Final = 60.0
+MOST_KNOWN: Final = 10_000
+_SECRET_BYTES: Final = 32
+
+
+# Whether a client may do an operation to a resource of that name.
+May = Callable[[AclOperation, AclResource, str], bool]
+
+
+class LoginRefusedError(TidelogError):
+    """A client that is not logged in. `status`: of HTTP, 401, or 429 for an address that has failed too often."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class HttpClient:
+    """The sender of a request. `may`: what it may do; None: everything."""
+
+    principal: str
+    may: May | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAccess:
+    """How a server decides what a client may do; the settings of brokers in the comments.
+
+    `authenticates`: clients must log in. `everyone`: what no ACL is about is allowed to all; None: unless they must.
+    """
+
+    authenticates: bool = False
+    super_users: frozenset[str] = field(default_factory=frozenset)  # super.users
+    everyone: bool | None = None  # allow.everyone.if.no.acl.found
+    tokens: TokenSettings | None = None  # sasl.oauthbearer.*
+    failures_per_minute: int = 1000
+    failed_delay_s: float = 0.1  # connection.failed.authentication.delay.ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    identity: Identity
+    at_s: float
+
+
+class HttpLogins:
+    """The rights of requests. For worker threads: a password costs thousands of hashes. Raises StorageError.
+
+    `listener`: how the audit names it.
+    """
+
+    def __init__(self, lake: Lake, settings: HttpAccess, listener: str) -> None:
+        self._listener = listener
+        self._log = AccessLog(lake)
+        self._settings = settings
+        # How long a client waits for the answer to a log-in that failed.
+        self.failed_delay_s = settings.failed_delay_s
+        self._clock = lake.clock
+        self._lock = threading.Lock()
+        self._everyone = not settings.authenticates if settings.everyone is None else settings.everyone
+        self._version, self._state, self._looked_s = -1, AccessState(), 0.0
+        self._authorizer = Authorizer((), settings.super_users, everyone=self._everyone)
+        # {keyed digest of what was sent: its principal}
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._take(*self._log.seen())
+        users = Users(lambda: self._state, lake.ids.secret(_SECRET_BYTES))
+        keys = settings.tokens and PublicKeys(settings.tokens.jwks, settings.tokens.refresh_s, lake.clock)
+        tokens = Tokens(settings.tokens, keys, lake.clock) if settings.tokens and keys else None
+        self._authenticator = Authenticator(users, tokens)
+        self._tries = FailedTries(settings.failures_per_minute, lake.clock)
+        self._audit = Audit(lake.clock)
+        self._salt = lake.ids.secret(_SECRET_BYTES)
+
+    def close(self) -> None:
+        """Write what the audit only counted so far, and close the log of access."""
+        with self._lock:
+            self._audit.close()
+        self._log.close()
+
+    def client(self, authorization: str | None, host: str, request: str) -> HttpClient:
+        """The sender of a request, and what it may do. `authorization`: its header; `request`: how the audit names it.
+
+        Raises `LoginRefusedError`.
+        """
+        state = self._now()
+        host = seen_address(host) if host else host
+        identity = self._identity(authorization, host)
+        if self._everyone and not state.acls:
+            return HttpClient(identity.principal)
+        authorizer = self._authorizer
+
+        def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
+            verdict = authorizer.verdict(Subject(identity.principal, host), operation, resource, name)
+            if not verdict.allowed and operation is not AclOperation.DESCRIBE:  # lists leave out what is not seen
+                with self._lock:
+                    sender = Requester(identity.principal, host, self._listener)
+                    self._audit.denied(sender, request, operation, resource, name, verdict.by)
+            return verdict.allowed
+
+        return HttpClient(identity.principal, may)
+
+    # --- the principal -----------------------------------------------------------------------------------------
+
+    def _identity(self, authorization: str | None, host: str) -> Identity:
+        if not self._settings.authenticates:
+            return Identity(ANONYMOUS)
+        if authorization is None:
+            raise _unauthorized("Log in: by a user's name and password (Basic), or by a token (Bearer).")
+        now_s = self._clock.elapsed_s()
+        digest = hashlib.blake2b(authorization.encode("latin-1", "replace"), key=self._salt).digest()
+        with self._lock:
+            known = self._known.get(digest)
+            if known is not None and now_s - known.at_s < KNOWN_FOR_S and self._lasts(known.identity):
+                return known.identity
+            if self._tries.is_over(host):
+                raise LoginRefusedError(429, "Too many log-ins of this address have failed of late. Try it later.")
+        scheme, _, sent = authorization.partition(" ")
+        user, state = "", self._state
+        try:
+            if scheme.lower() == "bearer":
+                identity = self._authenticator.bearer(sent.strip())
+            elif scheme.lower() == "basic":
+                user, password = _pair(sent)
+                identity = self._authenticator.basic(user, password)
+            else:
+                raise AuthenticationError("neither Basic nor Bearer")
+            if identity.principal == BROKER_PRINCIPAL or not self._lasts(identity):
+                raise AuthenticationError("the brokers' own user, or a token that has ended", user)
+        except AuthenticationError as error:
+            with self._lock:
+                self._tries.failed(host)
+                sender = Requester("", host, self._listener)
+                self._audit.not_authenticated(sender, scheme[:16], user, str(error))
+            raise _unauthorized("The name or the password, or the token, is not right.") from error
+        with self._lock:
+            if state is self._state:
+                self._known[digest] = _Known(identity, now_s)
+                while len(self._known) > MOST_KNOWN:
+                    self._known.popitem(last=False)
+        return identity
+
+    def _lasts(self, identity: Identity) -> bool:
+        return identity.until_s is None or self._clock.now_ms() / 1000 < identity.until_s
+
+    # --- what is in force ----------------------------------------------------------------------------------
+
+    def _now(self) -> AccessState:
+        """What is in force, as of half a second ago at most. While the store gives no answer, what was known holds."""
+        with self._lock:
+            if self._clock.elapsed_s() - self._looked_s < LOOK_EVERY_S:
+                return self._state
+            self._looked_s = self._clock.elapsed_s()
+        try:
+            version, found = self._log.seen()
+        except TidelogError:
+            return self._state
+        with self._lock:
+            if version > self._version:  # another thread may have looked later
+                self._take(version, found)
+            return self._state
+
+    def _take(self, version: int, state: AccessState) -> None:
+        if state.scram != self._state.scram:
+            self._known = OrderedDict()
+        if state.acls != self._state.acls:
+            self._authorizer = Authorizer(state.acls, self._settings.super_users, everyone=self._everyone)
+        self._version, self._state, self._looked_s = version, state, self._clock.elapsed_s()
+
+
+def _pair(sent: str) -> tuple[str, str]:
+    """Name and password (RFC 7617). Raises `AuthenticationError`."""
+    try:
+        user, colon, password = b64decode(sent.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        colon = ""
+    if not colon:
+        raise AuthenticationError("no user:password in base64 and UTF-8")
+    return user, password
+
+
+def _unauthorized(message: str) -> LoginRefusedError:
+    return LoginRefusedError(401, message)

@@ -1,0 +1,120 @@
+"""A server of HTTP: an address, TLS whose files may change, started and stopped."""
+
+import asyncio
+import logging
+import socket
+import ssl
+from datetime import UTC, datetime
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from tidelog.broker.base.listener_settings import TlsSettings
+from tidelog.broker.base.tls import ListenerTls
+from tidelog.log.base.clock import Clock
+from tidelog.log.base.errors import TidelogError
+from tidelog.web.connections import HttpBounds, HttpCounts, bounded
+
+BACKLOG: Final = 1024
+
+
+class HttpAddressError(TidelogError):
+    """An address that a server can't listen at."""
+
+
+class HttpServer:
+    """An application at an address. `named`: what it is, for refusals and TLS' log. `media_type`: of refusals.
+
+    `tls`: None speaks HTTP without encryption; files that change are read again within a second, and count for new
+    connections. `stops_within_s`: how long requests may take to end once the server is asked to stop. `address`: (host,
+    port); port 0 takes a free one. Raises `HttpAddressError`, `TlsError`.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        address: tuple[str, int],
+        clock: Clock,
+        *,
+        named: str,
+        media_type: str = "application/json",
+        bounds: HttpBounds | None = None,
+        tls: TlsSettings | None = None,
+        stops_within_s: int = 10,
+    ) -> None:
+        bounds = bounds or HttpBounds()
+        self._clock = clock
+        self._tls = None if tls is None else ListenerTls(named, tls, self._now())
+        self.scheme = "http" if tls is None else "https"
+        self.connections = HttpCounts()
+        config = uvicorn.Config(
+            app,
+            interface="asgi3",  # uvicorn takes a method for an older kind
+            http=bounded(bounds, self.connections, media_type),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # ACLs go by the address that a connection comes from
+            ssl_context_factory=None if self._tls is None else lambda *_: self._context(),
+            timeout_keep_alive=int(bounds.idle_s) or 1,
+            h11_max_incomplete_event_size=bounds.headers,
+            timeout_graceful_shutdown=stops_within_s,
+            callback_notify=self._look,
+            timeout_notify=1,
+        )
+        # What it says of itself, and of requests that are none, is said by the server that it is part of.
+        logging.getLogger("uvicorn").setLevel(logging.ERROR)
+        config.load()
+        self._server = uvicorn.Server(config)
+        self._socket = bound_socket(address, named)
+        self.address: tuple[str, int] = self._socket.getsockname()[:2]
+
+    def run(self) -> None:
+        """Serve until `stop`. Requests that began, end; clients can connect before, and wait.
+
+        Signals are the caller's, unless it calls this in the main thread: then SIGTERM and SIGINT end the server, too,
+        and are raised again.
+        """
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._socket.close()
+
+    def stop(self) -> None:
+        """Ask the server to end, from any thread."""
+        self._server.should_exit = True
+
+    def _context(self) -> ssl.SSLContext:
+        """A context whose handshakes take the certificate of the moment."""
+        tls = self._tls
+        assert tls is not None  # the caller looks
+
+        def newest(handshake: ssl.SSLObject | ssl.SSLSocket, *_: object) -> None:
+            handshake.context = tls.server
+
+        tls.server.sni_callback = newest
+        return tls.server
+
+    async def _look(self) -> None:
+        if self._tls is not None:
+            await asyncio.to_thread(self._tls.look, self._now())
+
+    def _now(self) -> datetime:
+        return datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+
+
+def bound_socket(address: tuple[str, int], named: str) -> socket.socket:
+    """A socket that listens. `named`: for the refusal, `HttpAddressError`."""
+    host, port = address
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+        )
+    except OSError as error:
+        raise HttpAddressError(
+            f"The {named} can't listen at {host}:{port}: {error.strerror or error}. Give another address, or end what"
+            " listens there."
+        ) from error

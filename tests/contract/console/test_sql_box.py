@@ -1,0 +1,163 @@
+"""Queries in processes of their own: what they give, and that none of them harms the console."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.waiting import eventually
+
+from tidelog.console.sql.box import (
+    InvalidQueryError,
+    NoSuchQueryError,
+    Readable,
+    SqlBox,
+    SqlLimits,
+    TooManyQueriesError,
+)
+from tidelog.log.base.clock import SystemClock, SystemIds
+from tidelog.log.lake import Lake
+
+pytest.importorskip("duckdb")
+ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    with Lake(tmp_path_factory.mktemp("lake")) as lake:
+        lake.create_topic("orders", 2)
+        for _ in range(3):
+            lake.topic("orders").append([{"value": {"n": n}, "key": str(n)} for n in range(100)])
+        lake.create_topic("secret", 1)
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def box(lake):
+    with SqlBox(lake.storage, SystemClock(), SystemIds()) as box:
+        yield box
+
+
+def begun(box, lake, query, owner="User:ann", rows=None):
+    readable = Readable(lambda: ["orders"], lambda name: lake.peek(name) if name == "orders" else None)
+    return box.start(query, owner, readable, rows)
+
+
+def ended(box, lake, query, **given):
+    run = begun(box, lake, query, **given)
+    eventually(lambda: box.look(run, "User:ann")["state"] != "running", query)
+    return box.look(run, "User:ann")
+
+
+def test_rows_of_a_topic(box, lake):
+    found = ended(box, lake, "SELECT count(*) AS n, min(partition), max(partition) FROM orders")
+    assert (found["state"], found["rows"], found["error"]) == ("done", [["300", "0", "1"]], None)
+    assert found["columns"][0] == {"name": "n", "type": "BIGINT"}
+
+
+def test_rows_by_pages(box, lake):
+    run = begun(box, lake, "SELECT range FROM range(100)", rows=10)
+    eventually(lambda: box.look(run, "User:ann")["state"] != "running", "its end")
+    found = box.look(run, "User:ann", 8)
+    assert (found["rows"], found["total"], found["truncated"]) == ([["8"], ["9"]], 10, True)
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("SELECT * FROM secret", 'no topic "secret"'),
+        ("SELECT * FROM read_text('/etc/passwd')", "disabled by configuration"),
+        ("COPY (SELECT 1) TO '/tmp/x'", "COPY is not allowed"),
+        ("SELECT list(range) FROM range(1000000000)", "more memory than a query may take"),
+        ("SELECT CAST('x' AS int)", "Could not convert"),
+    ],
+)
+def test_what_fails_says_why_and_the_next_one_goes_on(box, lake, query, error):
+    found = ended(box, lake, query)
+    assert found["state"] == "failed"
+    assert error in found["error"]
+    assert ended(box, lake, "SELECT 1")["rows"] == [["1"]]
+
+
+def test_a_query_that_takes_too_long_is_ended(lake):
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(seconds=0.5)) as box:
+        found = ended(box, lake, ENDLESS)
+        assert (found["state"], found["error"]) == ("failed", "The query took more than 0.5 s. Select less.")
+
+
+def test_cancelled_or_closed_its_process_is_gone(lake):
+    box = SqlBox(lake.storage, SystemClock(), SystemIds())
+    first, second = begun(box, lake, ENDLESS), begun(box, lake, ENDLESS)
+    processes = eventually(
+        lambda: (found := [box._runs[one].process for one in (first, second)]) and all(found) and found, "processes"
+    )
+    box.cancel(first, "User:ann")
+    assert box.look(first, "User:ann")["state"] == "cancelled"
+    processes[0].wait()
+    box.close()
+    assert all(process.returncode is not None for process in processes)
+    assert box.look(second, "User:ann")["state"] == "cancelled"
+    with pytest.raises(TooManyQueriesError):
+        begun(box, lake, "SELECT 1")
+
+
+def test_a_process_that_dies_is_a_failed_query(box, lake):
+    run = begun(box, lake, ENDLESS)
+    process = eventually(lambda: box._runs[run].process, "its process")
+    os.kill(process.pid, signal.SIGSEGV)
+    eventually(lambda: box.look(run, "User:ann")["state"] != "running", "its end")
+    assert "broke DuckDB" in box.look(run, "User:ann")["error"]
+
+
+def test_too_many_rows_are_cut_by_their_bytes(lake):
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(result=100_000)) as box:
+        found = ended(box, lake, "SELECT repeat('x', 1000) FROM range(10000)")
+        assert (found["state"], found["truncated"]) == ("done", True)
+        assert sum(len(row[0]) for row in found["rows"]) <= 100_000
+
+
+def test_only_so_many_run_at_once(lake):
+    with SqlBox(lake.storage, SystemClock(), SystemIds(), SqlLimits(at_once=1)) as box:
+        begun(box, lake, ENDLESS)
+        with pytest.raises(TooManyQueriesError, match="1 queries run already"):
+            begun(box, lake, "SELECT 1")
+
+
+def test_others_do_not_see_a_query(box, lake):
+    run = begun(box, lake, "SELECT 1")
+    for call in (box.look, box.cancel):
+        with pytest.raises(NoSuchQueryError):
+            call(run, "User:bob")
+
+
+NO_QUERIES = [("", None), ("  ", None), ("SELECT 1" + " " * 100_000, None), ("SELECT 1", 0)]
+
+
+@pytest.mark.parametrize(("query", "rows"), NO_QUERIES)
+def test_what_is_no_query(box, lake, query, rows):
+    with pytest.raises(InvalidQueryError):
+        begun(box, lake, query, rows=rows)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "open('/etc/passwd')",
+        "import socket; socket.socket()",
+        "import os; os.pipe()",
+        "import subprocess; subprocess.run(['true'])",
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)) if os.getuid() else open('/etc/passwd')",
+        "bytearray(1 << 30)",
+    ],
+)
+def test_a_confined_process_opens_nothing_more(deed):
+    """Whatever a query had DuckDB do, and be it code of its own."""
+    program = (
+        "import os, sys, socket, resource, subprocess\nfrom tidelog.console.sql.confinement import confine\n"
+        f"confine(64 << 20, 60, 1)\ntry:\n    exec({deed!r})\nexcept (OSError, MemoryError, ValueError) as e:\n"
+        "    print(type(e).__name__)\nelse:\n    print('did it')"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() in ("OSError", "MemoryError", "ValueError"), found.stderr
