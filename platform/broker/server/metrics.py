@@ -4,18 +4,16 @@ Source: the example for Kafka 2.0 of prometheus/jmx_exporter, over the beans of 
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from http.server import HTTPServer
-from threading import Thread
 
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, start_http_server
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from tidelog.access.quotas import Quota
 from tidelog.broker.base.meter import BrokerMeter, Durations
 from tidelog.broker.server.connections import Connections
-from tidelog.broker.server.listeners import refusal
+from tidelog.broker.server.listeners import Address, refusal
 from tidelog.broker.wire.errors import error_name
+from tidelog.metrics.serving import MetricsListener, Problem
 
 QUANTILES = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 # What becomes of a hand-over: three that the committer says, none from it in time, and no connection to it.
@@ -181,20 +179,9 @@ def _add_times(times: GaugeMetricFamily, count: GaugeMetricFamily, api: str, dur
     count.add_metric([api], durations.count)
 
 
-def serve_metrics(address: tuple[str, int], *collectors: Collector) -> tuple[HTTPServer, Thread, tuple[str, int]]:
-    """Serve a process's metrics at http://HOST:PORT/metrics: the server, its thread, its address.
-
-    Raises `ListenerError`.
-    """
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    for collector in collectors:
-        registry.register(collector)
-    host, port = address
+def serve_metrics(address: Address, *collectors: Collector, problem: Problem = lambda: None) -> MetricsListener:
+    """Serve a process's metrics and health at an address. Raises `ListenerError`."""
     try:
-        server, thread = start_http_server(port, host, registry)
+        return MetricsListener(address, *collectors, problem=problem)
     except OSError as e:
         raise refusal(address, e) from e
-    return server, thread, (host, server.server_port)

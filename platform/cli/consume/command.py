@@ -1,6 +1,7 @@
 """`tidelog consume`: what its options mean together."""
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -9,10 +10,16 @@ from tidelog.cli.consume.offsets import Span, parse_span
 from tidelog.cli.records.escapes import unescape
 from tidelog.cli.registry.opening import RegistryOptions, opened_client
 from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
 from tidelog.commands.stopping import Stop
+from tidelog.commands.terminal import note
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
+
+if TYPE_CHECKING:
+    from tidelog.cli.consume.output import Printer
+    from tidelog.log.lake import Lake
 
 _RESETS = {"beginning": "earliest", "end": "latest"}
 
@@ -53,7 +60,9 @@ def consume(call: Session, asked: options.ConsumeOptions, where: RegistryOptions
             work = Following(
                 opened, asked.topic, span, only=asked.partition or (), to_end=asked.to_end, headers=style.headers
             )
-            Printer(asked.topic, style, out, asked.count, quiet=asked.quiet).print_all(work.events(), stop)
+            printer = Printer(asked.topic, style, out, asked.count, quiet=asked.quiet)
+            _serve(asked, opened, printer, stack)
+            printer.print_all(work.events(), stop)
         else:
             from tidelog.cli.consume.follow_as_member import GroupFollowing
 
@@ -66,10 +75,23 @@ def consume(call: Session, asked: options.ConsumeOptions, where: RegistryOptions
                 count=asked.count,
                 headers=style.headers,
             ) as member:
-                Printer(asked.topic, style, out, None, quiet=asked.quiet).print_all(member.events(), stop)
+                printer = Printer(asked.topic, style, out, None, quiet=asked.quiet)
+                _serve(asked, opened, printer, stack)
+                printer.print_all(member.events(), stop)
                 member.commit()
     if stop.asked:
         raise typer.Exit(stop.exit_code)
+
+
+def _serve(asked: options.ConsumeOptions, lake: "Lake", printer: "Printer", stack: ExitStack) -> None:
+    """Serve metrics until the stack ends, where they are asked for."""
+    if asked.metrics is None:
+        return
+    require("broker", "prometheus_client")
+    from tidelog.cli.consume.metrics import ConsumedMetrics
+
+    collector = ConsumedMetrics(asked.topic, printer.printed)
+    note(f"metrics at http://{stack.enter_context(metrics_served(asked.metrics, lake, collector))}/metrics")
 
 
 def _reset(span: Span, partitions: list[int] | None) -> str:

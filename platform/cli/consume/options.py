@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from tidelog.commands.metrics_option import MetricsAt
+
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumeOptions:
@@ -34,6 +36,7 @@ class ConsumeOptions:
             " what is printed. -o (beginning or end) counts where it has no committed offset.",
         ),
     ] = None
+    metrics: MetricsAt = None
     to_end: Annotated[bool, typer.Option("-e", "--to-end", help="Stop at the end, as of now.")] = False
     count: Annotated[int | None, typer.Option("-c", "--count", metavar="N", min=1, help="Stop after N records.")] = None
     template: Annotated[

@@ -14,8 +14,10 @@ from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note
 
 if TYPE_CHECKING:
-    from tidelog.cli.registry.values import ValueKind
+    import pyarrow as pa
+
     from tidelog.schema_registry.client import SchemaRegistryClient
+    from tidelog.schema_registry.json_values import ValueKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def text_style(template: str, *, nulls: bool) -> Style:
 
 def decoded_style(style: Style, kind: "ValueKind", client: "SchemaRegistryClient") -> Style:
     """The same style, of values decoded by the schemas that they, or their headers, name."""
-    from tidelog.cli.registry.values import decoded, decoder
+    from tidelog.schema_registry.json_values import decoded, decoder
 
     decode = decoder(kind, client)
     return Style(lambda batch: style.render(decoded(batch, decode)), headers=True)
@@ -51,6 +53,8 @@ class Printer:
         self._out = out
         self._left = count
         self._quiet = quiet
+        # By partition: records that were printed, and the offset behind the last one. Other threads may read them.
+        self.printed: dict[int, tuple[int, int]] = {}
 
     def print_all(self, events: Iterable[Event], stop: Stop) -> None:
         """Print what comes until it ends, enough is printed or a stop is asked.
@@ -75,10 +79,17 @@ class Printer:
         else:
             batch = event if self._left is None else event.slice(0, self._left)
             self._out.write(self._style.render(batch))
+            self._count(batch)
             if self._left is not None:
                 self._left -= batch.num_rows
                 return self._left > 0
         return True
+
+    def _count(self, batch: "pa.RecordBatch") -> None:
+        if batch.num_rows:
+            partition = batch.column("partition")[0].as_py()
+            records, _ = self.printed.get(partition, (0, 0))
+            self.printed[partition] = records + batch.num_rows, batch.column("offset")[-1].as_py() + 1
 
     def _tell(self, reached: Reached) -> None:
         if self._quiet:

@@ -6,8 +6,8 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.api.connections import HttpCounts
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.web.connections import HttpCounts
 
 
 class RegistryMetrics(Collector):

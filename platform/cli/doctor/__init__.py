@@ -1,0 +1,1 @@
+"""tidelog.cli.doctor: `tidelog doctor`."""

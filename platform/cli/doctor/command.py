@@ -1,0 +1,85 @@
+"""`tidelog doctor`: one page for three in the morning."""
+
+from typing import TYPE_CHECKING, Final
+
+import typer
+from rich.text import Text
+
+from tidelog.commands.failures import CHECK_FOUND_ERRORS
+from tidelog.commands.options import Session
+from tidelog.commands.terminal import console, print_json, say, size
+
+# Calls of the store whose time is shown.
+_TOLD: Final = frozenset({"put", "get", "list", "put-if-absent"})
+
+if TYPE_CHECKING:
+    from tidelog.doctor.facts import LakeFacts
+    from tidelog.doctor.rules import Diagnosis
+
+
+def doctor(
+    call: Session,
+) -> None:
+    """Look whether a lake is well: its store, clock, disk, topics, groups, transactions, brokers, and its upkeep.
+
+    Says of each trouble what is wrong and what to do, and exits with 3 where one is an error. The store is tried in a
+    folder of its own, which is removed; nothing else is changed.
+    """
+    # Heavy, and not needed for --help.
+    from tidelog.doctor.facts import gather
+    from tidelog.doctor.rules import Level, examined
+    from tidelog.log.base.clock import SystemClock, SystemIds
+    from tidelog.log.lake import Lake
+    from tidelog.log.storage import open_storage
+
+    address = call.named_lake()
+    facts = gather(
+        address,
+        lambda: open_storage(address, call.store),
+        lambda store: Lake(address, False, options=call.store, storage=store),
+        SystemClock(),
+        SystemIds(),
+    )
+    found = examined(facts)
+    if call.as_json:
+        print_json({"lake": address, "findings": [_shown(one) for one in found], **_summary(facts)})
+    else:
+        _print(facts, found)
+    if any(one.level is Level.ERROR for one in found):
+        raise typer.Exit(CHECK_FOUND_ERRORS)
+
+
+def _shown(one: "Diagnosis") -> dict[str, str]:
+    return {"rule": one.rule, "level": one.level.value, "what": one.what, "do": one.do}
+
+
+def _summary(facts: "LakeFacts") -> dict[str, int | float]:
+    look = facts.look
+    found: dict[str, int | float] = {}
+    if look is not None:
+        found = {
+            "topics": len(look.topics),
+            "files": sum(topic.files for topic in facts.topics.values()),
+            "groups": len(look.groups),
+            "brokers": len(look.brokers),
+            "open_transactions": len(look.open_transactions),
+        }
+    if facts.space is not None:
+        found |= {"disk_free_bytes": facts.space.free, "disk_bytes": facts.space.total}
+    return found
+
+
+def _print(facts: "LakeFacts", found: "list[Diagnosis]") -> None:
+    out = console()
+    told = [f"{name.replace('_', ' ')} {value:,}" for name, value in _summary(facts).items() if "bytes" not in name]
+    if facts.space is not None:
+        told.append(f"{size(facts.space.free)} of {size(facts.space.total)} free")
+    latencies = facts.store.latencies if facts.store is not None else {}
+    told += [f"{kind} {one.median_ms:.1f} ms" for kind, one in sorted(latencies.items()) if kind in _TOLD]
+    say(f"{facts.uri}: {', '.join(told) or 'nothing is known'}")
+    for number, one in enumerate(found, 1):
+        style = "bold red" if one.level.value == "error" else "yellow"
+        head = Text.assemble("\n", (f"{number}. {one.level.value}", style), (f"  {one.rule}", "dim"))
+        out.print(head, Text(one.what), Text(f"-> {one.do}"), sep="\n", highlight=False)
+    if not found:
+        say("All is well.")

@@ -1,0 +1,1 @@
+"""tidelog.cli.metrics: `tidelog metrics`."""

@@ -1,0 +1,69 @@
+"""`tidelog metrics`: what Prometheus reads of a lake, whether brokers run or not."""
+
+import select
+import sys
+from typing import Annotated
+
+import orjson
+import typer
+
+from tidelog.commands.logs import logging_lines
+from tidelog.commands.metrics_option import metrics_served
+from tidelog.commands.options import Session
+from tidelog.commands.stopping import Stop
+from tidelog.log.base.extras import require
+
+
+def metrics(
+    call: Session,
+    listener: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Serve /metrics, /healthz and /readyz there until SIGTERM or Ctrl-C; port 0 takes a free one."
+            " Without it, the metrics are printed once.",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The label cluster_name, by which dashboards tell lakes apart; the lake's address else.",
+            show_default=False,
+        ),
+    ] = "",
+    age: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Answer from a look at the lake that is at most this old. [default: 0 on a local disk, 30 on an object"
+            " store, where each look costs requests]",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Print a lake's metrics in Prometheus' format, or serve them: topics, groups and their lag, transactions, files.
+
+    The names are those of kafka_exporter and kafka-lag-exporter, so that their dashboards show a lake.
+    """
+    require("broker", "prometheus_client")
+    # Heavy, and not needed for --help.
+    from tidelog.metrics.lake_metrics import LakeMetrics
+    from tidelog.metrics.lake_watch import LakeWatch
+    from tidelog.metrics.text import rendered
+
+    with call.open_lake() as lake, LakeWatch(lake, age) as watch:
+        watch.look()  # what can't be looked at is refused at once
+        collector = LakeMetrics(lake, watch, cluster=cluster)
+        if listener is None:
+            sys.stdout.write(rendered(collector.collect()).decode())
+            return
+
+        lines = logging_lines(call.log_format, call.log_level)
+        with Stop() as stop, lines, metrics_served(listener, lake, collector) as served:
+            found = {"url": f"http://{served}/metrics", "lake": lake.uri}
+            typer.echo(orjson.dumps(found).decode() if call.as_json else f"Metrics at {found['url']} ({lake.uri})")
+            sys.stdout.flush()
+            select.select([stop.wakeup], [], [])

@@ -1,0 +1,178 @@
+"""What the doctor looks at, gathered once: each part by itself, so that one that fails hides no other."""
+
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Final
+
+from packaging.requirements import Requirement
+
+from tidelog.check.store import StoreReport, check_store
+from tidelog.cluster.model import BrokerState, RegisteredBroker
+from tidelog.groups.model import GroupView
+from tidelog.log.base.clock import Clock, Ids
+from tidelog.log.base.errors import StorageError, TidelogError, UnsupportedFormatError
+from tidelog.log.checkpoints.reading import newest_checkpoint_version
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.lake import Lake
+from tidelog.log.state.topic_state import TopicState
+from tidelog.log.storage.port import Storage
+from tidelog.log.upkeep.holds import abandoned, read_holds
+from tidelog.metrics.lags import lags
+from tidelog.metrics.lake_watch import LakeLook, LakeWatch, Space, space_of
+from tidelog.metrics.of_topics import SMALL_FILE
+from tidelog.retention.run_history import MaintenanceRun
+
+_CONNECT_S: Final = 2.0
+_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TopicHealth:
+    """A topic: its files, those far below `segment.bytes`, how many entries its newest checkpoint is behind."""
+
+    files: int
+    small: int
+    entries_since_checkpoint: int | None = None
+    checkpoint_interval: int = 0
+    abandoned_holds: int = 0
+    config_problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHealth:
+    """A consumer group: its members, and how far it is behind in all."""
+
+    members: int
+    records: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFacts:
+    """What was found at a lake's address. None, or nothing, where it could not be asked.
+
+    `store_problem`, `lake_problem`: why nothing more is known of the store, of the lake; `format_problem`: it is of a
+    format that this version does not know. `misfits`: installed packages
+    of another version than tidelog works with, (what is there, what is needed). Times in ms since the epoch.
+    """
+
+    uri: str
+    now_ms: int
+    store: StoreReport | None = None
+    store_problem: str = ""
+    lake_problem: str = ""
+    format_problem: str = ""
+    space: Space | None = None
+    config: LakeConfig | None = None
+    look: LakeLook | None = None
+    topics: Mapping[str, TopicHealth] = field(default_factory=dict)
+    groups: Mapping[str, GroupHealth] = field(default_factory=dict)
+    runs: tuple[MaintenanceRun, ...] = ()
+    silent_brokers: Mapping[int, str] = field(default_factory=dict)
+    misfits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def gather(
+    uri: str,
+    storage: Callable[[], Storage],
+    lake: Callable[[Storage], Lake],
+    clock: Clock,
+    ids: Ids,
+    *,
+    try_store: bool = True,
+) -> LakeFacts:
+    """Look at what is at an address. Nothing is changed but what the store's trial writes, and removes again.
+
+    `storage` opens the store, `lake` the lake in it. `try_store`: whether the store's trial is made.
+    """
+    bare = LakeFacts(uri, clock.now_ms(), misfits=misfits(requires("tidelog") or ()))
+    try:
+        store = storage()
+        opened = lake(store)
+    except StorageError as e:
+        return replace(bare, store_problem=str(e))
+    except UnsupportedFormatError as e:
+        return replace(bare, format_problem=str(e))
+    except TidelogError as e:
+        return replace(bare, lake_problem=str(e))
+    with opened:
+        try:
+            if try_store:
+                bare = replace(bare, store=check_store(store, clock, ids))
+        except StorageError as e:
+            bare = replace(bare, store_problem=str(e))
+        try:
+            with LakeWatch(opened, 0) as watch:
+                return _of_the_lake(replace(bare, space=space_of(store)), opened, watch.look())
+        except TidelogError as e:
+            return replace(bare, lake_problem=str(e))
+
+
+def _of_the_lake(bare: LakeFacts, lake: Lake, look: LakeLook) -> LakeFacts:
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="doctor") as threads:
+        topics = threads.map(lambda item: _topic(lake, *item), look.topics.items())
+        brokers = [one for one in look.brokers if one.state is BrokerState.RUNNING]
+        silent = threads.map(_silence, brokers)
+        return replace(
+            bare,
+            now_ms=look.at_ms,
+            config=lake.config(),
+            look=look,
+            topics=dict(zip(look.topics, topics, strict=True)),
+            groups={name: _group(look, view) for name, view in look.groups.items()},
+            runs=look.runs,
+            silent_brokers={one.id: why for one, why in zip(brokers, silent, strict=True) if why},
+        )
+
+
+def _topic(lake: Lake, name: str, state: TopicState) -> TopicHealth:
+    problem = ""
+    try:
+        TopicConfig.parse(state.overrides, defaults=lake.config())
+    except TidelogError as e:
+        problem = str(e)
+    config = TopicConfig.stored(state.overrides, defaults=lake.config())
+    sizes = [segment.size for segment in state.all_segments()]
+    behind, gone = None, 0
+    with suppress(StorageError):
+        behind = state.version - newest_checkpoint_version(lake.storage, name)
+        found = read_holds(lake.storage, name)
+        now_ms = max([lake.clock.now_ms(), *(one.renewed_ms for one in found)])
+        gone = len(abandoned(found, now_ms))
+    small = sum(size < config.segment_bytes // SMALL_FILE for size in sizes)
+    return TopicHealth(len(sizes), small, behind, config.log_checkpoint_interval, gone, problem)
+
+
+def _group(look: LakeLook, view: GroupView) -> GroupHealth:
+    found = lags(look, view).values()
+    members = len(view.group.members) if view.group else 0
+    return GroupHealth(members, sum(one.records for one in found), max((one.seconds for one in found), default=0.0))
+
+
+def _silence(broker: RegisteredBroker) -> str:
+    """Why no client can connect to a broker that is said to run; "" where one can."""
+    why = ""
+    for listener in broker.listeners:
+        try:
+            socket.create_connection((listener.host, listener.port), _CONNECT_S).close()
+        except OSError as e:
+            why = f"{listener.host}:{listener.port}: {e.strerror or e}"
+    return why
+
+
+def misfits(requirements: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Packages that are installed in another version than a requirement, with extras or without, says.
+
+    >>> misfits(["pyarrow<1; extra == 'old'"]).keys(), misfits(["no-such-package>=1"])
+    (dict_keys(['pyarrow']), {})
+    """
+    found = {}
+    for one in map(Requirement, requirements):
+        with suppress(PackageNotFoundError):
+            if (there := version(one.name)) not in one.specifier:
+                found[one.name] = (there, str(one.specifier))
+    return found

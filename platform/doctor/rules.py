@@ -1,0 +1,276 @@
+"""What is wrong with a lake, as a table of rules: each looks at the facts, names one kind of trouble, and its cure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from tidelog.check.store import TrialResult
+from tidelog.doctor.facts import LakeFacts
+
+_HOUR_MS: Final = 3_600_000
+# Of a disk: below the first, writers soon stop; below the second, merging has no room.
+_FULL, _NEARLY_FULL = 0.03, 0.10
+_LITTLE_BYTES: Final = 2 << 30
+# Small files in a topic from which reading it costs more than its bytes.
+_MANY_SMALL: Final = 1_000
+# Checkpoints that a topic may be behind.
+_INTERVALS: Final = 5
+_LATE_S: Final = 3_600
+
+
+class Level(StrEnum):
+    """`error`: records can't be written or read, or may be lost. `warning`: it will come to that, or costs too much."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A trouble: what is wrong, and what to do. `rule`: its name, which never changes."""
+
+    rule: str
+    level: Level
+    what: str
+    do: str
+
+
+Rule = Callable[[LakeFacts], Iterator[Diagnosis]]
+_RULES: dict[str, Rule] = {}
+
+
+def examined(facts: LakeFacts) -> list[Diagnosis]:
+    """All that is wrong, errors first."""
+    found = [finding for rule in _RULES.values() for finding in rule(facts)]
+    return sorted(found, key=lambda one: one.level is not Level.ERROR)
+
+
+def rules() -> list[str]:
+    """The names of all rules, in the order in which they look."""
+    return list(_RULES)
+
+
+def _rule(name: str, level: Level) -> Callable[[Callable[[LakeFacts], Iterator[tuple[str, str]]]], Rule]:
+    """Decorate a rule, which yields (what is wrong, what to do)."""
+
+    def add(look: Callable[[LakeFacts], Iterator[tuple[str, str]]]) -> Rule:
+        def run(facts: LakeFacts) -> Iterator[Diagnosis]:
+            for what, do in look(facts):
+                yield Diagnosis(name, level, what, do)
+
+        _RULES[name] = run
+        return run
+
+    return add
+
+
+@_rule("store-unreachable", Level.ERROR)
+def _store_unreachable(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.store_problem:
+        yield (
+            f"The store can't be used: {facts.store_problem}",
+            "See that the address, the network and the credentials are right, and that the user may write there.",
+        )
+
+
+@_rule("store-dishonest", Level.ERROR)
+def _store_dishonest(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for trial in facts.store.trials if facts.store else ():
+        if trial.verdict is TrialResult.FAILS:
+            yield (
+                f"The store does not do what a log needs ({trial.demand}): {trial.seen}",
+                "Stop all writers now: records may be lost. See docs/object-stores.md for stores that are fit.",
+            )
+
+
+@_rule("store-doubtful", Level.WARNING)
+def _store_doubtful(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for trial in facts.store.trials if facts.store else ():
+        if trial.verdict is TrialResult.WARNING:
+            yield (
+                trial.seen,
+                "Set this machine's clock by NTP ('timedatectl status'), and that of the store's server.",
+            )
+
+
+@_rule("no-lake", Level.ERROR)
+def _no_lake(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.lake_problem:
+        yield (
+            f"The lake can't be opened: {facts.lake_problem}",
+            "Check the address; 'tidelog check' says what is broken, 'tidelog check --repair' how to mend it.",
+        )
+
+
+@_rule("format-unknown", Level.ERROR)
+def _format_unknown(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.format_problem:
+        yield (
+            f"The lake is of another version: {facts.format_problem}",
+            "Install the tidelog that wrote it ('tidelog --version' says which this one is); change nothing by hand.",
+        )
+
+
+@_rule("disk-full", Level.ERROR)
+def _disk_full(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.space and _is_full(facts.space.free, facts.space.total, _FULL):
+        yield _of_space(facts.space.free, facts.space.total)
+
+
+@_rule("disk-nearly-full", Level.WARNING)
+def _disk_nearly_full(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    space = facts.space
+    if space and not _is_full(space.free, space.total, _FULL) and _is_full(space.free, space.total, _NEARLY_FULL):
+        yield _of_space(space.free, space.total)
+
+
+def _is_full(free: int, total: int, part: float) -> bool:
+    return free < min(total * part, _LITTLE_BYTES * part / _FULL)
+
+
+def _of_space(free: int, total: int) -> tuple[str, str]:
+    return (
+        f"The disk has {free / 2**30:.1f} GiB left of {total / 2**30:.0f}.",
+        "Free some, or give topics a shorter retention ('tidelog topic alter ORDERS --config retention.ms=…') and run"
+        " 'tidelog maintain', which deletes what expired.",
+    )
+
+
+@_rule("topic-broken", Level.ERROR)
+def _topic_broken(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, why in facts.look.broken.items() if facts.look else ():
+        yield (
+            f"Topic '{name}' can't be read: {why}",
+            f"'tidelog check {name}' names all that is broken; 'tidelog check {name} --repair' says how to mend it.",
+        )
+
+
+@_rule("topic-config", Level.WARNING)
+def _topic_config(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, topic in facts.topics.items():
+        if topic.config_problem:
+            yield (
+                f"Topic '{name}' has a configuration that contradicts itself: {topic.config_problem}",
+                f"Set it right with 'tidelog topic alter {name}': until then maintenance leaves the topic alone.",
+            )
+
+
+@_rule("brokers-silent", Level.ERROR)
+def _brokers_silent(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for number, why in sorted(facts.silent_brokers.items()):
+        yield (
+            f"Broker {number} is said to run, and takes no connection from here ({why}).",
+            "Look at its log and start it again; a broker that is gone for good leaves the cluster by itself within"
+            " seconds while another one runs.",
+        )
+
+
+@_rule("transaction-stuck", Level.ERROR)
+def _transaction_stuck(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for one in facts.look.open_transactions if facts.look else ():
+        age_s = (facts.now_ms - one.began_ms) / 1000
+        if age_s * 1000 > _HOUR_MS:
+            name = one.key.transactional_id
+            yield (
+                f"Transaction {one.key.number} of '{name}' is open for {_age(age_s)}: what it staged can't be deleted,"
+                " and readers of groups that it commits to wait.",
+                f"See that its producer lives; else 'tidelog transaction abort {name}'.",
+            )
+
+
+@_rule("transactions-undone", Level.WARNING)
+def _transactions_undone(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.look and facts.look.undone:
+        yield (
+            f"{facts.look.undone} transactions are committed and not yet in all of their topics.",
+            "Any reader or writer of those topics completes them; 'tidelog transaction list' names them. If they stay,"
+            " 'tidelog check' says why.",
+        )
+
+
+@_rule("maintenance-due", Level.WARNING)
+def _maintenance_due(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.look is None or not facts.look.topics:
+        return
+    whole = next((run for run in facts.runs if run.whole), None)
+    if whole is None:
+        said = "No maintenance of the whole lake is on record: what expires is not deleted, and small files stay."
+    elif facts.now_ms - whole.at_ms > _HOUR_MS:
+        said = f"The last maintenance of the whole lake was {_age((facts.now_ms - whole.at_ms) / 1000)} ago."
+    else:
+        return
+    yield said, "Run 'tidelog maintain --every 5m' as a service (docs/maintenance.md), or brokers with '--maintain'."
+
+
+@_rule("maintenance-failed", Level.ERROR)
+def _maintenance_failed(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    if facts.runs and facts.runs[0].failures:
+        first, *others = facts.runs[0].failures
+        more = f" (and {len(others)} more)" if others else ""
+        yield (
+            f"The last maintenance failed in part: {first}{more}",
+            "'tidelog maintain' says it again with all of it; what it can't do it leaves as it is.",
+        )
+
+
+@_rule("small-files", Level.WARNING)
+def _small_files(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, topic in facts.topics.items():
+        if topic.small >= _MANY_SMALL:
+            yield (
+                f"Topic '{name}' has {topic.small:,} small files of {topic.files:,}: reading it is slow.",
+                f"'tidelog maintain --topic {name}' merges them; let producers linger longer if they come back.",
+            )
+
+
+@_rule("checkpoint-late", Level.WARNING)
+def _checkpoint_late(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, topic in facts.topics.items():
+        behind = topic.entries_since_checkpoint
+        if behind is not None and behind > _INTERVALS * topic.checkpoint_interval:
+            yield (
+                f"Topic '{name}' has {behind:,} entries since its newest checkpoint: opening it is slow, and its log"
+                " can't be trimmed.",
+                "Writers checkpoint in the background: see their logs for why they don't. 'tidelog check' says what is"
+                f" wrong with it; 'tidelog maintain --topic {name}' writes one.",
+            )
+
+
+@_rule("holds-abandoned", Level.WARNING)
+def _holds_abandoned(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, topic in facts.topics.items():
+        if topic.abandoned_holds:
+            yield (
+                f"Topic '{name}' has {topic.abandoned_holds} holds of jobs that are gone.",
+                "They hold nothing any more; 'tidelog maintain' removes them.",
+            )
+
+
+@_rule("group-behind", Level.WARNING)
+def _group_behind(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, group in facts.groups.items():
+        if group.seconds > _LATE_S and group.records:
+            reads = f"has {group.members or 'no'} members"
+            yield (
+                f"Group '{name}' {reads} and is {group.records:,} records behind, the oldest of {_age(group.seconds)}.",
+                f"'tidelog group describe {name}' shows where. Start its consumers, or 'tidelog group delete {name}'"
+                " if it is not needed any more.",
+            )
+
+
+@_rule("versions", Level.WARNING)
+def _versions(facts: LakeFacts) -> Iterator[tuple[str, str]]:
+    for name, (there, needed) in facts.misfits.items():
+        yield f"{name} is {there}, and tidelog works with {needed}.", f"pip install '{name}{needed}'"
+
+
+def _age(seconds: float) -> str:
+    """As people say it.
+
+    >>> _age(40), _age(600), _age(90_000)
+    ('40 s', '10 min', '25 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.0f} h"

@@ -1,0 +1,1 @@
+"""tidelog.metrics: what a lake and its processes tell Prometheus."""

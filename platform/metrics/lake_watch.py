@@ -1,0 +1,216 @@
+"""One look at all of a lake, and when to look again."""
+
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from tidelog.cluster.cluster_log import ClusterLog
+from tidelog.cluster.model import RegisteredBroker
+from tidelog.groups.model import GroupView
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.errors import InvalidTopicError, NotATopicError, ObjectNotFoundError, TidelogError
+from tidelog.log.delta import layout
+from tidelog.log.lake import Lake
+from tidelog.log.rules import names
+from tidelog.log.state.topic_state import TopicState
+from tidelog.log.storage.port import OnThisMachine, Storage
+from tidelog.log.upkeep.holds import read_holds
+from tidelog.retention.run_history import MaintenanceRun, maintenance_runs
+from tidelog.transactions.open_parts import OpenTransaction
+from tidelog.transactions.transaction_log import TransactionLog
+
+logger = logging.getLogger(__name__)
+
+# On an object store each look costs requests: what is younger is given again. A local disk is looked at each time.
+SHARED_AGE_S: Final = 30.0
+# What changes slowly and costs listings: a topic's checkpoint, and its holds.
+UPKEEP_AGE_S: Final = 60.0
+# Looks at topics of an object store at once.
+_AT_ONCE: Final = 32
+# Disks say in steps of some ms when a folder changed: after so long, no change has the time of an earlier one.
+_SETTLED_S: Final = 2.0
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class TableUpkeep:
+    """When a topic's newest checkpoint was written, and its oldest hold renewed; ms of the store's clock, or None."""
+
+    checkpoint_ms: int | None
+    holds: int
+    oldest_held: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes of a lake's disk."""
+
+    free: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class LakeLook:
+    """What a lake held at `at_ms`, ms since the epoch.
+
+    `broken`: topics that can't be read, with the reason. `runs`: maintenance, the newest first.
+    """
+
+    at_ms: int
+    topics: Mapping[str, TopicState] = field(default_factory=dict)
+    broken: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, GroupView] = field(default_factory=dict)
+    open_transactions: tuple[OpenTransaction, ...] = ()
+    undone: int = 0
+    brokers: tuple[RegisteredBroker, ...] = ()
+    upkeep: Mapping[str, TableUpkeep] = field(default_factory=dict)
+    runs: tuple[MaintenanceRun, ...] = ()
+    space: Space | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A topic whose log's folder had last changed at `written_ns` when it was looked at, first at `since_s`.
+
+    `state`: as of a look so much later that no change of then has the same time; None before.
+    """
+
+    written_ns: int
+    since_s: float
+    state: TopicState | None = None
+
+
+class LakeWatch:
+    """Looks at a lake when it is asked and the last look is too old. All methods may be called from many threads.
+
+    `age_s`: how old a look may be; None: nothing on a local disk, `SHARED_AGE_S` on an object store.
+    """
+
+    def __init__(self, lake: Lake, age_s: float | None = None) -> None:
+        self._lake = lake
+        self._age_s = (SHARED_AGE_S if lake.storage.is_shared else 0.0) if age_s is None else age_s
+        self._groups = GroupLog(lake)
+        self._transactions = TransactionLog(lake)
+        self._cluster = ClusterLog(lake)
+        self._lock = threading.Lock()
+        self._threads = ThreadPoolExecutor(_AT_ONCE if lake.storage.is_shared else 1, thread_name_prefix="metrics")
+        self._last: LakeLook | None = None
+        self._looked_s = 0.0
+        self._upkeep: dict[str, TableUpkeep] = {}
+        self._upkeep_s = float("-inf")
+        # What need not be looked at again while its log's folder is as it was then.
+        self._seen: dict[str, _Seen] = {}
+        self.looks = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads of looks."""
+        self._threads.shutdown()
+
+    def look(self) -> LakeLook:
+        """The lake as it is now, or was within the age. Raises `LakeNotFoundError`, `StorageError`."""
+        with self._lock:
+            now_s = self._lake.clock.elapsed_s()
+            if self._last is None or now_s - self._looked_s >= self._age_s:
+                self._last = self._look(now_s)
+                self._looked_s = now_s
+            return self._last
+
+    def forget(self) -> None:
+        """Have the next look be a new one, however old the last is."""
+        with self._lock:
+            self._looked_s = float("-inf")
+
+    def _look(self, now_s: float) -> LakeLook:
+        self.looks += 1
+        self._lake.require_lake()
+        folders = [one for one in self._lake.storage.list_folders("") if not names.is_internal(one)]
+        found = dict(zip(folders, self._threads.map(self._peek, folders), strict=True))
+        self._seen = {name: self._seen[name] for name in folders if name in self._seen}
+        topics = {name: one for name, one in found.items() if isinstance(one, TopicState)}
+        if now_s - self._upkeep_s >= UPKEEP_AGE_S:
+            self._upkeep = dict(zip(topics, self._threads.map(self._upkeep_of, topics), strict=True))
+            self._upkeep_s = now_s
+        return LakeLook(
+            self._lake.clock.now_ms(),
+            topics,
+            {name: one for name, one in found.items() if isinstance(one, str)},
+            self._read("groups", self._groups.views) or {},
+            tuple(self._read("transactions", self._transactions.all_open) or ()),
+            len(self._read("transactions", lambda: self._transactions.incomplete()) or ()),
+            tuple(self._read("brokers", lambda: self._cluster.look().live) or ()),
+            {name: one for name, one in self._upkeep.items() if name in topics},
+            tuple(self._read("maintenance", lambda: maintenance_runs(self._lake.storage)) or ()),
+            space_of(self._lake.storage),
+        )
+
+    def _peek(self, name: str) -> TopicState | str | None:
+        """The topic, or why it can't be read: one that can't must not hide the others."""
+        written_ns = self._written_ns(name)
+        seen = self._seen.get(name)
+        if seen is None or seen.written_ns != written_ns:
+            seen = None
+        elif seen.state is not None:
+            return seen.state if seen.state.exists else None
+        try:
+            now_s = self._lake.clock.elapsed_s()
+            state = self._lake.peek(name)
+            if written_ns is not None and seen is None:
+                self._seen[name] = _Seen(written_ns, now_s)
+            elif seen is not None and now_s - seen.since_s >= _SETTLED_S:
+                self._seen[name] = _Seen(seen.written_ns, seen.since_s, state)
+            return state
+        except (InvalidTopicError, NotATopicError):
+            return None
+        except TidelogError as e:
+            if e.retriable:  # the store is away, say
+                raise
+            logger.warning("No metrics of topic %s: %s", name, e)
+            return str(e)
+
+    def _written_ns(self, name: str) -> int | None:
+        """When a topic's log on this machine's disk last got a file, or lost one; None where that is not known."""
+        storage = self._lake.storage
+        if not isinstance(storage, OnThisMachine):
+            return None
+        try:
+            return os.stat(storage.local_path(f"{name}/{layout.LOG_FOLDER}")).st_mtime_ns
+        except OSError:
+            return None
+
+    def _read(self, what: str, read: Callable[[], R]) -> R | None:
+        """What is read; None where it can't be: that must not hide the rest."""
+        try:
+            return read()
+        except TidelogError as e:
+            logger.warning("No metrics of %s: %s", what, e)
+            return None
+
+    def _upkeep_of(self, name: str) -> TableUpkeep:
+        storage = self._lake.storage
+        try:
+            written: int | None = storage.head(f"{name}/{layout.LAST_CHECKPOINT}").modified_ms
+        except ObjectNotFoundError:
+            written = None
+        holds = read_holds(storage, name)
+        return TableUpkeep(written, len(holds), min((hold.version for hold in holds), default=None))
+
+
+def space_of(storage: Storage) -> Space | None:
+    """The space of the disk that a store is on; None for one that is no disk of this machine."""
+    if not isinstance(storage, OnThisMachine):
+        return None
+    found = shutil.disk_usage(storage.local_path(""))
+    return Space(found.free, found.total)

@@ -1,0 +1,87 @@
+"""Topics and partitions of a lake, as Prometheus reads them.
+
+Source: the tables of metrics of danielqsj/kafka_exporter and of seglo/kafka-lag-exporter; what is tidelog's own begins
+with `tidelog_`.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
+from tidelog.log.state.topic_state import TopicState
+from tidelog.metrics.lake_watch import LakeLook
+from tidelog.metrics.text import add
+
+# A file is small below this part of `segment.bytes`: merging takes those together.
+SMALL_FILE: Final = 16
+
+
+def topic_metrics(look: LakeLook, cluster: str, defaults: LakeConfig) -> Iterator[Metric]:
+    """Each topic and partition. `cluster`: the label by which dashboards tell lakes apart."""
+    yield from _partitions(look, cluster)
+    yield from _files(look, defaults)
+    yield from _upkeep(look)
+
+
+def _partitions(look: LakeLook, cluster: str) -> Iterator[Metric]:
+    counts = GaugeMetricFamily("kafka_topic_partitions", "A topic's partitions.")
+    ends = GaugeMetricFamily("kafka_topic_partition_current_offset", "A partition's end.")
+    starts = GaugeMetricFamily("kafka_topic_partition_oldest_offset", "A partition's start.")
+    latest = GaugeMetricFamily("kafka_partition_latest_offset", "A partition's end.")
+    earliest = GaugeMetricFamily("kafka_partition_earliest_offset", "A partition's start.")
+    files = GaugeMetricFamily("tidelog_topic_partition_files", "A partition's files.")
+    for name, state in look.topics.items():
+        add(counts, {"topic": name}, state.partitions)
+        for p in range(state.partitions):
+            place = {"topic": name, "partition": str(p)}
+            named = {"cluster_name": cluster, **place}
+            add(ends, place, state.end(p))
+            add(starts, place, state.start(p))
+            add(files, place, len(state.live(p)))
+            add(latest, named, state.end(p))
+            add(earliest, named, state.start(p))
+    yield from (counts, ends, starts, latest, earliest, files)
+
+
+def _files(look: LakeLook, defaults: LakeConfig) -> Iterator[Metric]:
+    files = GaugeMetricFamily("tidelog_topic_files", "A topic's live files.")
+    small = GaugeMetricFamily("tidelog_topic_small_files", "Of them, those below a sixteenth of segment.bytes.")
+    size = GaugeMetricFamily("tidelog_topic_bytes", "Bytes of a topic's live files.")
+    entries = CounterMetricFamily("tidelog_topic_entries", "A topic's log entries.")
+    records = CounterMetricFamily("tidelog_topic_records", "Offsets that a topic gave out.")
+    for name, state in look.topics.items():
+        config = TopicConfig.stored(state.overrides, defaults=defaults)
+        count, few, total = _sizes(state, config.segment_bytes // SMALL_FILE)
+        topic = {"topic": name}
+        add(files, topic, count)
+        add(small, topic, few)
+        add(size, topic, total)
+        add(entries, topic, state.version + 1)
+        add(records, topic, sum(state.ends.values()))
+    yield from (files, small, size, entries, records)
+
+
+def _sizes(state: TopicState, below: int) -> tuple[int, int, int]:
+    """A topic's files, those of them that are smaller than `below` bytes, and the bytes of all."""
+    sizes = [segment.size for segment in state.all_segments()]
+    return len(sizes), sum(size < below for size in sizes), sum(sizes)
+
+
+def _upkeep(look: LakeLook) -> Iterator[Metric]:
+    checkpoint = GaugeMetricFamily(
+        "tidelog_topic_checkpoint_age_seconds", "Since a topic's newest checkpoint was written."
+    )
+    holds = GaugeMetricFamily("tidelog_topic_holds", "Jobs that hold versions of a topic's log.")
+    held = GaugeMetricFamily(
+        "tidelog_topic_held_entries", "Entries from the oldest held version to the newest; 0 without one."
+    )
+    for name, one in look.upkeep.items():
+        topic = {"topic": name}
+        if one.checkpoint_ms is not None:
+            add(checkpoint, topic, max(0, look.at_ms - one.checkpoint_ms) / 1000)
+        add(holds, topic, one.holds)
+        version = look.topics[name].version
+        add(held, topic, max(0, version - (version if one.oldest_held is None else one.oldest_held)))
+    yield from (checkpoint, holds, held)

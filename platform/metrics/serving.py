@@ -1,0 +1,92 @@
+"""The listener that Prometheus and a process's supervisor ask: metrics, whether it lives, and whether it serves."""
+
+import socket
+from collections.abc import Callable, Iterable
+from threading import Thread
+from types import TracebackType
+from typing import Final, Self
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from wsgiref.types import StartResponse, WSGIEnvironment
+
+import orjson
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client.exposition import ThreadingWSGIServer
+from prometheus_client.registry import Collector
+
+from tidelog.log.base.errors import TidelogError
+from tidelog.metrics.text import CONTENT_TYPE, rendered
+
+Address = tuple[str, int]
+# Why a process can't do its work now; None while it can.
+Problem = Callable[[], str | None]
+
+_METRICS: Final = frozenset({"/", "/metrics"})
+_LIVES: Final = frozenset({"/healthz", "/livez"})
+_READY: Final = "/readyz"
+
+
+class MetricsListener:
+    """Serves `/metrics`, `/healthz` and `/readyz` over HTTP, from construction to `close`.
+
+    `/healthz` answers 200 while the process can answer at all, `/readyz` 503 with the reason while `problem` gives one.
+    `address`: (host, port), where 0 takes a free port; `self.address` has the one that was taken. Raises `OSError`.
+    """
+
+    def __init__(self, address: Address, *collectors: Collector, problem: Problem = lambda: None) -> None:
+        self._registry = registry = CollectorRegistry()
+        for own in (ProcessCollector, PlatformCollector, GCCollector):
+            own(registry=registry)
+        for collector in collectors:
+            registry.register(collector)
+        self._problem = problem
+        host, port = address
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        server = type("Server", (ThreadingWSGIServer,), {"address_family": family})
+        self._server: WSGIServer = make_server(host, port, self._answer, server, _QuietHandler)
+        self.address: Address = (host, self._server.server_port)
+        self._thread = Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _answer(self, request: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        path = request["PATH_INFO"] or "/"
+        if path in _METRICS:
+            start("200 OK", [("Content-Type", CONTENT_TYPE)])
+            return [rendered(self._registry.collect())]
+        if path in _LIVES:
+            return _said(start, "200 OK", {"status": "ok"})
+        if path == _READY:
+            why = self._why_not_ready()
+            if why is None:
+                return _said(start, "200 OK", {"status": "ok"})
+            return _said(start, "503 Service Unavailable", {"status": "not ready", "reason": why})
+        return _said(start, "404 Not Found", {"error": "Ask /metrics, /healthz or /readyz."})
+
+    def _why_not_ready(self) -> str | None:
+        try:
+            return self._problem()
+        except TidelogError as e:
+            return str(e)
+
+
+def _said(start: StartResponse, status: str, body: dict[str, str]) -> list[bytes]:
+    start(status, [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
+    return [orjson.dumps(body)]
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """Writes no line for each request."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base calls it
+        """Nothing."""

@@ -1,0 +1,137 @@
+"""The doctor's rules: each trouble by itself is named by its rule and by no other, and says what to do."""
+
+from dataclasses import replace
+
+import pytest
+
+from tidelog.check.store import StoreReport, Trial, TrialResult
+from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth, misfits
+from tidelog.doctor.rules import Level, examined, rules
+from tidelog.log.state.topic_state import TopicState
+from tidelog.metrics.lake_watch import LakeLook, Space
+from tidelog.retention.run_history import MaintenanceRun
+from tidelog.transactions.model import TransactionKey
+from tidelog.transactions.open_parts import OpenTransaction
+
+NOW_MS = 1_000_000_000
+HOUR_MS = 3_600_000
+GIB = 2**30
+HEALTHY_RUN = MaintenanceRun("r", NOW_MS - 60_000, 100, ("merge",), whole=True, topics=1)
+LOOK = LakeLook(NOW_MS, topics={"orders": TopicState()})
+WELL = LakeFacts(
+    "file:///lake",
+    NOW_MS,
+    store=StoreReport("file:///lake", "", (Trial("it reads", TrialResult.HOLDS, "It did."),), {}, ()),
+    space=Space(500 * GIB, 1000 * GIB),
+    look=LOOK,
+    topics={"orders": TopicHealth(files=10, small=2, entries_since_checkpoint=100, checkpoint_interval=150)},
+    groups={"billing": GroupHealth(members=2, records=10, seconds=1.0)},
+    runs=(HEALTHY_RUN,),
+)
+
+
+def transaction(age_ms):
+    return OpenTransaction(TransactionKey("copier", 7, 0, 3), NOW_MS - age_ms, {}, ())
+
+
+def tried(result):
+    return replace(WELL.store, trials=(Trial("of many one wins", result, "Two of them won."),))
+
+
+def topic(**changed):
+    return {"orders": replace(WELL.topics["orders"], **changed)}
+
+
+ILL = {
+    "store-unreachable": (replace(WELL, store=None, store_problem="No route."), "No route.", "credentials"),
+    "store-dishonest": (replace(WELL, store=tried(TrialResult.FAILS)), "Two of them won.", "Stop all writers"),
+    "store-doubtful": (replace(WELL, store=tried(TrialResult.WARNING)), "Two of them won.", "NTP"),
+    "no-lake": (replace(WELL, lake_problem="There is no lake.", look=None), "There is no lake.", "address"),
+    "format-unknown": (replace(WELL, format_problem="Version 9.", look=None), "Version 9.", "Install the tidelog"),
+    "disk-full": (replace(WELL, space=Space(1 * GIB, 100 * GIB)), "1.0 GiB left", "retention"),
+    "disk-nearly-full": (replace(WELL, space=Space(5 * GIB, 60 * GIB)), "5.0 GiB left", "retention"),
+    "topic-broken": (replace(WELL, look=replace(LOOK, broken={"bad": "A gap."})), "'bad'", "tidelog check bad"),
+    "topic-config": (replace(WELL, topics=topic(config_problem="Two keys.")), "Two keys.", "topic alter orders"),
+    "brokers-silent": (replace(WELL, silent_brokers={3: "10.0.0.7:9092: refused"}), "Broker 3", "its log"),
+    "transaction-stuck": (
+        replace(WELL, look=replace(LOOK, open_transactions=(transaction(2 * HOUR_MS),))),
+        "'copier' is open for 2 h",
+        "tidelog transaction abort copier",
+    ),
+    "transactions-undone": (replace(WELL, look=replace(LOOK, undone=2)), "2 transactions", "transaction list"),
+    "maintenance-due": (
+        replace(WELL, runs=(replace(HEALTHY_RUN, at_ms=NOW_MS - 3 * HOUR_MS),)),
+        "3 h ago",
+        "tidelog maintain --every 5m",
+    ),
+    "maintenance-failed": (
+        replace(WELL, runs=(replace(HEALTHY_RUN, failures=("orders: A file is gone.", "b: c")),)),
+        "A file is gone. (and 1 more)",
+        "tidelog maintain",
+    ),
+    "small-files": (
+        replace(WELL, topics=topic(files=6000, small=5000)),
+        "5,000 small files",
+        "maintain --topic orders",
+    ),
+    "checkpoint-late": (replace(WELL, topics=topic(entries_since_checkpoint=9_000)), "9,000 entries", "background"),
+    "holds-abandoned": (replace(WELL, topics=topic(abandoned_holds=2)), "2 holds", "tidelog maintain"),
+    "group-behind": (
+        replace(WELL, groups={"billing": GroupHealth(0, 1_234, 8_000.0)}),
+        "has no members and is 1,234 records behind, the oldest of 2 h",
+        "group describe billing",
+    ),
+    "versions": (replace(WELL, misfits={"pandas": ("3.0.1", "<3")}), "pandas is 3.0.1", "pip install 'pandas<3'"),
+}
+
+
+def test_a_lake_that_is_well():
+    assert examined(WELL) == []
+
+
+def test_every_rule_has_a_row():
+    assert set(ILL) == set(rules())
+
+
+@pytest.mark.parametrize("rule", ILL)
+def test_a_trouble_is_named_with_what_to_do(rule):
+    facts, what, do = ILL[rule]
+    (found,) = examined(facts)
+    assert found.rule == rule
+    assert what in found.what
+    assert do in found.do
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        replace(WELL, look=replace(LOOK, open_transactions=(transaction(HOUR_MS // 2),))),
+        replace(WELL, space=Space(20 * GIB, 10_000 * GIB)),  # a small part of a large disk is much
+        replace(WELL, space=None),
+        replace(WELL, groups={"billing": GroupHealth(0, 0, 8_000.0)}),
+        replace(WELL, topics=topic(entries_since_checkpoint=None)),
+        replace(WELL, runs=(replace(HEALTHY_RUN, whole=False), HEALTHY_RUN)),
+    ],
+)
+def test_what_is_no_trouble(facts):
+    assert examined(facts) == []
+
+
+def test_maintenance_of_some_topics_is_none_of_the_lake():
+    (found,) = examined(replace(WELL, runs=(replace(HEALTHY_RUN, whole=False),)))
+    assert found.rule == "maintenance-due"
+
+
+def test_an_empty_lake_needs_no_maintenance():
+    assert examined(replace(WELL, look=LakeLook(NOW_MS), topics={}, runs=())) == []
+
+
+def test_errors_come_first():
+    both = replace(WELL, topics=topic(files=6000, small=5000), silent_brokers={1: "gone"})
+    assert [one.level for one in examined(both)] == [Level.ERROR, Level.WARNING]
+
+
+def test_packages_of_another_version():
+    found = misfits(["pyarrow>=1", "numpy<1", "no-such-package==7", "orjson<1; extra == 'x'"])
+    assert set(found) == {"numpy", "orjson"}
+    assert found["numpy"][1] == "<1"

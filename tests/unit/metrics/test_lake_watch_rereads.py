@@ -1,0 +1,52 @@
+"""A watch reads no log again whose folder has not changed, and misses no change of one that has."""
+
+from tidelog.log.lake import Lake
+from tidelog.metrics.lake_watch import LakeWatch
+
+
+class PassingClock:
+    """The lake's clock, put forward by hand."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self.passed_s = 0.0
+
+    def now_ms(self):
+        return self._clock.now_ms()
+
+    def elapsed_s(self):
+        return self._clock.elapsed_s() + self.passed_s
+
+    def sleep(self, seconds):
+        self._clock.sleep(seconds)
+
+
+def test_only_logs_that_changed_are_read_again(tmp_path, monkeypatch):
+    with Lake(tmp_path / "lake") as lake, LakeWatch(lake, 0) as watch:
+        lake.clock = PassingClock(lake.clock)
+        for name in ("orders", "quiet"):
+            lake.create_topic(name, 1)
+        read, peek = [], lake.peek
+        monkeypatch.setattr(lake, "peek", lambda name: (read.append(name), peek(name))[1])
+        for _ in range(2):
+            assert set(watch.look().topics) == {"orders", "quiet"}
+            lake.clock.passed_s += 10
+        read.clear()
+        watch.look()
+        assert read == []
+        with Lake(tmp_path / "lake") as other:  # as another process writes
+            other.topic("orders").append([{"value": b"v"}] * 3)
+        look = watch.look()
+        assert read == ["orders"]
+        assert look.topics["orders"].end(0) == 3
+        lake.delete_topic("quiet")
+        assert set(watch.look().topics) == {"orders"}
+
+
+def test_folders_that_are_no_topics_are_left_out(tmp_path):
+    with Lake(tmp_path / "lake") as lake, LakeWatch(lake, 0) as watch:
+        lake.create_topic("orders", 1)
+        (tmp_path / "lake" / "some folder").mkdir()
+        (tmp_path / "lake" / "plain").mkdir()
+        look = watch.look()
+        assert (set(look.topics), dict(look.broken)) == ({"orders"}, {})

@@ -1,0 +1,125 @@
+"""docs/ops: rules, dashboards, units and the container's file name metrics, commands and options that are there."""
+
+import itertools
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+from support.cli_calls import done
+from support.logs import FakeClock
+
+from tidelog.groups.store.adapters import LoggedPositions
+from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.lake import Lake
+from tidelog.log.storage.counting import CountingStorage
+from tidelog.metrics.lake_metrics import LakeMetrics
+from tidelog.metrics.of_store import StoreMetrics
+from tidelog.retention.maintenance import maintain
+
+ROOT = Path(__file__).parents[3]
+OPS = ROOT / "docs" / "ops"
+RULES = yaml.safe_load((OPS / "prometheus.rules.yml").read_text())["groups"][0]["rules"]
+DASHBOARDS = {path.name: json.loads(path.read_text()) for path in sorted(OPS.glob("grafana-*.json"))}
+UNITS = sorted(path.name for path in OPS.glob("*.service"))
+# What PromQL itself has, and Prometheus adds to what it scrapes.
+WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "sum by on and or absent rate increase deriv predict_linear label_values up job instance topic group partition"
+        " consumergroup kind",
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def families(tmp_path_factory):
+    """{name as Prometheus stores it: names of its labels} of a lake that has one of everything."""
+    with Lake(tmp_path_factory.mktemp("ops") / "lake", clock=FakeClock()) as lake:
+        lake.create_topic("orders", 1)
+        lake.topic("orders").append([{"value": "1"}])
+        lake.log("orders").upkeep.checkpoint(1)
+        LoggedPositions(GroupLog(lake)).publish("billing", {"orders": {0: 0}})
+        maintain(lake)
+        found = {}
+        counting = CountingStorage(lake.storage)
+        counting.list_folders("")
+        store = StoreMetrics(counting)
+        for family in (*LakeMetrics(lake).collect(), *store.collect()):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            found[name] = {label for sample in family.samples for label in sample.labels}
+        return found | {"up": {"job", "instance"}}
+
+
+def names_in(query):
+    """Metrics, and labels that are matched, joined or grouped by, in a query."""
+    bare = re.sub(r'"[^"]*"|\[[^\]]*\]', "", query)
+    return {word for word in re.findall(r"[a-z_][a-z0-9_]*", bare) if not word.isdigit()} - WORDS
+
+
+def queries():
+    yield from ((rule["alert"], rule["expr"]) for rule in RULES)
+    for file, board in DASHBOARDS.items():
+        for panel in board["panels"]:
+            yield from ((f"{file}: {panel['title']}", target["expr"]) for target in panel["targets"])
+        for variable in board["templating"]["list"]:
+            if variable["type"] == "query":
+                yield f"{file}: ${variable['name']}", variable["query"]
+
+
+@pytest.mark.parametrize(("where", "query"), queries())
+def test_a_query_names_metrics_that_are_there(families, where, query):
+    unknown = names_in(query) - families.keys()
+    assert unknown == set()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alarm_says_what_is_wrong_and_what_to_do(families, rule):
+    assert rule["labels"]["severity"] in {"critical", "warning"}
+    assert set(rule["annotations"]) == {"summary", "description"}
+    labels = set().union(*(families[name] for name in names_in(rule["expr"]) | ({"up"} & {rule["expr"][:2]})))
+    text = "".join(rule["annotations"].values())
+    assert set(re.findall(r"\$labels\.(\w+)", text)) <= labels
+    for command in re.findall(r"'tidelog ([a-z]+(?: [a-z]+)?)", text):
+        done(*command.split(), "--help")
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_a_dashboard_has_its_panels_beside_one_another(name):
+    board = DASHBOARDS[name]
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in board["panels"]]
+    assert len(set(places)) == len(places)
+    assert len({panel["id"] for panel in board["panels"]}) == len(places)
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    used = {name for query in asked for name in re.findall(r"\$(\w+)", query)}
+    assert used <= {variable["name"] for variable in board["templating"]["list"]}
+
+
+def options_of(words):
+    """The options of a command line, and what its help names."""
+    given = {word for word in words if word.startswith("--")}
+    command = itertools.takewhile(lambda word: not word.startswith("--"), words)
+    return given, done(*command, "--help", env={"COLUMNS": "200"}).stdout
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_unit_starts_a_command_that_is_there(unit):
+    lines = (OPS / unit).read_text().splitlines()
+    assert [line for line in lines if re.fullmatch(r"\[\w+\]", line)] == ["[Unit]", "[Service]", "[Install]"]
+    assert all(re.fullmatch(r"#.*|\[\w+\]|[A-Z]\w+=.+|", line) for line in lines)
+    (start,) = (line for line in lines if line.startswith("ExecStart="))
+    program, *words = shlex.split(start.partition("=")[2])
+    assert program == "/opt/tidelog/bin/tidelog"
+    given, said = options_of(words)
+    assert all(option in said for option in given)
+
+
+def test_the_container_starts_a_command_that_is_there():
+    text = (OPS / "Containerfile").read_text()
+    words = json.loads(re.search(r"^CMD (.*)$", text, re.MULTILINE)[1])
+    given, said = options_of(words)
+    assert all(option in said for option in given)
+    extras = re.search(r"/src\[([^\]]+)\]", text)[1].split(",")
+    assert all(f"\n{extra} = [" in (ROOT / "pyproject.toml").read_text() for extra in extras)
