@@ -1,7 +1,7 @@
 # Everything a developer types. `make` alone lists it; CI runs `make test` and nothing else.
 
 VENV := .venv/bin
-LAYERS := unit contract tidy simulation reliability spark
+LAYERS := unit contract tidy simulation browser reliability spark
 # Layers whose tests share nothing take every core; Spark takes them itself.
 PARALLEL := unit contract simulation
 

@@ -11,7 +11,7 @@ from mkdocs.structure.files import File, Files
 
 PAGES = ("*.md", "docs/*.md", "decisions/*.md", "platform/README.md")
 # What pages link to beside pages.
-OTHERS = ("LICENSE", "docs/*.svg", "docs/*.css", "benchmarks/results/*")
+OTHERS = ("LICENSE", "docs/*.svg", "docs/images/*", "docs/*.css", "benchmarks/results/*")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

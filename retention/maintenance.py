@@ -36,6 +36,7 @@ from tidelog.retention.report import Failure, MaintenanceReport, Merged, Offsets
 from tidelog.retention.rewrites.commit import Rewriting, rewrite
 from tidelog.retention.rewrites.executors import Executor, LocalExecutor, Task
 from tidelog.retention.rewrites.units import Unit, plan_cuts
+from tidelog.retention.run_history import note_run
 
 R = TypeVar("R")
 
@@ -73,6 +74,7 @@ def maintain(
     lake.reload_config()  # a loop may run for weeks
     run_id = lake.ids.new()
     at_ms = lake.clock.now_ms() if now_ms is None else now_ms
+    began_s = lake.clock.elapsed_s()
     report = MaintenanceReport(run_id, lake.uri, at_ms, dry_run)
     holds = NullHolder if dry_run else Holder
     with holds(lake.storage, lake.clock, lake.ids, f"maintenance run {run_id}") as holder:
@@ -91,6 +93,9 @@ def maintain(
             report.topics.extend(run.maintain_topics(_chosen(lake, topics, pattern, deleted=PURGE in run.only)))
         if OFFSETS in run.only and groups is not None and topics is None and pattern is None:
             report.offsets = run.maintain_offsets(groups)
+    if not dry_run:
+        took_ms = round((lake.clock.elapsed_s() - began_s) * 1000)
+        note_run(lake, report, only, whole=topics is None and pattern is None, took_ms=took_ms)
     return report
 
 

@@ -32,8 +32,8 @@ TITLE = "Micro-batch latency"
 
 _PATIENCE_S = 60.0
 # Makes one record and waits for its copy.
-_RoundTrip = Callable[[], None]
-_System = Callable[[Bench, SparkSession], AbstractContextManager[_RoundTrip]]
+RoundTrip = Callable[[], None]
+_System = Callable[[Bench, SparkSession], AbstractContextManager[RoundTrip]]
 
 
 def run(bench: Bench) -> list[Measure]:
@@ -54,7 +54,7 @@ def run(bench: Bench) -> list[Measure]:
                 system, count = systems[name]
                 warming_up = number == 0
                 with system(bench, spark) as round_trip:
-                    taken = _latencies_ms(round_trip, (count + 1) // 2 if warming_up else count)
+                    taken = latencies_ms(round_trip, (count + 1) // 2 if warming_up else count)
                 if not warming_up:
                     samples[name].append(taken)
     spark.stop()
@@ -68,8 +68,8 @@ def _measures(system: str, rounds: list[list[float]]) -> Iterator[Measure]:
         yield Measure("micro-batch latency", system, f"p{q}", "ms", "lower", figures, samples=everything)
 
 
-def _latencies_ms(round_trip: _RoundTrip, count: int) -> list[float]:
-    """The first ones, while the query gets under way, are left out: a third as many again."""
+def latencies_ms(round_trip: RoundTrip, count: int) -> list[float]:
+    """How long round trips take. The first ones, while the query gets under way, are left out."""
     for _ in range(max(2, count // 3)):
         round_trip()
     taken = []
@@ -82,7 +82,8 @@ def _latencies_ms(round_trip: _RoundTrip, count: int) -> list[float]:
 
 
 @contextmanager
-def _copying(bench: Bench, name: str, writer: DataStreamWriter, options: Mapping[str, str]) -> Iterator[StreamingQuery]:
+def copying(bench: Bench, name: str, writer: DataStreamWriter, options: Mapping[str, str]) -> Iterator[StreamingQuery]:
+    """A query on the checkpoint of this name, which is stopped at the end."""
     checkpoint = str(bench.work / f"checkpoint-{name}")
     query = writer.options(**options).option("checkpointLocation", checkpoint).start()
     try:
@@ -95,29 +96,29 @@ def _copying(bench: Bench, name: str, writer: DataStreamWriter, options: Mapping
 
 
 @contextmanager
-def _lake(bench: Bench, spark: SparkSession) -> Iterator[_RoundTrip]:
+def _lake(bench: Bench, spark: SparkSession) -> Iterator[RoundTrip]:
     lake = str(bench.work / "lake")
     if not (bench.work / "lake").exists():
         new_lake(bench.work / "lake", "in", "out", partitions=1)
     rows = reader_of_lake(spark, lake, streaming=True, topic="in").select("key", "value")
     options = {"lake": lake, "topic": "out"}
-    with _copying(bench, "lake", rows.writeStream.format("tidelog"), options) as query:
-        yield from _between(tidelog.Producer, tidelog.Consumer, tidelog.TopicPartition, {"lake": lake}, query)
+    with copying(bench, "lake", rows.writeStream.format("tidelog"), options) as query:
+        yield from between(tidelog.Producer, tidelog.Consumer, tidelog.TopicPartition, {"lake": lake}, query)
 
 
 @contextmanager
-def _kafka(bench: Bench, spark: SparkSession, options: Mapping[str, str] | None = None) -> Iterator[_RoundTrip]:
+def _kafka(bench: Bench, spark: SparkSession, options: Mapping[str, str] | None = None) -> Iterator[RoundTrip]:
     rows = reader_of_kafka(spark, bench, streaming=True, topic="in", options=options).select("key", "value")
     sink = {"kafka.bootstrap.servers": bench.kafka, "topic": "out", "kafka.compression.type": "zstd"}
-    with _copying(bench, "kafka", rows.writeStream.format("kafka"), sink) as query:
+    with copying(bench, "kafka", rows.writeStream.format("kafka"), sink) as query:
         where = {"bootstrap.servers": bench.kafka}
         kinds = confluent_kafka.Producer, confluent_kafka.Consumer, confluent_kafka.TopicPartition
-        yield from _between(*kinds, where, query)
+        yield from between(*kinds, where, query)
 
 
-def _between(
+def between(
     make_producer: Any, make_consumer: Any, place: Any, where: dict[str, Any], query: StreamingQuery
-) -> Iterator[_RoundTrip]:
+) -> Iterator[RoundTrip]:
     """A round trip by a log's own producer and consumer, both with their defaults but for linger.ms."""
     producer = make_producer({**where, "linger.ms": 0})
     consumer = make_consumer({**where, "group.id": "reader", "enable.auto.commit": False})
@@ -146,14 +147,14 @@ def _between(
 
 
 @contextmanager
-def _delta(bench: Bench, spark: SparkSession) -> Iterator[_RoundTrip]:
+def _delta(bench: Bench, spark: SparkSession) -> Iterator[RoundTrip]:
     source, copy = (str(bench.work / f"table-{name}") for name in ("in", "out"))
     record = pa.table({"key": [b"k"], "value": [b"v" * 100]})
     if not DeltaTable.is_deltatable(source):
         for path in (source, copy):
             write_deltalake(path, record.slice(0, 0))
     rows: DataFrame = spark.readStream.format("delta").load(source)
-    with _copying(bench, "delta", rows.writeStream.format("delta"), {"path": copy}) as query:
+    with copying(bench, "delta", rows.writeStream.format("delta"), {"path": copy}) as query:
         yield partial(_delta_round_trip, source, DeltaTable(copy), record, query)
 
 

@@ -6,7 +6,7 @@ from measures import Demand
 CASES = (
     "spark_write", "spark_read", "spark_stream", "spark_aggregate", "spark_latency", "produce", "consume",
     "client_latency", "writers", "catch_up", "disk", "compaction", "open", "growth", "broker_produce", "broker_consume",
-    "broker_catch_up", "broker_latency", "broker_writers",
+    "broker_catch_up", "broker_latency", "broker_spark_latency", "broker_writers", "streams_word_count",
 )  # fmt: skip
 
 _SPEED, _SIZE = "throughput", "bytes per record"
@@ -45,4 +45,6 @@ DEMANDS: tuple[Demand, ...] = (
            "at most twice Kafka's, which does not fsync", at_most=2),
     Demand("broker small appends", "appends", "tidelog", "kafka flush.messages=1",
            "half as many as Kafka where it fsyncs each", at_least=0.5),
+    Demand("streams word count", _SPEED, "tidelog", "kafka",
+           "as fast as Kafka Streams at the same broker", at_least=1),
 )

@@ -44,6 +44,11 @@ BROKER = ClassPath(
     ),
     transitive=True,
 )
+STREAMS = ClassPath(
+    "streams",
+    (f"org.apache.kafka:kafka-streams:{KAFKA}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.3"),
+    transitive=True,
+)
 # The connector's other needs are in Spark itself. Its token provider of the same version is not to be had everywhere.
 CONNECTOR = ClassPath(
     "connector",

@@ -79,9 +79,11 @@ class GroupLog:
 
     def _stable_offsets(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         view, verdicts = self._resolved(group_id)
-        if view.pending and self._timeouts.abort_late({key for key, _ in view.pending}):
+        follows = self._lake.follows() is not None  # then others end transactions, and settle
+        if view.pending and not follows and self._timeouts.abort_late({key for key, _ in view.pending}):
             view, verdicts = self._resolved(group_id)
-        self._settle(group_id, verdicts)  # the next reader need not ask again
+        if not follows:
+            self._settle(group_id, verdicts)  # the next reader need not ask again
         if view.pending:
             raise unstable(group_id, view)
         return of_this_life(view.offsets, self._lake.peek)

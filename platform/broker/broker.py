@@ -32,7 +32,6 @@ from tidelog.broker.sasl.handlers import handlers as sasl_handlers
 from tidelog.broker.sasl.handlers import new_logins
 from tidelog.broker.sasl.logins import Logins, LoginThreads
 from tidelog.broker.server.connections import Connections
-from tidelog.broker.server.lake_metrics import LakeMetrics
 from tidelog.broker.server.listeners import listen
 from tidelog.broker.server.metrics import BrokerMetrics
 from tidelog.broker.server.secured_listeners import SecuredListeners
@@ -42,6 +41,7 @@ from tidelog.broker.wire.apis import OFFERED, ApiKey
 from tidelog.log.base.clock import Clock
 from tidelog.log.lake import Lake
 from tidelog.log.storage.port import PreparesObjects
+from tidelog.metrics.lake_metrics import Brokers, LakeMetrics
 
 # Calls that wait for a store or a processor, at once.
 THREADS = 8
@@ -124,7 +124,10 @@ class Broker:
         """What Prometheus may read of it."""
         context = self._context
         own = BrokerMetrics(self.meter, self.connections, lambda: context.cluster().controller.id == self.id)
-        return own, LakeMetrics(context.lake, context.cluster)
+        return own, LakeMetrics(context.lake, brokers=self._brokers)
+
+    def _brokers(self) -> Brokers:
+        return {node.id: [*node.addresses.values()] for node in self._context.cluster().nodes}
 
     async def start(self) -> None:
         """Listen, register, and serve. Raises `ListenerError` for an address that can't be had.

@@ -11,8 +11,8 @@ from tidelog.check.report import Report
 from tidelog.check.rows import machine_of
 from tidelog.check.topic import read_log
 from tidelog.log.base.clock import Clock, SystemIds
-from tidelog.log.base.errors import ObjectNotFoundError, StorageError
-from tidelog.log.config.lake_file import lake_file
+from tidelog.log.base.errors import ObjectNotFoundError, StorageError, UnsupportedFormatError
+from tidelog.log.config.lake_file import lake_file, parse_follows
 from tidelog.log.delta import layout
 from tidelog.log.door.commit_loop import Door
 from tidelog.log.rows.state import as_stored
@@ -58,12 +58,13 @@ def mend(
     """Plan and take steps until none is left. `check` gives the report of the store as it then is."""
     now_ms = clock.now_ms()
     target: Storage = storage if execute else Overlay(storage, now_ms)
+    followed = _followed(storage)
     taken: list[Step] = []
     skipped: list[Step] = []
     refusals: list[Refusal] = []
     for topic in ["", *topics]:
         for _ in range(_ROUNDS):
-            plan = _plan(target, topic, now_ms)
+            plan = _left_to_the_mirror(_plan(target, topic, now_ms), followed)
             steps = [p for p in plan if isinstance(p, Step) and p not in taken and p not in skipped]
             if not steps:
                 refusals.extend(p for p in plan if isinstance(p, Refusal))
@@ -82,6 +83,38 @@ def _plan(storage: Storage, topic: str, now_ms: int) -> Plan:
                 raise
             return [Refusal(topic, "folder", f"The store refuses to list or read it: {e}")]
     return [*_lake_file(storage), *discards("", unfinished_in(storage, ""), now_ms)]
+
+
+def _followed(storage: Storage) -> str | None:
+    """The address of the lake that this one follows; None for none, and where its own file can't be read."""
+    try:
+        follows = parse_follows(storage.get(layout.LAKE_FILE), storage.uri)
+    except (ObjectNotFoundError, UnsupportedFormatError, ValueError, AttributeError):
+        return None
+    return None if follows is None else follows.source
+
+
+def _left_to_the_mirror(plan: Plan, followed: str | None) -> Plan:
+    """A plan in which no entry of a lake that follows `followed` is written: it would be none of the source's.
+
+    Its brokers are its own, and so is their table.
+    """
+    if followed is None:
+        return plan
+    return [_refused_there(p, followed) if isinstance(p, Step) and _writes_entries(p) else p for p in plan]
+
+
+def _writes_entries(step: Step) -> bool:
+    return step.topic != layout.CLUSTER_TABLE and step.where.startswith("entry ")
+
+
+def _refused_there(step: Step, followed: str) -> Refusal:
+    why = (
+        f"This lake follows {followed}, so that only its mirror writes entries: nothing is committed here. 'tidelog"
+        " mirror start --discard-diverged' cuts the table off before this entry, and ships it again as the source has"
+        " it. Where the source is lost, promote this lake ('tidelog mirror promote'), and repair it then."
+    )
+    return Refusal(step.topic, step.where, why)
 
 
 def _lake_file(storage: Storage) -> Iterator[Step]:

@@ -12,10 +12,15 @@ from tidelog.cli.access.tenants import tenants
 from tidelog.cli.access.users import users
 from tidelog.cli.broker.commands import brokers
 from tidelog.cli.check.command import check
+from tidelog.cli.connect.connectors import connectors
+from tidelog.cli.console.command import console
 from tidelog.cli.consume.command import consume
 from tidelog.cli.demo.command import demo
+from tidelog.cli.doctor.command import doctor
 from tidelog.cli.group.commands import groups
 from tidelog.cli.lake_commands import forget, lakes, maintain
+from tidelog.cli.metrics.command import metrics
+from tidelog.cli.mirror.commands import mirrors
 from tidelog.cli.perf.command import perf
 from tidelog.cli.produce.command import produce
 from tidelog.cli.registry.commands import registries
@@ -43,6 +48,8 @@ app.add_typer(transactions, name="transaction")
 app.add_typer(producers, name="producer")
 app.add_typer(perf, name="perf")
 app.add_typer(brokers, name="broker")
+app.add_typer(mirrors, name="mirror")
+app.add_typer(connectors, name="connect")
 app.add_typer(registries, name="registry")
 app.add_typer(schemas, name="schema")
 app.add_typer(users, name="user")
@@ -55,6 +62,9 @@ for _name, _command, _example in (
     ("check", check, "tidelog check --deep"),
     ("maintain", maintain, "tidelog maintain --every 5m"),
     ("forget", forget, "tidelog forget --topic orders --key customer-17"),
+    ("console", console, "tidelog console --listener 127.0.0.1:8080"),
+    ("metrics", metrics, "tidelog metrics --listener 127.0.0.1:9308"),
+    ("doctor", doctor, "tidelog doctor"),
     ("demo", demo, "tidelog demo"),
 ):
     command(app, _name, example=_example)(_command)

@@ -64,5 +64,9 @@ class ClusterLog:
         """Forget a broker. Raises `UnknownBrokerError`."""
         self._decide(partial(rules.decide_unregister, broker_id=broker_id))
 
+    def raise_epoch(self, above: int) -> int:
+        """Raise the epoch above another cluster's, whose place this one takes; the epoch from then on."""
+        return self._decide(partial(rules.decide_epoch, above=above))
+
     def _decide(self, rule: Callable[[ClusterState], RowOutcome[R]]) -> R:
         return self._log.commit(lambda fold: rule(fold.state))

@@ -95,6 +95,16 @@ def _places(broker: RegisteredBroker) -> set[tuple[str, int]]:
     return {(one.host, one.port) for one in broker.listeners}
 
 
+def decide_epoch(state: ClusterState, above: int) -> RowOutcome[int]:
+    """Raise the epoch above another cluster's, whose place this one takes; the epoch from then on.
+
+    Clients that knew that one's leaders follow this one's (Kafka: metadata of an older leader epoch is stale).
+    """
+    if state.epoch > above:
+        return RowOutcome((), state.epoch)
+    return RowOutcome([epoch_row(above + 1)], above + 1)
+
+
 def _changing(state: ClusterState, rows: Sequence[Row], response: R) -> RowOutcome[R]:
     """The outcome of rows; with another epoch where others serve after them than before."""
     after = ClusterFold(state)

@@ -15,6 +15,7 @@ import typer
 from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
+from tidelog.commands.logs import lines_to_stderr
 from tidelog.commands.terminal import say, shows_unicode
 from tidelog.log.base.errors import TidelogError
 
@@ -25,9 +26,10 @@ STILL_WAITING = 4
 INTERRUPTED = 130
 
 EXIT_CODES = (
-    f"Exit codes: 0 done; {FAILED} the operation failed; {WRONG_USAGE} wrong usage; {CHECK_FOUND_ERRORS} 'check' found"
-    f" errors; {STILL_WAITING} 'forget' is done, but files still wait to be deleted; {INTERRUPTED} interrupted by"
-    " Ctrl-C (143 by SIGTERM). A reader that closes the pipe early, as head does, is no failure."
+    f"Exit codes: 0 done; {FAILED} the operation failed; {WRONG_USAGE} wrong usage; {CHECK_FOUND_ERRORS} 'check' or"
+    f" 'doctor' found errors; {STILL_WAITING} 'forget' is done, but files still wait to be deleted;"
+    f" {INTERRUPTED} interrupted by Ctrl-C (143 by SIGTERM). A reader that closes the pipe early, as head does, is no"
+    " failure."
 )
 
 
@@ -115,7 +117,7 @@ def prepare_streams() -> None:
 
 @contextmanager
 def _failures_reported(ctx: Any) -> Iterator[None]:
-    with _logging_to_stderr(lambda: _debug(ctx)):
+    with _logging_to_stderr(lambda: ctx.obj):
         try:
             yield
             sys.stdout.flush()
@@ -189,27 +191,48 @@ def silence_stdout() -> None:
 
 
 class _Notes(logging.Handler):
-    """Prints what the log says in the background; tracebacks only where they were asked for."""
+    """Prints what the log says in the background; tracebacks only where they were asked for.
 
-    def __init__(self, debug: Any) -> None:
-        super().__init__(logging.WARNING)
-        self._debug = debug
+    `session`: what the command line says, once it is read: lines as those of what serves where it names their format.
+    """
+
+    def __init__(self, session: Any) -> None:
+        super().__init__()
+        self._session = session
+        self._lines: logging.Handler | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one line to stderr."""
-        if self._debug() and record.exc_info:
+        session = self._session()
+        if record.levelno < logging.getLevelName((getattr(session, "log_level", None) or "warning").upper()):
+            return
+        log_format = getattr(session, "log_format", None)
+        if log_format is not None:
+            self._lines = self._lines or lines_to_stderr(log_format)
+            self._lines.emit(record)
+            return
+        if getattr(session, "debug", False) and record.exc_info:
             traceback.print_exception(*record.exc_info)
         text = record.getMessage()
         if record.exc_info and record.exc_info[1]:
             text = f"{text} {record.exc_info[1]}"
-        say(Text.assemble(("warning: ", "bold yellow"), text), stderr=True)
+        say(Text.assemble((f"{record.levelname.lower()}: ", "bold yellow"), text), stderr=True)
+
+    def close(self) -> None:
+        """Write what was counted and not written."""
+        if self._lines is not None:
+            self._lines.close()
+        super().close()
 
 
 @contextmanager
-def _logging_to_stderr(debug: Any) -> Iterator[None]:
-    logger, handler = logging.getLogger("tidelog"), _Notes(debug)
+def _logging_to_stderr(session: Any) -> Iterator[None]:
+    logger, handler = logging.getLogger("tidelog"), _Notes(session)
+    level = logger.level
     logger.addHandler(handler)
     try:
         yield
     finally:
+        handler.close()
         logger.removeHandler(handler)
+        logger.setLevel(level)

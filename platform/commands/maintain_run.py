@@ -2,23 +2,23 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import typer
 
-from tidelog.access.access_log import AccessLog
-from tidelog.cluster.cluster_log import ClusterLog
 from tidelog.commands.failures import FAILED, complain
+from tidelog.commands.lake_upkeep import LakeUpkeep
+from tidelog.commands.logs import logging_lines
+from tidelog.commands.maintain_counts import RunCounts
 from tidelog.commands.maintain_options import MaintainOptions, MaintenancePart
+from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session
-from tidelog.commands.terminal import console, print_json, say, table
-from tidelog.groups.store.adapters import GroupsAndTransactions, LoggedOffsets
-from tidelog.groups.store.group_log import GroupLog
+from tidelog.commands.terminal import console, note, print_json, say, table
 from tidelog.log.base.errors import TidelogError
-from tidelog.retention.maintenance import maintain
+from tidelog.log.base.extras import require
 from tidelog.retention.report import MaintenanceReport
 from tidelog.retention.scheduling import run_every
-from tidelog.transactions.upkeep import TransactionUpkeep
 
 if TYPE_CHECKING:
     from tidelog.log.lake import Lake
@@ -41,15 +41,17 @@ def maintain_lake(
     failure when a part failed. A loop goes on whatever fails, and ends when it is interrupted.
     """
     every_s = asked.check()
-    with call.open_lake() as lake:
+    with call.open_lake() as lake, ExitStack() as ends:
+        counts = RunCounts(lake.clock)
+        if every_s is not None and tell is None:
+            ends.enter_context(logging_lines(call.log_format, call.log_level))
+        if asked.metrics is not None:
+            _serve(asked.metrics, lake, counts, ends)
         executor, compactor = on_spark(lake) if on_spark else (None, None)
-        groups = GroupLog(lake)
-        transactions = TransactionUpkeep(lake, LoggedOffsets(groups))
-        cluster, access = ClusterLog(lake), AccessLog(lake)
+        upkeep = LakeUpkeep(lake)
 
         def once() -> MaintenanceReport:
-            report = maintain(
-                lake,
+            report = upkeep.run(
                 only=asked.only or parts,
                 topics=asked.topics or None,
                 pattern=asked.pattern,
@@ -57,8 +59,6 @@ def maintain_lake(
                 dry_run=asked.dry_run,
                 executor=executor,
                 compactor=compactor,
-                groups=GroupsAndTransactions(groups, transactions, lambda: [*cluster.tables(), *access.tables()]),
-                needed=transactions.needed_files,
             )
             if tell is None:
                 print_report(report, as_json=call.as_json, one_line=every_s is not None)
@@ -67,16 +67,28 @@ def maintain_lake(
             return report
 
         def again() -> None:
-            try:
-                if due():
-                    once()
-            except TidelogError as e:  # the store is away, say: the next run comes
-                complain(e, debug=call.debug, as_json=call.as_json)
+            if not due():
+                return
+            with counts.run() as failures:
+                try:
+                    failures += once().failures()
+                except TidelogError as e:  # the store is away, say: the next run comes
+                    complain(e, debug=call.debug, as_json=call.as_json)
+                    failures.append(e)
 
         if every_s is not None:
             run_every(every_s, again)
         elif once().failed:
             raise typer.Exit(FAILED)
+
+
+def _serve(at: str, lake: "Lake", counts: RunCounts, ends: ExitStack) -> None:
+    """Serve the loop's metrics until `ends`."""
+    require("broker", "prometheus_client")
+    from tidelog.commands.maintain_metrics import MaintainMetrics
+
+    served = ends.enter_context(metrics_served(at, lake, MaintainMetrics(counts, lake.clock)))
+    note(f"metrics at http://{served}/metrics")
 
 
 def print_report(report: MaintenanceReport, *, as_json: bool, one_line: bool = False) -> None:

@@ -3,6 +3,7 @@
 Nothing here loads the log: `tidelog --help` stays fast.
 """
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import typer
 
 from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.logs import LogFormat, LogLevel
 from tidelog.log.base.environment import LAKE_VARIABLE
 
 if TYPE_CHECKING:
@@ -47,6 +49,18 @@ class CommonOptions:
         Format | None, typer.Option("--format", help="How to print data: for people (the default) or as JSON.")
     ] = None
     debug: Annotated[bool, typer.Option("--debug", help="Show where in the code an error happened.")] = False
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(
+            envvar="TIDELOG_LOG_FORMAT", help="How the log on stderr is written: lines of text (the default), or JSON."
+        ),
+    ] = None
+    log_level: Annotated[
+        LogLevel | None,
+        typer.Option(
+            envvar="TIDELOG_LOG_LEVEL", help="From which level on: info for what serves, warning for other commands."
+        ),
+    ] = None
 
 
 @dataclass(slots=True)
@@ -57,6 +71,8 @@ class Session:
     format: Format | None = None
     debug: bool = False
     store: dict[str, str] = field(default_factory=dict, repr=False)
+    log_format: LogFormat | None = None
+    log_level: LogLevel | None = None
 
     @property
     def as_json(self) -> bool:
@@ -90,6 +106,10 @@ def session(context: typer.Context, given: CommonOptions) -> Session:
     found.address = given.lake if given.lake is not None else found.address
     found.format = given.output or found.format
     found.debug = found.debug or given.debug
+    found.log_format = given.log_format or found.log_format
+    if given.log_level is not None:
+        found.log_level = given.log_level
+        logging.getLogger("tidelog").setLevel(given.log_level.upper())
     found.store.update(_store_pairs(given.store or []))
     return found
 

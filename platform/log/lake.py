@@ -20,7 +20,7 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.log.checkpoints.writing import Checkpointer, write_checkpoint
-from tidelog.log.config.lake_file import LakeFile
+from tidelog.log.config.lake_file import Follows, LakeFile
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.delta import layout
 from tidelog.log.delta.written_schemas import WrittenSchema
@@ -70,8 +70,9 @@ class Lake:
     `uri`: a plain path, `file://`, `memory://`, `s3://`, `gs://`, `az://` or `abfss://`. A lake that is not there is
     created; with `create=False`, for what only reads, it is refused, and with None it is created by the first thing
     that is written into it: until then whatever looks into it raises `LakeNotFoundError`. `options` say how to reach an
-    object store (`lake.s3.endpoint` ..., see docs/configuration.md); what they leave open, the environment does. Use it
-    as a context manager, or call `close` at the end: that waits for what goes on in the background.
+    object store (`lake.s3.endpoint` ..., see docs/configuration.md); what they leave open, the environment does.
+    `may_change_follower` is for what makes a follower a lake of its own. Use it as a context manager, or call `close`
+    at the end: that waits for what goes on in the background.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Lake:
         clock: Clock | None = None,
         ids: Ids | None = None,
         checkpointer: Checkpointer | None = None,
+        may_change_follower: bool = False,
     ) -> None:
         self.options = StoreOptions(options)
         self.storage = storage or open_storage(uri, self.options)
@@ -94,6 +96,7 @@ class Lake:
         self._logs: dict[str, OpenLog] = {}
         self._row_logs: dict[str, RowLog[Any]] = {}
         self._lock = threading.Lock()
+        self._may_change_follower = may_change_follower
         self.background: Executor = ThreadPoolExecutor(1, thread_name_prefix="tidelog")
         self._file = LakeFile(self.storage, self.clock, self.ids, create)
         self.value_schemas: Subjects = SubjectReader(self._schemas_topic, self.clock)
@@ -133,13 +136,32 @@ class Lake:
         """The lake's configuration as it is now. Raises `LakeNotFoundError`."""
         return self._file.reload()
 
+    def follows(self) -> Follows | None:
+        """Which lake this one follows, None for none; as it was at most 10 s ago, or `reload_config` left it."""
+        return self._file.follows()
+
+    def follow(self, follows: Follows | None) -> None:
+        """Have the lake follow another one, or none. Processes that have it open go by it within 10 s."""
+        self._file.follow(follows)
+
+    def permit(self, name: str) -> Callable[[], None]:
+        """What refuses changes of the table `name` where the lake follows another one.
+
+        It raises `LakeFollowsError`. The brokers of a follower are its own, and so is their table.
+        """
+        if self._may_change_follower or name == layout.CLUSTER_TABLE:
+            return lambda: None
+        return self._file.require_own
+
     def alter_config(self, changes: Mapping[str, str | None]) -> LakeConfig:
         """Change the lake's configuration; None resets a key to its default. Raises `InvalidConfigError`.
 
-        Processes that have the lake open go by it within 10 s.
+        Processes that have the lake open go by it within 10 s. A follower's is its source's, but for `access.root`.
         """
         self.ensure_lake()
         before = self.reload_config()
+        if not changes.keys() <= {LakeConfig.access_root.name}:
+            self.permit(layout.LAKE_FILE)()
         changed = before.merged(changes)
         tables = changed.offsets_topic_num_partitions
         if tables != before.offsets_topic_num_partitions and self._is_table(layout.OFFSETS_TABLE):
@@ -402,6 +424,6 @@ class Lake:
         with self._lock:
             log = self._logs.get(name)
             if log is None:
-                door = topic_door(self.storage, name, self.clock, self.ids, self.time)
+                door = topic_door(self.storage, name, self.clock, self.ids, self.time, self.permit(name))
                 log = self._logs[name] = OpenLog(door, Upkeep(door, self), Throttle())
         return log

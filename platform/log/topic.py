@@ -38,6 +38,7 @@ from tidelog.log.segments.staging import Stager, Target, stage_records
 from tidelog.log.segments.writer import ROW_GROUP_RECORDS, Staged
 from tidelog.log.staged_append import StagedAppend, append_staged
 from tidelog.log.state.topic_state import TopicState
+from tidelog.log.storage.port import Storage
 from tidelog.log.topic_growth import Growth
 from tidelog.log.topic_tables import TopicTables
 from tidelog.log.typed.facts import typing_of
@@ -74,6 +75,11 @@ class Topic(TopicTables):
     def name(self) -> str:
         """The topic's name."""
         return self._name
+
+    @property
+    def storage(self) -> Storage:
+        """The store that the topic is in."""
+        return self._lake.storage
 
     @property
     def folder(self) -> str:
@@ -167,6 +173,7 @@ class Topic(TopicTables):
             check_columns(table.schema, self._name, or_typed=True)
             return {}
         if not self._topic_id:
+            self._lake.permit(self._name)()
             self._topic_id = self._lake.ensure_topic(self._name)
             self._door.refresh()
         if level == 0:

@@ -24,7 +24,7 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.log.typed.facts import typing_of
 from tidelog.spark.jars import require_delta
 from tidelog.spark.s3a import hadoop_address, s3a_settings
-from tidelog.spark.session import VERIFY_PAGES
+from tidelog.spark.settings import VERIFY_PAGES
 from tidelog.spark.typed_rows import typed_rows
 
 Reader = TypeVar("Reader", DataFrameReader, DataStreamReader)
@@ -60,7 +60,7 @@ def read_topic(
             with _trimmed_is_refused(opened, topic, state, timestamp):
                 table = reader.option("timestampAsOf", timestamp).load(folder)
                 return _as_records(table, topic, state, None, columns)
-        return _as_records(reader.load(folder), topic, state, _above_log_start(state), columns)
+        return _as_records(reader.load(folder), topic, state, hidden_below(state), columns)
 
 
 @shallow
@@ -87,7 +87,7 @@ def stream_topic(
             reader = reader.option("startingVersion", starting_version)
         if max_files_per_trigger is not None:
             reader = reader.option("maxFilesPerTrigger", max_files_per_trigger)
-        return _as_records(reader.load(folder), topic, state, _above_log_start(state), columns)
+        return _as_records(reader.load(folder), topic, state, hidden_below(state), columns)
 
 
 @shallow
@@ -171,8 +171,8 @@ def _as_records(table: DataFrame, topic: str, state: TopicState, visible: str | 
     )
 
 
-def _above_log_start(state: TopicState) -> str | None:
-    """Hides records below the log start in a segment that delete_records has cut, until it is rewritten."""
+def hidden_below(state: TopicState) -> str | None:
+    """Return what hides records below the log start in a segment that delete_records has cut, until it is rewritten."""
     cut = {
         p: state.start(p)
         for p in range(state.partitions)

@@ -3,28 +3,19 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Final
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from tidelog.log.base.shallow_errors import shallow
+from tidelog.log.lake import Lake
 from tidelog.spark import s3a
 from tidelog.spark.jars import add_packages, delta_is_there, delta_package, listed
+from tidelog.spark.settings import DATABASE_KEY, SETTINGS
+from tidelog.spark.topic_views import keep_views
 
-# Whether Spark's Parquet scan checks the checksums of pages. The session alone says so: to a reader it is no option.
-VERIFY_PAGES: Final = "parquet.page.verify-checksum.enabled"
-# What makes a session quick on small topics. What the caller, spark-submit or spark-defaults.conf says goes over it.
-SETTINGS: Final[Mapping[str, str]] = {
-    "spark.sql.session.timeZone": "UTC",
-    VERIFY_PAGES: "true",
-    # Delta replays a table's log with this many tasks; 50 by default, for tables of millions of files.
-    "spark.databricks.delta.snapshotPartitions": "2",
-    # Over columnar input, Spark 4.2.0 turns what a UDF by Arrow gives into rows, columns and rows again, and a Python
-    # UDF by Arrow over Parquet may wait for ever.
-    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-}
 _EXTENSIONS: Final = "spark.sql.extensions"
 _DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_CATALOG: Final = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
@@ -77,6 +68,8 @@ def session(
     delta: bool = True,
     native_s3: bool = False,
     options: Mapping[str, str] | None = None,
+    lake: str | PathLike[str] | Lake | None = None,
+    database: str = "tidelog",
 ) -> SparkSession:
     """A Spark session for topics: `spark = tidelog.spark.session("my-app")`, in Python or under spark-submit.
 
@@ -85,11 +78,15 @@ def session(
     the calling thread may write batches with it: Spark finds `format("tidelog")` by the thread's active session.
 
     `delta` is for `read_topic`, `stream_topic`, views and Delta's SQL; `format("tidelog")` needs no jars.
+    `lake` makes each of its topics a live view in the in-memory `database`: `SELECT … FROM tidelog.orders`. New topics
+    are there within 5 s, those that are deleted go. The session's global temporary views are all in that database.
     `native_s3` is for the same on S3: it adds Hadoop's s3a, and sets it up to reach the store by a lake's `options`
     (`lake.s3.endpoint` ...) and the environment's AWS variables. Raises `MissingJarsError` when jars can't be had, and
-    `InvalidConfigError` for options that are no store's.
+    `InvalidConfigError` for options that are no store's, and for a session that runs and has another `database`.
     """
     settings = dict(config or {})
+    if lake is not None:
+        settings.setdefault(DATABASE_KEY, database)
     if native_s3:
         packages = (*packages, *s3a.PACKAGES)
         settings = {
@@ -105,6 +102,8 @@ def session(
     spark = configure(builder, packages, delta=delta).getOrCreate()
     # In a JVM only the thread that made it has it for its active session.
     SparkSession._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+    if lake is not None:
+        keep_views(spark, lake if isinstance(lake, Lake) else Lake(lake, create=False, options=options), database)
     return spark
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         serialization as serialization,
         serializing_producer as serializing_producer,
         spark as spark,
+        streams as streams,
     )
     from tidelog.admin import (
         AdminClient as AdminClient,
@@ -73,6 +74,7 @@ _MODULES = {
     "serialization": "tidelog.serialization",
     "serializing_producer": "tidelog.serializing_producer",
     "spark": "tidelog.spark",
+    "streams": "tidelog.streams",
 }
 
 # module -> what it has that is a name here

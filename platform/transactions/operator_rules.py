@@ -12,11 +12,12 @@ from tidelog.log.base.errors import (
     TransactionalIdNotFoundError,
 )
 from tidelog.log.rows.rules import RowOutcome
+from tidelog.log.rows.schema import Row
 from tidelog.transactions.model import TransactionKey
 from tidelog.transactions.open_parts import Place
 from tidelog.transactions.part_rules import Ended, decide_time_out
 from tidelog.transactions.rows import TransactionsFold
-from tidelog.transactions.rules import decide_abort
+from tidelog.transactions.rules import decide_abort, decide_init
 
 
 def decide_abort_open(
@@ -67,3 +68,17 @@ def decide_abort_marker(
     if there is None or not any(place in there.places for place in places):
         return RowOutcome((), None)
     return decide_time_out(fold, there.key, now_ms)
+
+
+def decide_new_epochs(fold: TransactionsFold, new_producer_id: int, now_ms: int) -> RowOutcome[int]:
+    """Begin a new epoch of every transactional id, as `decide_init` does of one; how many there are.
+
+    For a lake that takes another one's place: producers of that one begin again, and none commits here what it began
+    there. Producer ids from `new_producer_id` on count for those that have run out of epochs.
+    """
+    rows: list[Row] = []
+    ids = list(fold.all())
+    for number, one in enumerate(ids):
+        new_id = (new_producer_id + number) % 2**63
+        rows.extend(decide_init(fold, one.transactional_id, one.timeout_ms, new_id, now_ms).rows)
+    return RowOutcome(rows, len(ids))

@@ -105,6 +105,7 @@ class StagedTopics:
         with self._lock:
             found = self._topics.get(name)
             if found is None:
+                self._lake.permit(name)()
                 topic_id = self._lake.ensure_topic(name)
                 found = self._topics[name] = _Staging(self._lake.topic(name), topic_id)
         return found

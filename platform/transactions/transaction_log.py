@@ -90,6 +90,11 @@ class TransactionLog:
         new_id = new_producer_id(self._lake.ids)
         return self._decide(lambda fold, now_ms: rules.decide_init(fold, transactional_id, timeout_ms, new_id, now_ms))
 
+    def begin_new_epochs(self) -> int:
+        """Begin a new epoch of every transactional id, which fences all producers; how many there are."""
+        new_id = new_producer_id(self._lake.ids)
+        return self._decide(lambda fold, now_ms: operator_rules.decide_new_epochs(fold, new_id, now_ms))
+
     def _check_timeout(self, timeout_ms: int) -> None:
         most_ms = self._lake.config().transaction_max_timeout_ms
         if not 0 < timeout_ms <= most_ms:

@@ -1,4 +1,4 @@
-"""`make compat`: other projects' suites, old and new clients and Kafka's tools at brokers, compared with the list."""
+"""`make compat`: other projects' suites, old and new clients, Kafka's tools and programs at brokers."""
 
 import argparse
 import os
@@ -10,10 +10,30 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks/peers"), str(ROOT / "benchmarks")]
 
-from compat import brokers, clients, copier, franz_go, kafka_tools, librdkafka, listing, registries  # noqa: E402 - the path comes first
+from compat import (  # noqa: E402 - the path comes first
+    brokers,
+    clients,
+    copier,
+    franz_go,
+    kafka_programs,
+    kafka_tools,
+    librdkafka,
+    listing,
+    mirror_from_kafka,
+    registries,
+)
 from compat.suite import FAILED, PASSED, Outcome, ToolError  # noqa: E402 - the path comes first
 
-SUITES = (clients.SUITE, copier.SUITE, kafka_tools.SUITE, registries.SUITE, franz_go.SUITE, librdkafka.SUITE)
+SUITES = (
+    clients.SUITE,
+    copier.SUITE,
+    kafka_tools.SUITE,
+    kafka_programs.SUITE,
+    mirror_from_kafka.SUITE,
+    registries.SUITE,
+    franz_go.SUITE,
+    librdkafka.SUITE,
+)
 BUILT = ROOT / ".venv/compat"
 # As the clusters of these suites are set up.
 _AUTO, _NO_AUTO = {"num.partitions": "4"}, {"num.partitions": "4", "auto.create.topics.enable": "false"}
@@ -62,6 +82,10 @@ def outcomes(suite: str, only: str, work: Path) -> Iterator[Outcome]:
         elif suite == franz_go.SUITE:
             package = franz_go.build(BUILT)
             yield from franz_go.outcomes(package, started("brokers", {}), work, only)
+        elif suite == kafka_programs.SUITE:
+            yield from kafka_programs.outcomes(work, only)
+        elif suite == mirror_from_kafka.SUITE:
+            yield from mirror_from_kafka.outcomes(work, only)
         elif suite == kafka_tools.SUITE:
             yield from kafka_tools.outcomes(_kafka(), started("brokers", {}), only)
         else:

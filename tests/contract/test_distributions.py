@@ -17,10 +17,23 @@ def environment(request, built, tmp_path_factory):
 
 
 # What an extra is for, which imports all of it.
-OF_EXTRAS = {"registry": ("tidelog.registry", "tidelog.schema_registry", "tidelog.cli.registry")}
-# Packages that need an extra: Spark's programs, the demo, brokers, registries, and topics with columns.
+OF_EXTRAS = {
+    "registry": ("tidelog.registry", "tidelog.schema_registry", "tidelog.cli.registry", "tidelog.web"),
+    "connect": ("tidelog.connect", "tidelog.cli.connect"),
+    "console": ("tidelog.console", "tidelog.cli.console"),
+}
+# Packages that need an extra: Spark's programs, the demo, brokers, registries, connectors, and topics with columns.
 NEEDS_EXTRAS = (
     *OF_EXTRAS["registry"],
+    *OF_EXTRAS["connect"],
+    *OF_EXTRAS["console"],
+    "tidelog.metrics",
+    "tidelog.cli.consume.metrics",
+    "tidelog.commands.maintain_metrics",
+    "tidelog.mirror.kafka",
+    "tidelog.mirror.metrics",
+    "tidelog.doctor",
+    "tidelog.streams",
     "tidelog.log.columnar",
     "tidelog.jobs",
     "tidelog.sinks",
@@ -62,6 +75,8 @@ def test_the_command_line_is_there(environment):
     assert environment.run("tidelog", "--lake", "commands", "topic", "list") == "orders\n"
     environment.run("tidelog", "--lake", "commands", "maintain")
     environment.run("tidelog", "--lake", "commands", "check", "--deep")
+    environment.run("tidelog", "mirror", "start", "--from", "commands", "--to", "copy", "--once")
+    assert "behind by 0 entries" in environment.run("tidelog", "--lake", "copy", "mirror", "status")
 
 
 def test_what_needs_spark_says_so(environment):

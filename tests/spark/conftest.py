@@ -50,6 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, spark_log: Path) -> Iterator
                 {
                     **QUIET_AND_SMALL,
                     "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                    "spark.sql.globalTempDatabase": "tidelog",
                     "spark.driver.extraJavaOptions": options,
                 },
             )

@@ -12,8 +12,9 @@ from tidelog.log.lake import Lake
 
 SPARK = "docs/spark.md"
 SCHEMAS = "docs/schemas.md"
+STREAMS = "docs/streams.md"
 S3_PAGES = ["docs/object-stores.md"]
-OTHERS = [page for page in PAGES if needs_spark(page) and page not in ("README.md", SPARK, *S3_PAGES)]
+OTHERS = [page for page in PAGES if needs_spark(page) and page not in ("README.md", SPARK, STREAMS, *S3_PAGES)]
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +46,17 @@ def test_the_page_about_spark_works_as_it_stands(tmp_path: Path) -> None:
     assert (tmp_path / "cities" / "_delta_log").is_dir()
     with Lake(str(tmp_path / "lake"), create=False) as opened:
         assert opened.offsets("cities") == {0: (0, 2)}
+
+
+def test_the_page_about_streams_works_as_it_stands(tmp_path: Path) -> None:
+    """Kafka Streams' examples: word count, page views by region, a join of sensors; and a test of a topology."""
+    shown = run_page(STREAMS, tmp_path, environment(tmp_path))
+
+    for line in ("|  kafka|    2|", "|streams|    2|", "|  asia|      5|    1|", "|europe|      5|    1|"):
+        assert line in shown
+    assert "[b'31.5 C at 40 %']" in shown
+    with Lake(str(tmp_path / "lake"), create=False) as opened:
+        assert opened.offsets("climate") == {0: (0, 1)}
 
 
 @pytest.mark.parametrize("page", OTHERS)

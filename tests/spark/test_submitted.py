@@ -55,6 +55,8 @@ def arguments(job: str, lake: str, folder: Path) -> list[str]:
         "forget": ["--topic", "flights", "--key", "UA"],
         "ingest": ["--topic", "cities", "--from", "csv", "--load", str(folder / "in.csv"), "--option", "header=true"],
     }
+    if job == "mirror":
+        return ["--from", lake, "--to", str(folder / "copy")]
     return ["--lake", lake, *own.get(job, [])]
 
 

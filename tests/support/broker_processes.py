@@ -21,11 +21,11 @@ PATIENCE_S = 120
 
 
 class BrokerCommand:
-    """A process of `tidelog broker start --format json`. Its streams are read as they come."""
+    """A process of `tidelog broker start --format json`, or of another family. Its streams are read as they come."""
 
-    def __init__(self, lake: Path | str, *args: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, lake: Path | str, *args: str, env: dict[str, str] | None = None, family: str = "broker") -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", "broker", "start", *args],
+            [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", family, "start", *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -72,9 +72,11 @@ class BrokerCommand:
 
 
 @contextmanager
-def broker_command(lake: Path | str, *args: str, env: dict[str, str] | None = None) -> Iterator[BrokerCommand]:
+def broker_command(
+    lake: Path | str, *args: str, env: dict[str, str] | None = None, family: str = "broker"
+) -> Iterator[BrokerCommand]:
     """The command, until the end of the block at most."""
-    command = BrokerCommand(lake, *args, env=env)
+    command = BrokerCommand(lake, *args, env=env, family=family)
     try:
         yield command
     finally:

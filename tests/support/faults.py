@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from typing import Any, BinaryIO
 
 from tidelog.log.storage import ObjectInfo, Storage
+from tidelog.log.storage.port import CreatesRuns
 
 Hook = Callable[[str, str, str], None]
 
@@ -71,6 +73,19 @@ class FaultyStorage:
         if before:
             before()
         return self._around("put_if_absent", path, lambda: self.inner.put_if_absent(path, data))
+
+    def create_run(self, objects: Iterable[tuple[str, bytes]]) -> int:
+        """The hook is called around each object, as of `put_if_absent`."""
+
+        def each() -> Iterator[tuple[str, bytes]]:
+            for path, data in objects:
+                self.hook("put_if_absent", path, "before")
+                yield path, data
+                self.hook("put_if_absent", path, "after")
+
+        if isinstance(self.inner, CreatesRuns):
+            return self.inner.create_run(each())
+        return sum(1 for _ in takewhile(lambda one: self.inner.put_if_absent(*one), each()))
 
     def put(self, path: str, data: bytes) -> None:
         self._around("put", path, lambda: self.inner.put(path, data))

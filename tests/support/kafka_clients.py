@@ -68,7 +68,7 @@ def run_command(command: Sequence[str | Path], folder: Path, **environment: str)
         raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{words}")
 
 
-def _fetch_jars(folder: Path, *artifact: str, transitive: bool) -> None:
+def fetch_jars(folder: Path, *artifact: str, transitive: bool) -> None:
     """Spark's Ivy fetches jars from Maven's repository."""
     import pyspark
 
@@ -82,13 +82,13 @@ def _fetch_jars(folder: Path, *artifact: str, transitive: bool) -> None:
 
 def _make_tools(client: KafkaClient, folder: Path) -> None:
     """Kafka's tools, and what kafka-transactions needs of their other jars."""
-    _fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
+    fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
     for group, name, version in (
         ("org.apache.kafka", "kafka-tools", client.version),
         ("org.apache.kafka", "kafka-server-common", client.version),
         ("net.sourceforge.argparse4j", "argparse4j", "0.7.0"),
     ):
-        _fetch_jars(folder, group, name, version, transitive=False)
+        fetch_jars(folder, group, name, version, transitive=False)
 
 
 def _tools(folder: Path) -> Sequence[str | Path]:
@@ -98,8 +98,8 @@ def _tools(folder: Path) -> Sequence[str | Path]:
 
 def _make_access_tools(client: KafkaClient, folder: Path) -> None:
     """Kafka's tools, with all that kafka-configs loads of a broker."""
-    _fetch_jars(folder, "org.apache.kafka", "kafka_2.13", client.version, transitive=True)
-    _fetch_jars(folder, "org.apache.kafka", "kafka-tools", client.version, transitive=False)
+    fetch_jars(folder, "org.apache.kafka", "kafka_2.13", client.version, transitive=True)
+    fetch_jars(folder, "org.apache.kafka", "kafka-tools", client.version, transitive=False)
 
 
 def _access_tools(folder: Path) -> Sequence[str | Path]:
@@ -108,7 +108,7 @@ def _access_tools(folder: Path) -> Sequence[str | Path]:
 
 
 def _make_java(client: KafkaClient, folder: Path) -> None:
-    _fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
+    fetch_jars(folder, "org.apache.kafka", "kafka-clients", client.version, transitive=True)
     run_command(["javac", "-cp", "*", "-d", ".", SOURCES / "java/RoundTrip.java"], folder)
 
 

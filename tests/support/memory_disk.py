@@ -1,6 +1,6 @@
 """A store in memory that loses power like a machine with a local disk."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from tidelog.log.base.clock import Clock
 from tidelog.log.storage.memory import MemoryStorage, _Object
@@ -27,6 +27,20 @@ class MemoryDisk(MemoryStorage):
         """Durable at once, and so are earlier deletes in its folder."""
         created = super().put_if_absent(path, data, before)
         if created:
+            self._make_durable(path)
+        return created
+
+    def create_run(self, objects: Iterable[tuple[str, bytes]]) -> int:
+        """Durable when it returns: a power loss before that takes all of them, as it may."""
+        paths: list[str] = []
+
+        def noted() -> Iterator[tuple[str, bytes]]:
+            for path, data in objects:
+                paths.append(path)
+                yield path, data
+
+        created = super().create_run(noted())
+        for path in paths[:created]:
             self._make_durable(path)
         return created
 

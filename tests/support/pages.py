@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidelog.cli.broker.config_file import properties
 from tidelog.cli.broker.configuration import given_by_file, settings_of
+from tidelog.log.base.properties import properties
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", *(f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))))
@@ -34,21 +34,36 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
         "docs/brokers.md",
         "tidelog --lake /tmp/lake broker start",
     ): "runs until it is stopped; its own tests run it",
+    ("docs/console.md", "tidelog --lake /tmp/lake console"): "runs until it is stopped; its own tests run it",
     (
         "docs/access.md",
         ".venv/bin/tidelog --lake /tmp/lake broker start",
     ): "test_access_page.py runs it, and its client",
     ("docs/access.md", "from pathlib import Path"): "needs the broker; test_access_page.py runs both",
+    (
+        "docs/connect.md",
+        ".venv/bin/tidelog --lake /tmp/lake connect start",
+    ): "runs until it is stopped; test_connect_page.py runs it, and its requests",
+    ("docs/connect.md", "curl -s -X PUT"): "needs the worker; test_connect_page.py runs both",
     ("docs/brokers.md", "make demo-kafka"): "its own tests run it",
     (
         "docs/schemas.md",
         ".venv/bin/tidelog --lake /tmp/lake registry start",
     ): "runs until it is stopped; test_schemas_page.py runs it, and its client",
     ("docs/schemas.md", "from confluent_kafka"): "needs the registry; test_schemas_page.py runs both",
+    ("docs/connect-postgres.md", "CREATE ROLE reader"): "statements for a PostgreSQL server",
     ("docs/clusters.md", "*/15 * * * *"): "a line of a crontab",
     ("docs/clusters.md", "spark-submit --master spark://head:7077"): "needs a cluster; test_cluster.py brings one",
     ("docs/clusters.md", "SparkSubmitOperator("): "needs Airflow",
     ("docs/maintenance.md", "*/5 * * * *"): "a line of a crontab",
+    (
+        "docs/mirror.md",
+        "tidelog mirror start --from kafka://",
+    ): "needs Kafka; test_mirror_from_kafka.py runs it at a broker",
+    ("docs/mirror.md", "spark-submit jobs/mirror.py"): "needs a cluster and S3; test_spark_mirror.py runs the job",
+    ("docs/console.md", "SELECT decode(value)"): "a query of the console's SQL box, whose tests run such",
+    ("docs/metrics.md", "# prometheus.yml"): "a file for Prometheus; test_prometheus.py runs it with the rules",
+    ("docs/operations.md", "2026-11-22T16:05:01.123Z WARNING"): "a line of a log",
     ("docs/speed.md", "make bench-peers"): "takes half an hour, and fetches Kafka",
     ("docs/format.md", "SELECT `group`"): "the group log's contract tests run it over a table of groups",
 }

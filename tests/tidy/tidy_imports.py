@@ -10,9 +10,11 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"log"}),
     frozenset({"transactions", "cluster", "access"}),
     frozenset({"sources", "sinks", "groups", "retention"}),
-    frozenset({"clients", "admin", "aio", "check"}),
-    frozenset({"commands", "broker", "registry"}),
-    frozenset({"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark"}),
+    frozenset({"clients", "admin", "aio", "check", "mirror", "metrics", "doctor"}),
+    frozenset({"commands", "broker", "registry", "web"}),
+    frozenset(
+        {"tidelog", "pyspark_tidelog", "jobs", "cli", "schema_registry", "spark", "connect", "streams", "console"}
+    ),
 )
 STRANGERS = LAYERS[2]
 # The floors of `tidelog.log`, from the ground up: a folder imports those below it. `lake` and `topic`, where a

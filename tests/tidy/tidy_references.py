@@ -12,6 +12,11 @@ FOREIGN = {
     ("tests/tidy/test_tidy_references.py", "doors.py"),  # a bad snippet
     ("tests/tidy/tidy_docs.py", "folder/file.py"),  # an example
     ("docs/format.md", "tidelog.retention.ms"),  # a fact of a table
+    # classes of connectors, as a configuration names them
+    ("docs/connect-connectors.md", "tidelog.connect.FolderSource"),
+    ("docs/connect-connectors.md", "tidelog.connect.FolderSink"),
+    ("docs/connect-connectors.md", "tidelog.connect.DeltaSink"),
+    ("docs/connect-connectors.md", "tidelog.connect.SparkApplication"),
 }
 _PATH = re.compile(r"(?<![\w/.:$~{}<*-])((?:[\w-]+/)+[\w.-]+\.(?:py|md|sh|toml|yml)|[a-z]\w*\.py)\b")
 _MODULE = re.compile(r"\b(?:tidelog|pyspark_tidelog|support)(?:\.\w+)+")

@@ -25,6 +25,7 @@ SLEEPING_TESTS = {
     "tests/simulation/brokers_sim_transactions.py": "a simulated loop's time passes at once",
     "tests/simulation/brokers_sim_wire.py": "a simulated loop's time passes at once",
     "tests/support/fault_proxy.py": "a store that is slow",
+    "tests/support/postgres_sources.py": "a worker pauses for as long as its task says",
     "tests/support/versitygw.py": "a server may start, or fail to, within a time",
     "tests/support/waiting.py": "waits for conditions",
     "tests/unit/log/follow/test_fetch_loop_helpers.py": "helpers that are slow to begin",

@@ -15,6 +15,7 @@ class Peer:
     listener: str = "PLAINTEXT"
     host: str = ""
     principal: str = "User:ANONYMOUS"
+    port: int = field(default=0, compare=False)
 
 
 class Allowance:

@@ -15,6 +15,7 @@ from tidelog.broker.base.context import Context
 from tidelog.broker.groups.errors import NotCoordinatorError
 from tidelog.groups.model import Decision, GroupView
 from tidelog.groups.store.group_log import GroupLog
+from tidelog.log.base.request_ids import REQUEST
 
 logger = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ class Decisions:
             await asyncio.wait([self._running])
 
     async def _run(self) -> None:
+        REQUEST.set(None)  # from here on the task works for many
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]

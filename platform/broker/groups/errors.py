@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE
-from tidelog.log.base.errors import TidelogError
+from tidelog.broker.wire.errors import COORDINATOR_NOT_AVAILABLE, GroupAuthorizationError
+from tidelog.log.base.errors import LakeFollowsError, TidelogError
 
 
 class MemberIdRequiredError(TidelogError, kafka_code=79):
@@ -35,6 +35,10 @@ def code_of(error: TidelogError) -> int:
 
     It is the sign to look for the coordinator again, and to repeat the request.
 
-    Source: `CoordinatorOperationExceptionHelper.handleOperationException` (kafka 4.0).
+    A lake that follows another one takes no member and no commit until it is promoted: clients are notified at once, by
+    the code after which they do not try again. Source: `CoordinatorOperationExceptionHelper.handleOperationException`
+    (kafka 4.0).
     """
+    if isinstance(error, LakeFollowsError):
+        return GroupAuthorizationError.kafka_code
     return error.kafka_code if error.kafka_code in _KNOWN else COORDINATOR_NOT_AVAILABLE

@@ -10,11 +10,12 @@ from tidelog.broker.base.blocking import pause, until_done
 from tidelog.broker.base.context import Context
 from tidelog.broker.base.settings import Linger
 from tidelog.broker.base.topics import BrokerTopic
-from tidelog.broker.produce.entry import Settled, UnitWork, UnitWriter
+from tidelog.broker.produce.entry import Appended, Settled, UnitWork, UnitWriter
 from tidelog.broker.produce.linger import NextRound, due_in_s, small_files
 from tidelog.broker.produce.reading import Chunk
 from tidelog.broker.produce.request import ProducedBatch
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.request_ids import REQUEST
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +73,7 @@ class TopicPool:
 
     async def _run(self) -> None:
         """Write entries until nothing waits."""
+        REQUEST.set(None)  # from here on the task works for many
         try:
             while self._waiting or self._chunks or self._ahead is not None:
                 await self._until_due()
@@ -181,8 +183,11 @@ class TopicPool:
         cache, counts = self._context.cache, self._context.meter.topic(self.followed.name)
         counts.produce_requests += len(settled.appended) + len(settled.refused)
         counts.failed_produce_requests += len(settled.refused)
+        tells = logger.isEnabledFor(logging.DEBUG)
         for one in settled.appended:
             offset = one.landed.offset
+            if tells:
+                self._tell(one, offset)
             counts.messages_in += one.unit.header.count
             counts.bytes_in += one.unit.header.size
             if one.batch is not None:
@@ -194,6 +199,17 @@ class TopicPool:
             self._context.topics.committed(self.followed.name)
         if any(isinstance(error, UnknownTopicError | TopicChangedError) for _, error in settled.refused):
             self._lost()
+
+    def _tell(self, one: Appended, offset: int) -> None:
+        """Write which offsets a request's batch got: the entry that adds the file of these offsets is its entry."""
+        logger.debug(
+            "Appended: topic=%s partition=%d offset=%d records=%d",
+            self.followed.name,
+            one.unit.partition,
+            offset,
+            one.unit.header.count,
+            extra={"request": one.unit.request.id},
+        )
 
 
 def _first_attempt(

@@ -14,6 +14,7 @@ from tidelog.broker.wire.errors import (
 )
 from tidelog.broker.wire.produce_answer import ProducedPartition
 from tidelog.log.base.errors import TidelogError, TopicChangedError, UnknownTopicError
+from tidelog.log.base.request_ids import REQUEST
 
 TopicRef = str | UUID
 
@@ -41,12 +42,13 @@ class ProducePermissions:
 class ProduceRequest:
     """Its partitions' outcomes, by topic as they were asked; `done` when all have theirs. `rack`: its client's.
 
-    `permissions`: what its client may do; None: everything.
+    `permissions`: what its client may do; None: everything. `id`: what lines of the log call it.
     """
 
     def __init__(self, rack: str | None, permissions: "ProducePermissions | None" = None) -> None:
         self.rack = rack
         self.permissions = permissions
+        self.id = REQUEST.get()
         self.topics: list[tuple[TopicRef, list[ProducedPartition]]] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._open = 1  # what is still being handed in

@@ -9,6 +9,7 @@ import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.metrics_option import MetricsAt
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, say
 from tidelog.log.base.extras import require
@@ -56,9 +57,7 @@ def start(
     processes: Annotated[
         int, typer.Option(metavar="N", min=1, help="How many brokers to run, with ids and ports that count up.")
     ] = 1,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where Prometheus finds metrics; with N processes, N ports.")
-    ] = None,
+    metrics: MetricsAt = None,
     registry: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve schemas there; with N processes, at N ports.")
     ] = None,
@@ -83,6 +82,7 @@ def start(
     metrics_at = None if metrics is None else parse_listener(metrics)
     plan = plan_of(address, os.environ, at, config, broker_id, rack, metrics_at, call.store)
     plan = replace(plan, registry=registry_at, maintain=maintain, as_json=call.as_json, debug=call.debug)
+    plan = replace(plan, log_format=call.log_format, log_level=call.log_level)
     _check_ports(plan, processes)
 
     def ready(line: ReadyLine) -> None:

@@ -6,6 +6,8 @@ from typing import Self
 
 import orjson
 
+from tidelog.commands.logs import LogFormat, LogLevel
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerPlan:
@@ -29,6 +31,8 @@ class BrokerPlan:
     maintain: bool = False
     as_json: bool = False
     debug: bool = False
+    log_format: LogFormat | None = None
+    log_level: LogLevel | None = None
 
     def to_json(self) -> bytes:
         """The plan as one line."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tidelog.broker.server.listeners import parse_address
-from tidelog.cli.broker.logs import logging_lines
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
+from tidelog.commands.logs import logging_lines
 from tidelog.log.base.errors import TidelogError
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class StartFailedError(TidelogError):
 
 def supervise(plans: list[BrokerPlan], ready: Callable[[ReadyLine], None]) -> None:
     """Run the brokers, one process each, until SIGTERM or SIGINT. Raises `StartFailedError`."""
-    with logging_lines():
+    with logging_lines(plans[0].log_format, plans[0].log_level, broker="-"):
         asyncio.run(_supervise(plans, ready))
 
 

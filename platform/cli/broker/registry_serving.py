@@ -3,19 +3,24 @@
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import NamedTuple
 
 from tidelog.broker.base.listener_settings import TlsSettings, any_authenticates
 from tidelog.cli.broker.config_file import read_config
 from tidelog.cli.broker.configuration import Given, given_by_environment, given_by_file, settings_of
 from tidelog.log.lake import Lake
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
-from tidelog.registry.api.connections import HttpBounds
-from tidelog.registry.api.logins import RegistryAccess
 from tidelog.registry.api.serving import RegistryServer
+from tidelog.web.connections import HttpBounds
+from tidelog.web.logins import HttpAccess
 
-# A setting of brokers for the registry alone.
-_OWN: Final = "listener.name.registry."
+
+class HttpListenerSettings(NamedTuple):
+    """Settings of brokers, as a server of HTTP goes by them."""
+
+    access: HttpAccess
+    tls: TlsSettings | None
+    bounds: HttpBounds
 
 
 def new_registry(
@@ -30,8 +35,17 @@ def new_registry(
 
     `authenticate`: clients must log in, also where no listener of brokers has them do so. Raises `UsageProblemError`.
     """
+    access, tls, bounds = http_settings(given, "registry", authenticate=authenticate)
+    return RegistryServer(lake, address, topic=topic, bounds=bounds, access=access, tls=tls)
+
+
+def http_settings(given: Given, listener: str, *, authenticate: bool) -> HttpListenerSettings:
+    """What is said of access, TLS and bounds. `listener`: what is set for `listener.name.LISTENER.` comes first.
+
+    `authenticate`: as `new_registry` has it. Raises `UsageProblemError`.
+    """
     settings = settings_of(given)
-    access = RegistryAccess(
+    access = HttpAccess(
         authenticate or any_authenticates(settings.listeners),
         settings.access.super_users,
         settings.access.everyone,
@@ -39,11 +53,13 @@ def new_registry(
         settings.sasl.failures_per_minute,
         settings.sasl.failed_delay_s,
     )
-    keystore, password = _text(given, "ssl.keystore.location"), _text(given, "ssl.key.password")
+    keystore = _text(given, listener, "ssl.keystore.location")
+    password = _text(given, listener, "ssl.key.password")
     tls = TlsSettings(keystore, password or None) if keystore else None
     bounds = settings.bounds
-    http = HttpBounds(bounds.max_connections, bounds.max_connections_per_ip, bounds.idle_s)
-    return RegistryServer(lake, address, topic=topic, bounds=http, access=access, tls=tls)
+    return HttpListenerSettings(
+        access, tls, HttpBounds(bounds.max_connections, bounds.max_connections_per_ip, bounds.idle_s)
+    )
 
 
 def given_settings(config: str | None, environment: Mapping[str, str]) -> Given:
@@ -64,6 +80,6 @@ def served(server: RegistryServer) -> Iterator[None]:
         thread.join()
 
 
-def _text(given: Given, name: str) -> str:
-    found = given.get(_OWN + name) or given.get(name)
+def _text(given: Given, listener: str, name: str) -> str:
+    found = given.get(f"listener.name.{listener}.{name}") or given.get(name)
     return "" if found is None else found.text.strip()

@@ -18,11 +18,13 @@ from tidelog.broker.broker import Broker
 from tidelog.broker.server.listeners import shown
 from tidelog.broker.server.metrics import serve_metrics
 from tidelog.cli.broker.configuration import given_by_environment, given_by_file, planned_settings
-from tidelog.cli.broker.logs import BrokerLines, logging_lines
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan, ReadyLine
 from tidelog.cli.broker.processes import KeptProcess
+from tidelog.commands.logs import LimitedLines, logging_lines
 from tidelog.log.lake import Lake
+from tidelog.metrics.of_store import StoreMetrics, store_problem
+from tidelog.metrics.serving import Problem
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ def serve(plan: BrokerPlan, ready: Callable[[ReadyLine], None], *, tied: bool = 
     _share_freed_memory()
     sys.setswitchinterval(_SWITCH_S)
     with (
-        logging_lines() as lines,
+        logging_lines(plan.log_format, plan.log_level, broker="-") as lines,
         Lake(plan.lake, options=plan.store) as lake,
         asyncio.Runner(loop_factory=_loop) as runner,
     ):
@@ -79,7 +81,7 @@ async def _serve(
     settings: BrokerSettings,
     plan: BrokerPlan,
     ready: Callable[[ReadyLine], None],
-    lines: BrokerLines,
+    lines: LimitedLines,
     tied: bool,
 ) -> None:
     stop = _stop_when_asked(tied)
@@ -92,10 +94,11 @@ async def _serve(
         if plan.registry is not None:
             registry = await _registry(lake, plan, ends, collectors)
         if plan.metrics is not None:
-            server, _, metrics = serve_metrics(plan.metrics, *collectors)
-            ends.callback(server.server_close)
-            ends.callback(server.shutdown)
-        lines.broker = str(broker.id)
+            collectors.append(StoreMetrics(lake.storage))
+            metrics = ends.enter_context(
+                serve_metrics(plan.metrics, *collectors, problem=_problem(lake, broker))
+            ).address
+        lines.fields["broker"] = str(broker.id)
         # What is there now stays: a collection of garbage need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -105,6 +108,9 @@ async def _serve(
         line = ReadyLine(broker.id, first, lake.uri, metrics and shown(metrics), told, registry)
         where = ",".join(f"{name}://{address}" for name, address in told.items()) or first
         logger.info("Broker started: listener=%s lake=%s rack=%s", where, line.lake, settings.rack or "-")
+        if (follows := lake.follows()) is not None:
+            what = "it serves readers, and refuses records, members of groups and commits until a promotion"
+            logger.info("The lake follows %s: %s ('tidelog mirror promote')", follows.source, what)
         ready(line)
         if plan.maintain:
             upkeep = asyncio.create_task(KeptProcess(plan, stopping).keep())
@@ -117,6 +123,12 @@ async def _serve(
         if upkeep is not None:
             await upkeep
         logger.info("Broker stopped")
+
+
+def _problem(lake: Lake, broker: Broker) -> Problem:
+    """Why clients should not be sent to the broker now; None while they may."""
+    of_store = store_problem(lake)
+    return lambda: "The broker stops." if broker.connections.is_draining else of_store()
 
 
 async def _registry(lake: Lake, plan: BrokerPlan, ends: ExitStack, collectors: "list[Collector]") -> str:

@@ -8,10 +8,10 @@ import os
 import signal
 import sys
 
-from tidelog.cli.broker.logs import logging_lines
 from tidelog.cli.broker.parent import end_with_parent
 from tidelog.cli.broker.plan import BrokerPlan
 from tidelog.cli.broker.turns import Turn
+from tidelog.commands.logs import logging_lines
 from tidelog.commands.maintain_options import MaintainOptions
 from tidelog.commands.maintain_run import maintain_lake
 from tidelog.commands.options import Session
@@ -33,11 +33,10 @@ def main() -> None:
     end_with_parent(lambda: os._exit(0), 0.0)  # a run may be killed anywhere
     if hasattr(os, "nice"):
         os.nice(NICENESS)
-    with logging_lines() as lines, Lake(plan.lake, options=plan.store) as lake:
-        lines.broker = "maintenance"
-        with Turn(lake.storage, lake.clock, lake.ids) as turn:
-            session = Session(plan.lake, debug=plan.debug, store=dict(plan.store))
-            maintain_lake(session, MaintainOptions(every=EVERY), due=turn.is_mine, tell=log_report)
+    lines = logging_lines(plan.log_format, plan.log_level, broker="maintenance")
+    with lines, Lake(plan.lake, options=plan.store) as lake, Turn(lake.storage, lake.clock, lake.ids) as turn:
+        session = Session(plan.lake, debug=plan.debug, store=dict(plan.store))
+        maintain_lake(session, MaintainOptions(every=EVERY), due=turn.is_mine, tell=log_report)
 
 
 def log_report(report: MaintenanceReport) -> None:

@@ -41,12 +41,12 @@ def list_groups(
     ] = None,
 ) -> None:
     """List consumer groups. A pipe gets their names only, one a line."""
-    from tidelog.cli.group import reading as group_reading
+    from tidelog.admin import group_positions
     from tidelog.cli.group import views as group_views
 
     wanted = _states(state)
     with _open(call) as (opened, log):
-        found = group_reading.groups_of(log.views())
+        found = group_positions.groups_of(log.views())
         where = opened.uri
     found = [group for group in found if not wanted or group.phase.value.lower() in wanted]
     out = console()
@@ -91,13 +91,13 @@ def describe(
         raise UsageProblemError("--members and --state show different things: give one of them.")
     if verbose and not members:
         raise UsageProblemError("--verbose says more about members: give --members too, or leave it out.")
-    from tidelog.cli.group import reading as group_reading
+    from tidelog.admin import group_positions
     from tidelog.cli.group import views as group_views
 
     with _open(call) as (opened, log):
-        views = group_reading.views(log, None if every else dict.fromkeys(names or ()))
-        found = group_reading.groups_of(views)
-        rows = group_reading.positions(opened, views)
+        views = group_positions.views(log, None if every else dict.fromkeys(names or ()))
+        found = group_positions.groups_of(views)
+        rows = group_positions.positions(opened, views)
         where = opened.uri
     if call.as_json:
         shape = {
@@ -142,13 +142,13 @@ def reset_offsets(
     scope = options.scope_of(topic, all_topics)
     if scope is None and not all_topics and target.from_file is None:
         raise UsageProblemError("Say which offsets to reset: with --topic, or with --all-topics.")
-    from tidelog.cli.group import reading as group_reading
+    from tidelog.admin import group_positions
+    from tidelog.admin.offset_resets import export_lines, plan_reset
     from tidelog.cli.group import views as group_views
-    from tidelog.cli.group.resets import export_lines, plan_reset
 
     with _open(call) as (opened, log):
         scenario = target.scenario(name, opened.clock.now_ms())
-        standings = group_reading.standings(opened, log, name, scope, scenario)
+        standings = group_positions.standings(opened, log, name, scope, scenario)
         if not standings:
             raise UsageProblemError(f"Group '{name}' has no committed offsets there. Name topics with --topic.")
         try:
@@ -156,7 +156,7 @@ def reset_offsets(
         except ValueError as e:
             raise UsageProblemError(str(e)) from None
         if execute:
-            group_reading.commit(opened, log, name, {place: reset.offset for place, reset in resets.items()})
+            group_positions.commit(opened, log, name, {place: reset.offset for place, reset in resets.items()})
     for (reset_topic, partition), reset in resets.items():
         if reset.note:
             note(f"{reset_topic} [{partition}] {reset.note}")
@@ -198,11 +198,11 @@ def delete_offsets(
     scope = options.scope_of(topic, all_topics)
     if scope is None and not all_topics:
         raise UsageProblemError("Say which offsets to delete: with --topic, or with --all-topics.")
-    from tidelog.cli.group import reading as group_reading
+    from tidelog.admin import group_positions
     from tidelog.commands.terminal import table
 
     with _open(call) as (opened, log):
-        answers = group_reading.delete_offsets(opened, log, name, scope)
+        answers = group_positions.delete_offsets(opened, log, name, scope)
     refused = [answer for answer in answers if answer.why]
     if call.as_json:
         print_json({"group": name, "partitions": [answer.document() for answer in answers]})

@@ -3,18 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from tidelog.cli.group.resets import (
-    Scenario,
-    parse_datetime_ms,
-    parse_duration_ms,
-    parse_offsets_file,
-    parse_scope,
-)
 from tidelog.commands.failures import UsageProblemError
+
+if TYPE_CHECKING:
+    from tidelog.admin.offset_resets import Scenario
 
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's id.", show_default=False)]
 GroupNames = Annotated[list[str], typer.Argument(metavar="GROUP...", help="The groups' ids.", show_default=False)]
@@ -34,11 +30,13 @@ Export = Annotated[bool, typer.Option("--export", help="Print the new offsets as
 
 
 def scope_of(texts: list[str] | None, everything: bool) -> dict[str, frozenset[int] | None] | None:
-    """`--topic` and `--all-topics` as `group_reading.standings` takes them. Raises `typer.BadParameter`."""
+    """`--topic` and `--all-topics` as `group_positions.standings` takes them. Raises `typer.BadParameter`."""
     if everything and texts:
         raise UsageProblemError("--topic and --all-topics contradict one another: give one of them.")
     if everything or not texts:
         return None
+    from tidelog.admin.offset_resets import parse_scope
+
     try:
         return parse_scope(texts)
     except ValueError as e:
@@ -74,8 +72,10 @@ class ResetTarget:
         typer.Option(metavar="FILE", help="To the offsets of lines 'topic,partition,offset', as --export writes them."),
     ] = None
 
-    def scenario(self, group: str, now_ms: int) -> Scenario:
+    def scenario(self, group: str, now_ms: int) -> "Scenario":
         """The one reset that is asked for. Raises `UsageProblemError`, `typer.BadParameter`."""
+        from tidelog.admin.offset_resets import Scenario, parse_datetime_ms, parse_duration_ms, parse_offsets_file
+
         makers: dict[str, Callable[[Any], Scenario]] = {
             "to_earliest": lambda _: Scenario("earliest"),
             "to_latest": lambda _: Scenario("latest"),

@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from tidelog.admin.group_positions import Position
 from tidelog.admin.group_requests import assigned
-from tidelog.cli.group.reading import Position
-from tidelog.cli.group.resets import Place, Reset
+from tidelog.admin.offset_resets import Place, Reset
 from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.groups.model import Group
 

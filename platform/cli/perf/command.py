@@ -12,6 +12,7 @@ from tidelog.cli.perf import options
 from tidelog.cli.perf.java_dates import check_pattern
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import FAILED, UsageProblemError
+from tidelog.commands.metrics_option import metrics_served
 from tidelog.commands.options import Session, pairs
 from tidelog.commands.stopping import Stop
 from tidelog.commands.terminal import note, print_json
@@ -54,7 +55,7 @@ def produce(call: Session, asked: options.PerfProduceOptions) -> None:
     else:
         values = counting()
     run = ProduceRun(asked, values, transaction_ms, conf)
-    with Stop() as stop, _opened(call, asked.topic, asked.storage_calls, asked.prices) as (opened, meter):
+    with Stop() as stop, _opened(call, asked) as (opened, meter):
         if asked.warmup_records:
             say(
                 f"Warmup first {asked.warmup_records} records. Steady state results will print after the complete test"
@@ -84,7 +85,7 @@ def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
         "auto.offset.reset": "latest" if asked.from_latest else "earliest",
         **_conf(asked.consumer_config, "", ()),
     }
-    with Stop() as stop, _opened(call, asked.topic, asked.storage_calls, asked.prices) as (opened, meter):
+    with Stop() as stop, _opened(call, asked) as (opened, meter):
         if not asked.hide_header:
             say(consumer_header(detailed=asked.show_detailed_stats))
         name = asked.group or f"perf-consumer-{int(opened.ids.fraction() * 100_000)}"
@@ -110,8 +111,11 @@ def consume(call: Session, asked: options.PerfConsumeOptions) -> None:
 
 
 @contextmanager
-def _opened(call: Session, topic: str, count: bool, prices: Path | None) -> "Iterator[tuple[Lake, Meter | None]]":
+def _opened(
+    call: Session, asked: options.PerfProduceOptions | options.PerfConsumeOptions
+) -> "Iterator[tuple[Lake, Meter | None]]":
     """The lake that was named, its topic there, and what counts calls to its store where that is asked for."""
+    count, prices = asked.storage_calls, asked.prices
     if prices is not None and not count:
         raise UsageProblemError("--prices goes with --storage-calls.")
     from tidelog.cli.perf.prices import S3_STANDARD, read_prices
@@ -127,7 +131,9 @@ def _opened(call: Session, topic: str, count: bool, prices: Path | None) -> "Ite
         real = storage is lake.storage
         if count and not real:
             lake = stack.enter_context(Lake(lake.uri, create=False, storage=storage))
-        lake.ensure_topic(topic)
+        lake.ensure_topic(asked.topic)
+        if (served := stack.enter_context(metrics_served(asked.metrics, lake))) is not None:
+            note(f"metrics at http://{served}/metrics")
         yield lake, Meter(storage.requests, costs, real=real) if count else None
 
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from tidelog.commands.metrics_option import MetricsAt
+
 _STORAGE = "Storage calls"
 
 PricesOption = Annotated[
@@ -87,6 +89,7 @@ class PerfProduceOptions:
     ] = 0
     storage_calls: StorageCallsOption = False
     prices: PricesOption = None
+    metrics: MetricsAt = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,3 +135,4 @@ class PerfConsumeOptions:
     hide_header: Annotated[bool, typer.Option("--hide-header", help="Print no header.")] = False
     storage_calls: StorageCallsOption = False
     prices: PricesOption = None
+    metrics: MetricsAt = None

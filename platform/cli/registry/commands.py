@@ -11,6 +11,7 @@ import orjson
 import typer
 
 from tidelog.commands.declare import command, family
+from tidelog.commands.metrics_option import MetricsAt, metrics_served
 from tidelog.commands.options import Session
 from tidelog.log.base.extras import require
 from tidelog.registry.modules import REGISTRY_MODULES
@@ -42,10 +43,7 @@ def start(
             " --config has them do so.",
         ),
     ] = False,
-    metrics: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve metrics for Prometheus at /metrics there.", show_default=False),
-    ] = None,
+    metrics: MetricsAt = None,
 ) -> None:
     """Serve a lake's schemas in Confluent's API, until SIGTERM or Ctrl-C. Any number of registries may serve one lake.
 
@@ -55,21 +53,16 @@ def start(
     require("registry", *REGISTRY_MODULES)
     # The API and the log: heavy, and not needed for --help.
     from tidelog.broker.server.listeners import parse_listener, shown
-    from tidelog.broker.server.metrics import serve_metrics
-    from tidelog.cli.broker.logs import logging_lines
     from tidelog.cli.broker.registry_serving import given_settings, new_registry
+    from tidelog.commands.logs import logging_lines
     from tidelog.log.lake import Lake
 
     given = given_settings(config, os.environ)
-    metrics_at = None if metrics is None else parse_listener(metrics)
-    with logging_lines(), Lake(address, options=call.store) as lake, ExitStack() as ends:
+    with logging_lines(call.log_format, call.log_level), Lake(address, options=call.store) as lake, ExitStack() as ends:
         server = new_registry(lake, parse_listener(listener), given, topic=topic, authenticate=authenticate)
         found = {"url": f"{server.scheme}://{shown(server.address)}", "lake": lake.uri, "schemas": server.schemas}
-        if metrics_at is not None:
-            metering, _, at = serve_metrics(metrics_at, server.metrics())
-            ends.callback(metering.server_close)
-            ends.callback(metering.shutdown)
-            found["metrics"] = shown(at)
+        if (served := ends.enter_context(metrics_served(metrics, lake, server.metrics()))) is not None:
+            found["metrics"] = served
 
         def ready() -> None:
             typer.echo(

@@ -23,11 +23,11 @@ def list_transactions(
 
     Ongoing is one whose transaction holds a group's offsets; what has only written records so far is not seen.
     """
-    from tidelog.cli.transaction import reading as transaction_reading
+    from tidelog.admin import transactional_ids
     from tidelog.cli.transaction import views as transaction_views
 
     with call.open_lake() as opened:
-        found, where = transaction_reading.transactions(opened), opened.uri
+        found, where = transactional_ids.transactions(opened), opened.uri
     out = console()
     if call.as_json:
         print_json([transaction_views.transaction_json(shown, where) for shown in found])
@@ -46,11 +46,11 @@ def describe(
     name: TransactionalId,
 ) -> None:
     """Show a transactional id: its producer, its state, and the partitions of a commit that is under way."""
-    from tidelog.cli.transaction import reading as transaction_reading
+    from tidelog.admin import transactional_ids
     from tidelog.cli.transaction import views as transaction_views
 
     with call.open_lake() as opened:
-        shown, where, now_ms = transaction_reading.transaction(opened, name), opened.uri, opened.clock.now_ms()
+        shown, where, now_ms = transactional_ids.transaction(opened, name), opened.uri, opened.clock.now_ms()
     if call.as_json:
         print_json(transaction_views.transaction_json(shown, where))
     else:

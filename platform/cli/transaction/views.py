@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from tidelog.cli.transaction.reading import Shown
+from tidelog.admin.transactional_ids import Shown
 from tidelog.commands.terminal import DASH, shown_or_dash, table
 from tidelog.log.rules.sequences import KnownProducer
 

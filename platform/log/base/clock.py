@@ -27,6 +27,13 @@ def processor_s() -> float:
     return time.thread_time()
 
 
+def machine_started_ms() -> float:
+    """When this machine was started, ms since the epoch; infinity where it has no clock that tells."""
+    if not hasattr(time, "CLOCK_BOOTTIME"):
+        return float("inf")
+    return (time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)) * 1000
+
+
 class Ids(Protocol):
     """What tidelog asks of chance."""
 

@@ -136,6 +136,14 @@ class StaleBatchError(TidelogError, kafka_code=45):
     """A streaming query's batch id is below the one that the topic has already seen from that query."""
 
 
+class NotACopyError(TidelogError, kafka_code=44):
+    """Records of another log can't keep their offsets here: the partition has records that no copy brought."""
+
+
+class CopyPositionError(TidelogError, kafka_code=45, retriable=True):
+    """Another process copied to the partition meanwhile: go on from where it ends."""
+
+
 class DuplicateSegmentError(TidelogError, kafka_code=46):
     """A staged segment is in the topic already: it was committed before, with other segments than now."""
 
@@ -250,6 +258,10 @@ class LakeNotFoundError(TidelogError):
 
 class LakeFileLostError(LakeNotFoundError):
     """A folder holds topics, and not the lake's own file: making it again would reset the lake's configuration."""
+
+
+class LakeFollowsError(TidelogError, kafka_code=44):
+    """The lake follows another one: only its mirror changes what it holds (Kafka's POLICY_VIOLATION)."""
 
 
 class NotATopicError(TidelogError, kafka_code=17):

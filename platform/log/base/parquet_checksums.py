@@ -8,10 +8,16 @@ bytes that no other reader looks at: `tlog`, and the CRC-32 of all that follows 
 import io
 import struct
 import zlib
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pyarrow import dataset
 
 _MAGIC: Final = b"tlog"
 SEAL_BYTES: Final = len(_MAGIC) + 4
@@ -97,11 +103,33 @@ def open_parquet(source: Any, *, size: int | None, sealed: bool) -> pq.ParquetFi
     found = source.seek(0, io.SEEK_END)
     if size is not None and found != size:
         raise OSError(f"it has {found} bytes, its log entry says {size}")
-    _check_seal(source, found, required=sealed)
+    check_seal(source, found, required=sealed)
     return pq.ParquetFile(source, page_checksum_verification=True, coerce_int96_timestamp_unit="us")
 
 
-def _check_seal(source: Any, size: int, *, required: bool) -> None:
+def parquet_dataset(
+    files: Iterable[tuple[str, int, Mapping[str, int]]], schema: pa.Schema, file_system: Any
+) -> "dataset.FileSystemDataset":
+    """Files that are opened when rows of them are wanted, as one dataset; their pages' checksums are looked at.
+
+    `files`: path, bytes, and the columns that have one value in all of the file, which it does not hold itself.
+    `file_system`: pyarrow's; what opens files in it asks `check_seal`.
+    """
+    from pyarrow import dataset  # it takes a while to load
+
+    form = dataset.ParquetFileFormat(
+        default_fragment_scan_options=dataset.ParquetFragmentScanOptions(page_checksum_verification=True)
+    )
+    fragments = []
+    for path, size, values in files:
+        same = [dataset.field(name) == pa.scalar(value, schema.field(name).type) for name, value in values.items()]
+        known = reduce(and_, same) if same else None
+        fragments.append(form.make_fragment(path, file_system, known, file_size=size))
+    return dataset.FileSystemDataset(fragments, schema, form, file_system)
+
+
+def check_seal(source: Any, size: int, *, required: bool) -> None:
+    """Look at the seal of a file of `size` bytes. Raises OSError where it is not right, or missing though required."""
     end = _end_of(source, size, _END_BYTES)
     footer = int.from_bytes(end[-_CLOSING_BYTES : -_CLOSING_BYTES + 4], "little") + _CLOSING_BYTES
     if len(end) < footer + SEAL_BYTES <= size:

@@ -1,8 +1,9 @@
-"""A lake's own file, `__lake.json`: the format's version, and the configuration that was set."""
+"""A lake's own file, `__lake.json`: the format's version, the configuration that was set, and which lake it follows."""
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import orjson
 
@@ -10,6 +11,7 @@ from tidelog.log.base.clock import Clock, Ids
 from tidelog.log.base.errors import (
     InvalidConfigError,
     LakeFileLostError,
+    LakeFollowsError,
     LakeNotFoundError,
     NotATopicError,
     ObjectNotFoundError,
@@ -28,6 +30,17 @@ logger = logging.getLogger("tidelog.log")
 LOOK_EVERY_S: Final = 10.0
 
 
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """That a lake follows another one: `source` is its address.
+
+    `promoting`: an operator has begun to make it a lake of its own, and no mirror may go on.
+    """
+
+    source: str
+    promoting: bool = False
+
+
 class LakeFile:
     """The file of one lake: makes sure that there is a lake, and keeps its configuration.
 
@@ -44,6 +57,7 @@ class LakeFile:
         self._clock = clock
         self._ids = ids
         self._config = LakeConfig.parse({})
+        self._follows: Follows | None = None
         self._data: bytes | None = None
         self._looked_s = float("-inf")
         if self._look():
@@ -76,6 +90,21 @@ class LakeFile:
                 logger.warning("The lake's configuration could not be read again, and stays as it was. %s", e)
         return self._config
 
+    def follows(self) -> Follows | None:
+        """Which lake it follows, None for none: as it was at most `LOOK_EVERY_S` ago."""
+        self.config()
+        return self._follows
+
+    def require_own(self) -> None:
+        """Refuse a change of a lake that follows another one. Raises `LakeFollowsError`."""
+        follows = self.follows()
+        if follows is not None:
+            raise LakeFollowsError(
+                f"The lake {self._storage.uri} follows {follows.source}: only its mirror writes to it, so that both"
+                " hold the same. Write to that one; or, when it is lost, make this one a lake of its own ('tidelog"
+                " mirror promote')."
+            )
+
     def reload(self) -> LakeConfig:
         """The lake's configuration as it is now, which counts from then on. Raises as opening does."""
         if not self._look():
@@ -95,7 +124,14 @@ class LakeFile:
 
     def replace(self, config: LakeConfig) -> None:
         """Store another configuration, so that it survives a power loss."""
-        self._storage.put(layout.LAKE_FILE, lake_file(config.overrides))
+        self._store(config.overrides, self._follows)
+
+    def follow(self, follows: Follows | None) -> None:
+        """Store which lake it follows, None for none, so that it survives a power loss. The lake is there."""
+        self._store(self.reload().overrides, follows)
+
+    def _store(self, overrides: Mapping[str, str], follows: Follows | None) -> None:
+        self._storage.put(layout.LAKE_FILE, lake_file(overrides, follows))
         self._storage.sync([layout.LAKE_FILE])
         self.reload()
 
@@ -106,7 +142,8 @@ class LakeFile:
         except ObjectNotFoundError:
             return False
         if data != self._data:
-            self._config, self._data = parse_lake_file(data, self._storage.uri), data
+            found = parse_lake_file(data, self._storage.uri)
+            self._config, self._follows, self._data = found, parse_follows(data, self._storage.uri), data
         self._looked_s = self._clock.elapsed_s()
         return True
 
@@ -129,9 +166,29 @@ class LakeFile:
         )
 
 
-def lake_file(overrides: Mapping[str, str]) -> bytes:
-    """The file of a lake with this configuration."""
-    return orjson.dumps({"format": FORMAT_VERSION, "config": overrides})
+def lake_file(overrides: Mapping[str, str], follows: Follows | None = None) -> bytes:
+    """The file of a lake with this configuration, which follows another one or none."""
+    body: dict[str, Any] = {"format": FORMAT_VERSION, "config": overrides}
+    if follows is not None:
+        body["follows"] = {"lake": follows.source} | ({"promoting": True} if follows.promoting else {})
+    return orjson.dumps(body)
+
+
+def parse_follows(data: bytes, uri: str) -> Follows | None:
+    """Which lake the one at `uri` follows, by its file; None for none. Raises `UnsupportedFormatError`."""
+    found = orjson.loads(data).get("follows")
+    if found is None:
+        return None
+    try:
+        source, promoting = found["lake"], found.get("promoting", False)
+    except (KeyError, TypeError, AttributeError):
+        source = promoting = None
+    if not isinstance(source, str) or not isinstance(promoting, bool):
+        raise UnsupportedFormatError(
+            f"{uri}/{layout.LAKE_FILE} does not say which lake it follows, and has 'follows'. Restore it from a copy,"
+            ' or write {"lake": <the source\'s address>} there.'
+        )
+    return Follows(source, promoting)
 
 
 def parse_lake_file(data: bytes, uri: str) -> LakeConfig:

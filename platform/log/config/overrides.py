@@ -41,6 +41,10 @@ class Settings:
         """Return the value of the key `name`: its own, else the inherited one, else `default`."""
         return self.own[name] if name in self.own else self.inherited.get(name, default)
 
+    @classmethod
+    def _is_refused(cls, name: str) -> bool:
+        return cls.ALIASES.get(name, name) in cls.REFUSED
+
     def _is_set(self, name: str) -> bool:
         return name in self.own or name in self.inherited
 
@@ -92,8 +96,12 @@ class Settings:
         return values
 
     def _changed(self, changes: Mapping[str, str | None]) -> dict[str, Any]:
-        """Return the own values after changes; None takes a key's own value away."""
-        reset = {self._key(name).name for name, text in changes.items() if text is None}
+        """Return the own values after changes; None takes a key's own value away.
+
+        A refused key has none here, so to reset it changes nothing: Kafka's MirrorMaker resets each key that has its
+        default at the source.
+        """
+        reset = {self._key(name).name for name, text in changes.items() if text is None and not self._is_refused(name)}
         given = self._parsed({name: text for name, text in changes.items() if text is not None})
         for name in reset & given.keys():
             raise InvalidConfigError(f"Configuration {name} is both set and reset. Do one of both.")

@@ -32,6 +32,8 @@ CLEAN_PREFIX = "tidelog/clean/"
 TOMBSTONES_PREFIX = "tidelog/tombstones/"
 TOMBSTONES_SINCE_PREFIX = "tidelog/tombstones-since/"
 PRODUCER_PREFIX = "tidelog/producer/"
+# How far a partition is a copy of another log, whose offsets its records keep.
+COPIED_PREFIX = "tidelog/copied/"
 SINK_PREFIX = "tidelog/sink/"
 TIMESTAMP_PREFIX = "tidelog/timestamp/"
 TRANSACTION_PREFIX = "tidelog/transaction/"

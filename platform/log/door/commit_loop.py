@@ -60,9 +60,12 @@ class Door(Generic[S]):
         retries: RetryPolicy | None = None,
         fairness: FairnessBackoff | None = None,
         time: StoreTime | None = None,
+        permit: Callable[[], None] | None = None,
     ) -> None:
+        """`permit` is asked before anything is written, and refuses it by raising."""
         self.storage = storage
         self.folder = folder
+        self._permit = permit
         self.lock = threading.RLock()
         self._machine = machine
         self._clock = clock
@@ -244,6 +247,8 @@ class Door(Generic[S]):
                     if outcome is None:
                         ahead = False
                         continue
+                    if self._permit is not None and (outcome.actions or outcome.files):
+                        self._permit()
                     attached.store(outcome.files)
                     if not outcome.actions:
                         return Committed(self._state.version, outcome.response, written=False)

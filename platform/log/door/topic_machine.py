@@ -23,10 +23,17 @@ _HOUR_MS = 3_600_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-def topic_door(storage: Storage, topic: str, clock: Clock, ids: Ids, time: StoreTime | None = None) -> Door[TopicState]:
+def topic_door(
+    storage: Storage,
+    topic: str,
+    clock: Clock,
+    ids: Ids,
+    time: StoreTime | None = None,
+    permit: Callable[[], None] | None = None,
+) -> Door[TopicState]:
     """The door to a topic's log; its writers back off for fairness where the store is distant."""
     fairness = FairnessBackoff() if isinstance(storage, Distant) else None
-    return Door(storage, topic, topic_machine(topic), clock, ids, fairness=fairness, time=time)
+    return Door(storage, topic, topic_machine(topic), clock, ids, fairness=fairness, time=time, permit=permit)
 
 
 def topic_machine(topic: str) -> Machine[TopicState]:

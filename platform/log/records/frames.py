@@ -163,10 +163,20 @@ def as_polars(table: pa.Table) -> Any:
     return _library("polars").from_arrow(table)
 
 
+def as_duckdb(table: pa.Table, connection: Any) -> Any:
+    """Return a table as a DuckDB relation."""
+    return (connection or _library("duckdb")).from_arrow(table)
+
+
+def delta_table(uri: str, version: int, options: Mapping[str, str] | None) -> Any:
+    """Return a table at a version as deltalake opens it."""
+    return _library("deltalake").DeltaTable(uri, version=version, storage_options=dict(options or {}) or None)
+
+
 def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as e:
         raise MissingPackageError(
-            f"to_{name} needs {name}, which tidelog does not bring. Install it: pip install {name}"
+            f"This needs {name}, which tidelog does not bring. Install it: pip install {name}"
         ) from e

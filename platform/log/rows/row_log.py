@@ -57,7 +57,8 @@ class RowLog(Generic[F]):
         self._kind = kind
         self._facts = facts
         read = file_reader(lake.storage, name, kind)
-        self.door = Door(lake.storage, name, row_machine(name, kind, read), lake.clock, lake.ids, time=lake.time)
+        machine, permit = row_machine(name, kind, read), lake.permit(name)
+        self.door = Door(lake.storage, name, machine, lake.clock, lake.ids, time=lake.time, permit=permit)
         self.chores = RowUpkeep(self.door, kind, lake.clock, lake.ids, self._delete_delay_ms)
         chores = (self.chores.compact, self.chores.purge)
         self.upkeep = Upkeep(self.door, lake, chores)

@@ -195,7 +195,9 @@ def _problems(state: TopicState, entry: Entry, topic: str) -> Iterator[str]:
     if int(metadata.configuration[PARTITIONS]) < state.partitions:
         yield f"it leaves {metadata.configuration[PARTITIONS]} of {state.partitions} partitions"
     appended = [a for a in adds if a.base_offset >= state.end(a.partition)]
-    yield from _appends(state, appended, ends)
+    copied = _offsets([t for t in txns if t.version >= 0], layout.COPIED_PREFIX)
+    yield from _appends(state, appended, ends, {p: starts.get(p, 0) for p in copied})
+    yield from _copies(state, copied, ends)
     if appended and (removes or changes):
         yield "it appends, and changes more than that"
     if len(appended) < len(adds) or removes:
@@ -213,6 +215,10 @@ def _own_ids(txns: list[Txn]) -> Iterator[str]:
             parse_app_id(txn.app_id) is None or txn.last_updated_ms is None
         ):
             yield f"its transaction id {txn.app_id} names no producer and partition, or has no time"
+            return
+        copied = txn.app_id.removeprefix(layout.COPIED_PREFIX)
+        if copied != txn.app_id and layout.number(copied) is None:
+            yield f"its transaction id {txn.app_id} names no partition"
             return
         for prefix in _OFFSET_PREFIXES:
             name = txn.app_id.removeprefix(prefix)
@@ -259,9 +265,12 @@ def _deleted(state: TopicState, adds: list[Add], removes: list[Remove]) -> Itera
         yield "it deletes the topic, but not all of its segments"
 
 
-def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterator[str]:
-    """Appended segments lie end to end from the log end offset, and the entry says the new end."""
-    at: dict[int, int] = {}
+def _appends(state: TopicState, adds: list[Add], ends: dict[int, int], copied: dict[int, int]) -> Iterator[str]:
+    """Appended segments lie end to end from the log end offset, and the entry says the new end.
+
+    `copied`: partitions that are copies of another log keep its offsets and its gaps, and begin where that one does.
+    """
+    at = {p: first for p, first in copied.items() if first and not state.end(p)}
     for add in adds:
         expected = at.get(add.partition, state.end(add.partition))
         if not 0 <= add.partition < state.partitions:
@@ -276,7 +285,8 @@ def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterat
         else:
             at[add.partition] = add.end
             slots, records = add.end - add.base_offset, _records(add)
-            if records != slots:
+            gaps_allowed = add.partition in copied and records is not None and 0 <= records <= slots
+            if records != slots and not gaps_allowed:
                 yield f"its segment {add.path} covers {slots} offsets, but {_says(records)}"
     for partition in sorted(at.keys() | ends.keys()):
         old = state.end(partition)
@@ -285,6 +295,16 @@ def _appends(state: TopicState, adds: list[Add], ends: dict[int, int]) -> Iterat
                 f"it sets the end of partition {partition} to {ends.get(partition, old)}, but its segments"
                 f" end at {at.get(partition, old)}"
             )
+
+
+def _copies(state: TopicState, copied: dict[int, int], ends: dict[int, int]) -> Iterator[str]:
+    """A partition is a copy from its first record on, or not at all, and up to its end."""
+    for partition, to in copied.items():
+        end, before = state.end(partition), state.txn(f"{layout.COPIED_PREFIX}{partition}")
+        if to != ends.get(partition, end):
+            yield f"it says that partition {partition} is a copy up to {to}, which is not its end"
+        if before != end and (before is not None or end):
+            yield f"it copies to partition {partition}, which has records that are not of a copy"
 
 
 def _records(add: Add) -> int | None:

@@ -9,9 +9,10 @@ known to last were synced (`local_durability`).
 import io
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cached_property, partial
+from itertools import islice, takewhile
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from tidelog.log.storage.local_errors import Failing, failed_or_done, failed_to_
 from tidelog.log.storage.local_files import (
     WORTH_WRITEBACK,
     NewFile,
+    copy_some,
     is_file,
     is_folder,
     require_file,
@@ -40,6 +42,8 @@ _READ_BYTES = 64 * 1024
 # Threads that sync beside the caller's, where there is more to sync than the caller does sooner than they wake up.
 _HELPERS = 3
 _SERIAL_SYNCS = 4
+# Files that are open at once to be created together.
+_MOST_OF_A_RUN = 64
 
 
 class LocalStorage:
@@ -224,6 +228,56 @@ class LocalStorage:
             self._durability.sync_found_name(folder, location)
         return created
 
+    def create_run(self, objects: Iterable[tuple[str, bytes]]) -> int:
+        """Create files of one folder in order, up to the first that is there: contents, then names; how many."""
+        created, left = 0, iter(objects)
+        while part := list(islice(left, _MOST_OF_A_RUN)):
+            some = self._create_together(part)
+            created += some
+            if some < len(part):
+                break
+        return created
+
+    def _create_together(self, objects: Sequence[tuple[str, bytes]]) -> int:
+        """As `create_run`, where the file system's journal keeps names in the order in which they were given."""
+        with ExitStack() as opened:
+            drafts = []
+            for path, data in objects:
+                check_path(path)
+                location = f"{self._root}/{path}"
+                folder = location[: location.rindex("/")]
+                draft = opened.enter_context(closing(self._in_folder(folder, location, self._drafts.open)))
+                if draft.temporary:  # another file system, of which that is not known
+                    return sum(1 for _ in takewhile(lambda one: self.put_if_absent(*one), objects))
+                write_all(draft.fd, data, location)
+                start_writeback(draft.fd)
+                drafts.append((draft, location))
+            with Failing("write", location):
+                self._helpers.run_together([partial(os.fsync, draft.fd) for draft, _ in drafts])
+            with Failing("create", location):
+                self._durability.make_name_durable(folder)
+            return self._name_in_order(drafts, folder, objects)
+
+    def _name_in_order(
+        self, drafts: Sequence[tuple[Draft, str]], folder: str, objects: Sequence[tuple[str, bytes]]
+    ) -> int:
+        created = 0
+        try:
+            for draft, location in drafts:
+                draft.link(location)
+                created += 1
+        except FileExistsError:
+            require_file(location)
+            self._durability.sync_found_name(folder, location)
+        except OSError as error:
+            if not self._drafts.must_be_temporary(draft, error):
+                raise failed_or_done("create", location, error) from error
+            return created + self.create_run(objects[created:])
+        finally:
+            if created:
+                self._durability.sync_new_name(folder, location)
+        return created
+
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the file; durable only after `sync`."""
         check_path(path)
@@ -258,6 +312,35 @@ class LocalStorage:
                 raise
             with Failing("replace", location, failed_or_done):
                 draft.rename(location)
+
+    def copy_in(self, path: str, location: str, piece: int, before: Callable[[], None]) -> int:
+        """Create or replace the file by a copy of another one, which the kernel makes; its bytes."""
+        check_path(path)
+        target = f"{self._root}/{path}"
+        try:
+            source = os.open(location, _READ)
+        except FileNotFoundError:
+            raise not_found(location) from None
+        except OSError as error:
+            raise failed_to_read(location, error) from error
+        copied = 0
+        try:
+            with closing(self._open_temporary(target)) as draft, Failing("write", target):
+                while True:
+                    before()
+                    left = piece
+                    while left and (some := copy_some(source, draft.fd, left)):
+                        left -= some
+                    copied += piece - left
+                    if left != piece:
+                        start_writeback(draft.fd)
+                    if left:
+                        break
+                draft.close_file()
+                draft.rename(target)
+        finally:
+            os.close(source)
+        return copied
 
     def delete(self, path: str) -> None:
         """Delete the file; one that is not there is no error."""

@@ -6,6 +6,7 @@ import io
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from tidelog.log.base.errors import StorageError
@@ -74,6 +75,21 @@ def write_all(fd: int, data: bytes | memoryview, location: str) -> None:
         written = os.write(fd, data)
         while written < len(data):
             written += os.write(fd, memoryview(data)[written:])
+
+
+def copy_some(source: int, target: int, count: int) -> int:
+    """Copy up to `count` bytes from one open file's position to another's; how many, 0 at the source's end.
+
+    The kernel copies them where it can (not between all pairs of file systems). Raises `OSError`.
+    """
+    with suppress(OSError, AttributeError):
+        if copied := os.copy_file_range(source, target, count):
+            return copied
+    data = os.read(source, min(count, WORTH_WRITEBACK))
+    view = memoryview(data)
+    while view:
+        view = view[os.write(target, view) :]
+    return len(data)
 
 
 def start_writeback(fd: int) -> None:

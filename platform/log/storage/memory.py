@@ -4,6 +4,7 @@ import io
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from threading import Lock
 from typing import Any, BinaryIO, NamedTuple
 
@@ -66,6 +67,10 @@ class MemoryStorage:
                 return False
             self._store(path, data)
         return True
+
+    def create_run(self, objects: Iterable[tuple[str, bytes]]) -> int:
+        """Create objects in order, up to the first that is there; how many."""
+        return sum(1 for _ in takewhile(lambda one: MemoryStorage.put_if_absent(self, *one), objects))
 
     def put(self, path: str, data: bytes | memoryview) -> None:
         """Create or replace the object."""

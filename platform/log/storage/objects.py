@@ -69,10 +69,15 @@ class ObjectStorage:
         self._store, self._secrets = connected.store, connected.secrets
         self.place = connected.place
         self._by_address = connected.by_address
+        self._engine_options = connected.engine_options
         self.proven = False
 
     def __repr__(self) -> str:
         return f"ObjectStorage({self.uri!r})"
+
+    def engine_options(self) -> dict[str, str]:
+        """The options by which deltalake and Polars reach the store, credentials among them."""
+        return dict(self._engine_options)
 
     def by_address(self) -> list["ObjectStorage"]:
         """The store by each address of its server's name, where this has several (`objects_connecting`)."""

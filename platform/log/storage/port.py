@@ -160,6 +160,37 @@ class OnThisMachine(Protocol):
 
 
 @runtime_checkable
+class CopiesFiles(Protocol):
+    """A store on this machine, whose objects may be made from the machine's files without their bytes being read."""
+
+    def copy_in(self, path: str, location: str, piece: int, before: Callable[[], None]) -> int:
+        """Create or replace an object by a copy of the file at the absolute path `location`; its bytes.
+
+        `before` is called before each `piece` bytes. Durable as `put` is. Raises `ObjectNotFoundError`.
+        """
+
+
+@runtime_checkable
+class CreatesRuns(Protocol):
+    """A store in which objects that are created one after another need not wait one by one for the disk."""
+
+    def create_run(self, objects: Iterable[tuple[str, bytes]]) -> int:
+        """Create objects of one folder in this order, up to the first that is there; how many were created.
+
+        Each as `put_if_absent` would. After a crash or a power loss the first of them are there, and no others; so they
+        are after an error. Durable when it returns.
+        """
+
+
+@runtime_checkable
+class ReadByEngines(Protocol):
+    """A store that other engines reach with options, as object_store (deltalake's and Polars') takes them."""
+
+    def engine_options(self) -> dict[str, str]:
+        """The options, credentials among them."""
+
+
+@runtime_checkable
 class PreparesObjects(Protocol):
     """A store that prepares for the next objects when it has stored one: its caller waits for that, too."""
 

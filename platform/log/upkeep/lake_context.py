@@ -1,6 +1,6 @@
 """The port of a log to its lake."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from typing import Protocol
 
@@ -50,6 +50,9 @@ class LakeContext(Protocol):
 
     def require_lake(self) -> None:
         """Refuse to look into a lake that is not there."""
+
+    def permit(self, name: str) -> Callable[[], None]:
+        """What refuses changes of the table of that name where the lake follows another one."""
 
     def ensure_topic(self, name: str) -> str:
         """The id of the topic; creates it where the lake allows that."""

@@ -14,13 +14,13 @@ from starlette.types import Receive, Scope, Send
 from tidelog.broker.base.blocking import pause
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.registry.api.calls import ApiCall, SchemaText
-from tidelog.registry.api.connections import HttpBounds
 from tidelog.registry.api.guard import answered
-from tidelog.registry.api.logins import RegistryLogins
 from tidelog.registry.api.rights import EVERYTHING, ApiRights
 from tidelog.registry.api.routing import Route, routed
 from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.web.connections import HttpBounds
+from tidelog.web.logins import HttpLogins, LoginRefusedError
 
 logger = logging.getLogger("tidelog.registry")
 
@@ -38,9 +38,7 @@ class RegistryApp:
     Handlers run in threads. `logins`: None lets everyone do everything.
     """
 
-    def __init__(
-        self, log: RegistryLog, bounds: HttpBounds | None = None, logins: RegistryLogins | None = None
-    ) -> None:
+    def __init__(self, log: RegistryLog, bounds: HttpBounds | None = None, logins: HttpLogins | None = None) -> None:
         self._log = log
         self._bounds = bounds or HttpBounds()
         self._logins = logins
@@ -106,11 +104,12 @@ class RegistryApp:
         host = request.client.host if request.client is not None else ""
         name, sent = route.handler.__name__, request.headers.get("authorization")
         try:
-            return await to_thread.run_sync(self._logins.rights, sent, host, name)
-        except RegistryError as error:
+            client = await to_thread.run_sync(self._logins.client, sent, host, name)
+        except LoginRefusedError as error:
             if error.status == 401 and sent is not None:  # as brokers have it: guesses take their time
                 await pause(self._logins.failed_delay_s)
-            raise
+            raise RegistryError(42901 if error.status == 429 else error.status, str(error)) from error
+        return EVERYTHING if client.may is None else ApiRights(client.may)
 
     async def _body(self, request: Request, held: list[int]) -> bytes:
         """The body. Raises `RegistryError` 415 for a type that isn't JSON's, or that is compressed, 42209 for one that

@@ -4,16 +4,14 @@ A subject `orders-key` or `orders-value` is as its topic `orders`, any other one
 another context is with it (`:.context:orders`). A client that may read or write a topic may so read its schemas.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.registry.base.errors import RegistryError
+from tidelog.web.logins import May
 
 _ENDINGS: Final = ("-key", "-value")
-
-May = Callable[[AclOperation, AclResource, str], bool]
 
 
 @dataclass(frozen=True, slots=True)

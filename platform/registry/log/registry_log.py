@@ -9,17 +9,16 @@ import pyarrow.compute as pc
 
 from tidelog.log.base.errors import (
     InvalidConfigError,
-    OutcomeUnknownError,
     TopicChangedError,
     TopicExistsError,
     UnknownTopicError,
 )
 from tidelog.log.config.topics_and_lakes import TopicConfig
+from tidelog.log.head_append import append_decided
 from tidelog.log.lake import Lake
-from tidelog.log.rules.appends import Ranges, UnsettledRequestError
+from tidelog.log.rules.appends import Ranges
 from tidelog.log.rules.topics import Outcome
-from tidelog.log.segments.staging import stage_records
-from tidelog.log.staged_append import StagedAppend, append_staged
+from tidelog.log.segments.writer import Staged
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.topic import Topic
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
@@ -29,8 +28,6 @@ from tidelog.registry.state.records import RegistryRecord, read
 
 R = TypeVar("R")
 
-# How often an append without an answer is asked for again before the caller hears of it.
-_ATTEMPTS: Final = 3
 _TOMBSTONES_STAY_MS: Final = 86_400_000
 _CONFIG: Final = {"cleanup.policy": "compact", "delete.retention.ms": str(_TOMBSTONES_STAY_MS)}
 _COLUMNS: Final = pa.schema({"key": pa.binary(), "value": pa.binary(), "partition": pa.int32()})
@@ -183,9 +180,12 @@ class RegistryLog:
             rows += [{"key": form, "value": None, "partition": PARTITION} for form in forms]
             rows.append({"key": one.key(), "value": one.payload(), "partition": PARTITION})
         table = pa.Table.from_pylist(rows, _COLUMNS)
-        append_staged(
-            lambda at_least_ms: _staged(topic, table, at_least_ms), lambda staged: self._commit(topic, staged)
-        )
+        end, rule = self._position, decide_append_at
+
+        def decide(state: TopicState, segments: Sequence[Staged], **times: Any) -> Outcome[Ranges]:
+            return rule(state, self._name, segments, end, **times)
+
+        append_decided(topic, table, decide)
 
     def _created(self) -> Topic:
         try:
@@ -196,48 +196,6 @@ class RegistryLog:
         assert self._topic is not None  # it was made above
         return self._topic
 
-    def _commit(self, topic: Topic, staged: StagedAppend) -> Ranges:
-        end, known = self._position, min(segment.known_version for segment in staged.segments)
-        new_until: int | None = None
-
-        def decide(state: TopicState, now_ms: int, by_committer: bool) -> Outcome[Ranges]:
-            return decide_append_at(
-                state,
-                self._name,
-                staged.segments,
-                end,
-                now_ms=now_ms,
-                log_append_time=by_committer,
-                new_until=new_until,
-            )
-
-        for left in reversed(range(_ATTEMPTS)):
-            try:
-                return topic.commit_decided(decide, durable=True)
-            except OutcomeUnknownError:
-                staged.in_doubt = True
-                if not left:
-                    raise
-                new_until = known
-            except UnsettledRequestError as error:
-                raise OutcomeUnknownError(
-                    f"Whether records were appended to '{self._name}' is not known: the store gave no answer, and the"
-                    " topic was compacted meanwhile. Decide again, and see what is there.",
-                    request_id="",
-                ) from error
-        raise AssertionError("the last attempt returns or raises")
-
 
 def _about(record: RegistryRecord) -> tuple[str, str | None, int]:
     return record.kind, record.subject, record.version
-
-
-def _staged(topic: Topic, table: Any, at_least_ms: int) -> StagedAppend:
-    metadata, stager = topic.known.metadata, topic.stager()
-    try:
-        now_ms = max(topic.now_ms(), at_least_ms)
-        stage_records(stager, table, topic.name, topic.config(), "murmur2", 0, now_ms)
-        return StagedAppend(metadata, stager, stager.finish())
-    except BaseException:
-        stager.abort()
-        raise

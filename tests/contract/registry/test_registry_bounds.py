@@ -28,9 +28,9 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.log.lake import Lake
-from tidelog.registry.api.connections import HttpBounds
-from tidelog.registry.api.logins import RegistryAccess, RegistryLogins
 from tidelog.registry.api.routing import _TABLE
+from tidelog.web.connections import HttpBounds
+from tidelog.web.logins import HttpAccess, HttpLogins
 
 MIB = 2**20
 JSON_TYPE = b"content-type: application/json\r\n"
@@ -241,16 +241,16 @@ def test_a_client_that_sends_its_whole_body_first_sees_the_refusal(registry):
 
 def test_a_request_that_is_late_while_its_sender_logs_in_is_answered_once(tmp_path, log, monkeypatch):
     deciding, go_on = threading.Event(), threading.Event()
-    rights = RegistryLogins.rights
+    rights = HttpLogins.client
 
     def slow(*call):
         deciding.set()
         go_on.wait()
         return rights(*call)
 
-    monkeypatch.setattr(RegistryLogins, "rights", slow)
+    monkeypatch.setattr(HttpLogins, "client", slow)
     head = b"POST /subjects/a/versions HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n" + JSON_TYPE + b"\r\n{"
-    settings = {"access": RegistryAccess(authenticates=True), "bounds": HttpBounds(request_s=0.2)}
+    settings = {"access": HttpAccess(authenticates=True), "bounds": HttpBounds(request_s=0.2)}
     with running_registry(tmp_path / "lake", **settings) as running, connected(running.url) as late:
         late.sendall(head)
         deciding.wait()
@@ -324,7 +324,7 @@ def test_bodies_that_hold_too_much_in_all_are_refused(tmp_path, log):
 def test_a_failed_log_in_waits(tmp_path, log):
     with Lake(tmp_path / "lake") as lake:
         AccessLog(lake).upsert_scram("ann", credential(ScramMechanism.SHA_512, "secret", b"salt" * 4))
-    access = RegistryAccess(authenticates=True, everyone=True, failed_delay_s=0.5)
+    access = HttpAccess(authenticates=True, everyone=True, failed_delay_s=0.5)
     with running_registry(tmp_path / "lake", access=access) as running:
         began = time.monotonic()
         assert httpx.get(f"{running.url}/subjects", auth=("ann", "other"), timeout=None).status_code == 401
@@ -368,10 +368,10 @@ def test_metrics_count_requests_and_schemas(tmp_path):
         httpx.get(f"{ready['url']}/nowhere", timeout=None)
         text = httpx.get(f"http://{ready['metrics']}/metrics", timeout=None).text
         for line in (
-            'tidelog_registry_requests_total{request="register",status="200"} 1.0',
-            'tidelog_registry_requests_total{request="none",status="404"} 1.0',
-            "kafka_schema_registry_registered_count 1.0",
-            "tidelog_registry_subjects 1.0",
-            "tidelog_registry_request_bytes 0.0",
+            'tidelog_registry_requests_total{request="register",status="200"} 1',
+            'tidelog_registry_requests_total{request="none",status="404"} 1',
+            "kafka_schema_registry_registered_count 1",
+            "tidelog_registry_subjects 1",
+            "tidelog_registry_request_bytes 0",
         ):
             assert line in text

@@ -10,7 +10,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from support.registry_servers import running_registry
 
 from tidelog.log.lake import Lake
-from tidelog.registry.api.serving import RegistryAddressError, RegistryServer
+from tidelog.registry.api.serving import RegistryServer
+from tidelog.web.serving import HttpAddressError
 
 registry_client = pytest.importorskip("confluent_kafka.schema_registry")
 avro = pytest.importorskip("confluent_kafka.schema_registry.avro")
@@ -146,5 +147,5 @@ def test_a_body_of_100_mb_is_refused(registry):
 
 
 def test_an_address_that_is_taken_is_refused_by_a_sentence(tmp_path, registry):
-    with Lake(tmp_path / "other") as lake, pytest.raises(RegistryAddressError, match="can't listen at"):
+    with Lake(tmp_path / "other") as lake, pytest.raises(HttpAddressError, match="can't listen at"):
         RegistryServer(lake, registry.server.address)

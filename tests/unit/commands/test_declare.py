@@ -12,7 +12,7 @@ from tidelog.cli.main import app as tidelog
 from tidelog.commands.declare import command, family, flat, program
 from tidelog.commands.options import Session
 
-COMMON = ["--lake", "--store-option", "--format", "--debug"]
+COMMON = ["--lake", "--store-option", "--format", "--debug", "--log-format", "--log-level"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def every_command(group=None, path=()):
 
 @pytest.mark.parametrize("found", [pytest.param(get_command(tidelog), id="tidelog"), *every_command()])
 def test_the_options_of_every_command_end_its_help(found):
-    assert [option.opts[0] for option in found.params if option.opts != ["--help"]][-4:] == COMMON
+    assert [option.opts[0] for option in found.params if option.opts != ["--help"]][-len(COMMON) :] == COMMON
 
 
 def test_a_program_of_one_command_takes_them_too():

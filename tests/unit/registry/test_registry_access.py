@@ -17,9 +17,9 @@ from tidelog.access.model import CLUSTER_NAME, Acl, AclOperation, AclPattern, Ac
 from tidelog.log.base.errors import AuthenticationError, StorageUnavailableError
 from tidelog.registry.api import guard, routing
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.api.logins import KNOWN_FOR_S, LOOK_EVERY_S, RegistryAccess, RegistryLogins
 from tidelog.registry.api.rights import topic_of
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.web.logins import KNOWN_FOR_S, LOOK_EVERY_S, HttpAccess, HttpLogins
 
 INT, LONG = '"int"', '"long"'
 Op, TOPIC, CLUSTER = AclOperation, AclResource.TOPIC, AclResource.CLUSTER
@@ -46,7 +46,7 @@ class Server:
         for name in ("ann", "root"):
             self.access.upsert_scram(name, credential(ScramMechanism.SHA_512, f"{name}-pw", b"salt" * 4))
         settings = {"authenticates": True, "super_users": frozenset({"User:root"}), **settings}
-        self.logins = RegistryLogins(self.lake, RegistryAccess(**settings))
+        self.logins = HttpLogins(self.lake, HttpAccess(**settings), "REGISTRY")
         self.app = RegistryApp(RegistryLog(self.lake), logins=self.logins)
 
     def allow(self, *acls):

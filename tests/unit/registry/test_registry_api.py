@@ -10,9 +10,9 @@ from support.registry_api import ApiClient
 
 from tidelog.log.base.errors import StorageUnavailableError
 from tidelog.registry.api.app import V1
-from tidelog.registry.api.connections import HttpBounds
 from tidelog.registry.base.model import Schema
 from tidelog.registry.log.registry_log import RegistryLog
+from tidelog.web.connections import HttpBounds
 
 INT, LONG, TEXT = '"int"', '"long"', '"string"'
 RECORD = '{"type":"record","name":"r","fields":[]}'

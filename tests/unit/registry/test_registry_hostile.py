@@ -12,10 +12,10 @@ from tidelog.access.access_log import AccessLog
 from tidelog.access.credentials import ScramMechanism, credential
 from tidelog.access.model import Acl, AclOperation, AclPattern, AclPermission, AclResource
 from tidelog.registry.api.app import RegistryApp
-from tidelog.registry.api.logins import LOOK_EVERY_S, RegistryAccess, RegistryLogins
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.registry.state.fold import MOST_NUMBER, RegistryState
 from tidelog.registry.state.records import read
+from tidelog.web.logins import LOOK_EVERY_S, HttpAccess, HttpLogins
 
 V1 = "application/vnd.schemaregistry.v1+json"
 PROTO = 'syntax = "proto3";\n'
@@ -27,7 +27,7 @@ class Server:
     def __init__(self, lake=None, *, access=None, **settings):
         self.lake = lake or memory_lake()[0]
         self.log = RegistryLog(self.lake)
-        logins = None if access is None else RegistryLogins(self.lake, access)
+        logins = None if access is None else HttpLogins(self.lake, access, "REGISTRY")
         self.app = RegistryApp(self.log, logins=logins, **settings)
 
     def send(self, method, path, body=None, content=None, auth=None, **headers):
@@ -61,7 +61,7 @@ def test_an_alias_that_another_registry_has_set_gives_no_rights():
     mine = Acl(AclResource.TOPIC, AclPattern.LITERAL, "mine", "User:ann", "*", AclOperation.ALL, AclPermission.ALLOW)
     credentials.add_acls([mine])
     clock.pass_s(LOOK_EVERY_S)
-    access = RegistryAccess(authenticates=True, super_users=frozenset({"User:root"}))
+    access = HttpAccess(authenticates=True, super_users=frozenset({"User:root"}))
     one, other = Server(lake, access=access), Server(lake, access=access)
     root, ann = ("root", "root-pw"), ("ann", "ann-pw")
     body = {"schema": '"int"'}

@@ -153,6 +153,17 @@ def test_keys_are_set_reset_appended_and_subtracted(lake, requests, version):
     assert lake.topic_config("t").overrides["cleanup.policy"] == "compact"
 
 
+@pytest.mark.parametrize("key", sorted([*TopicConfig.KEYS, *TopicConfig.REFUSED, *TopicConfig.ALIASES]))
+def test_every_key_of_kafka_can_be_reset(lake, requests, key):
+    """MirrorMaker resets all that have their defaults at its source: one that were refused would keep all others."""
+    lake.create_topic("t", config={"segment.bytes": "100"})
+    changes = [(key, DELETE, None), *([("retention.ms", SET, "6")] if key != "retention.ms" else [])]
+    assert alter(requests, TOPIC, "t", *changes).error_code is ErrorCode.none
+    overrides = lake.topic_config("t").overrides
+    assert overrides.get("retention.ms") == (None if key == "retention.ms" else "6")
+    assert key not in overrides
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [

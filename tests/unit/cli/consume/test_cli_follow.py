@@ -177,7 +177,7 @@ class Watched(io.BytesIO):
 
 
 def batch(*texts):
-    return pa.RecordBatch.from_pylist([{"value": t.encode()} for t in texts])
+    return pa.RecordBatch.from_pylist([{"partition": 0, "offset": n, "value": t.encode()} for n, t in enumerate(texts)])
 
 
 def test_what_is_printed_is_flushed_when_nothing_comes():

@@ -248,9 +248,10 @@ def test_merging_sets_and_resets_and_leaves_the_original() -> None:
     assert changed.retention_ms == 604_800_000
     assert config.overrides == {"retention.ms": "5", "segment.bytes": "100"}
     assert config.merged({"segment.ms": None}) == config
+    assert config.merged({"flush.ms": None}) == config  # refused, so it has nothing to be reset
 
 
-@pytest.mark.parametrize("changes", [{"retention.mss": None}, {"retention.ms": "x"}, {"flush.ms": None}])
+@pytest.mark.parametrize("changes", [{"retention.mss": None}, {"retention.ms": "x"}, {"flush.ms": "1"}])
 def test_merging_checks_names_and_values(changes: dict[str, str | None]) -> None:
     with pytest.raises(InvalidConfigError):
         TopicConfig.parse({}).merged(changes)

@@ -1,4 +1,4 @@
-"""What `tidelog group` finds out: a group's offsets beside the ends of the log, and its members' partitions."""
+"""What commands and pages find out: a group's offsets beside the ends of the log, and its members' partitions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tidelog.admin.group_requests import alter_offsets, assigned, require_group
 from tidelog.admin.group_requests import delete_offsets as delete_group_offsets
 from tidelog.admin.group_types import ConsumerGroupTopicPartitions
-from tidelog.cli.group.resets import Place, Scenario, Standing
+from tidelog.admin.offset_resets import Place, Scenario, Standing
 from tidelog.clients.values.partitions import TopicPartition
 from tidelog.groups.model import Group, GroupView, Member
 from tidelog.groups.store.group_log import GroupLog

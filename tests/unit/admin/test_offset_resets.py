@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.cli.group.resets import (
+from tidelog.admin.offset_resets import (
     Reset,
     Scenario,
     Standing,
