@@ -18,6 +18,8 @@ def test_the_examples_run_and_count_right(tmp_path: Path, capsys: Any) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "{'ann': 6.0, 'bob': 4.0, 'cleo': 2.0}",
         "[('jam', 2, 7.5), ('tea', 2, 4.5)]",
+        "[('ann', 6.0), ('bob', 4.0), ('cleo', 2.0)]",
+        "3",
         "4",
         "4",
     ]

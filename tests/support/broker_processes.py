@@ -117,7 +117,11 @@ def metrics(address: str) -> dict[tuple[str, tuple[str, ...]], float]:
     with urllib.request.urlopen(f"http://{address}/metrics") as answer:
         text = answer.read().decode()
     families = list(text_string_to_metric_families(text))
-    return {(s.name, tuple(s.labels.values())): s.value for family in families for s in family.samples}
+    return {
+        (s.name, tuple(value for _, value in sorted(s.labels.items()))): s.value
+        for family in families
+        for s in family.samples
+    }
 
 
 def _exactly(client: socket.socket, count: int) -> bytes:

@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, cast
@@ -13,7 +13,7 @@ from obstore.store import ObjectStore, from_url
 from tidelog.log.base.errors import InvalidConfigError
 from tidelog.log.storage.aws_profiles import read_profile
 from tidelog.log.storage.objects_errors import RAISED, describe
-from tidelog.log.storage.options import Connection, Secrets, connection, endpoint_keys
+from tidelog.log.storage.options import NO_OPTIONS, Connection, Secrets, StoreOptions, connection, endpoint_keys
 
 # How obstore repeats a request: one that fails at once for some 10 s, one that gets no answer in its time once. The
 # store's caller may go on after that, by time; so time bounds all retries together, and not a product of counts.
@@ -49,7 +49,7 @@ class Connected:
     secrets: Secrets
     place: str
     by_address: Callable[[], list[ObjectStore]] = list
-    engine_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    engine_options: StoreOptions = NO_OPTIONS
 
 
 def connect(uri: str, options: Mapping[str, str], environment: Mapping[str, str]) -> Connected:
@@ -78,10 +78,10 @@ def _open(uri: str, told: Connection) -> ObjectStore:
         ) from None
 
 
-def _for_engines(told: Connection) -> dict[str, str]:
+def _for_engines(told: Connection) -> StoreOptions:
     """The same store as object_store's options; its keys of an AWS profile have these names, too."""
     keys = {f"aws_{name}": value for name, value in (told.keys or {}).items() if value is not None}
-    return {name: str(value) for name, value in {**told.config, **told.client, **keys}.items()}
+    return StoreOptions({**told.config, **told.client, **keys})
 
 
 def _by_address(uri: str, told: Connection) -> list[ObjectStore]:
