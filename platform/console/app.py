@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qs
 
 import orjson
@@ -11,10 +11,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from tidelog.broker.base.blocking import pause
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.console import Console
-from tidelog.console.base.errors import ConsoleError, bad
+from tidelog.console.base.errors import ConsoleError
 from tidelog.console.base.rights import EVERYTHING, ConsoleRights
 from tidelog.console.base.routing import ConsoleRoute, Routes
 from tidelog.console.guard import CSRF_HEADER, HEADERS, require_own_host, require_own_page, require_token
@@ -40,11 +39,12 @@ from tidelog.log.base.errors import (
     UnknownTopicError,
 )
 from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpLogins, LoginRefusedError
+from tidelog.web.errors import RequestRefusedError
+from tidelog.web.logins import HttpLogins
+from tidelog.web.requests import JSON, RequestBodies, from_json, path_of, refusal_headers, sender
 
 logger = logging.getLogger("tidelog.console")
 
-JSON: Final = "application/json"
 # How many requests are in work at a time.
 _THREADS: Final = 16
 _STATUSES: Final[tuple[tuple[type[TidelogError], int], ...]] = (
@@ -88,23 +88,20 @@ class ConsoleApp:
         self._routes = routes
         self._logins = logins
         self._names = names
-        self._bounds = bounds or HttpBounds()
+        self._bodies = RequestBodies(bounds or HttpBounds())
         self._page = PageFiles()
         self._limiter: CapacityLimiter | None = None
-        self._held = 0
         self.answered: Counter[tuple[str, int]] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request of HTTP."""
         if scope["type"] != "http":
             return
-        named, held = [""], list[int]()
+        named = [""]
         try:
-            response = await self._response(Request(scope, receive), named, held)
+            response = await self._response(Request(scope, receive), named)
         except ClientDisconnect:
             return
-        finally:
-            self._held -= sum(held)
         if scope["method"] == "HEAD" and isinstance(response, StreamingResponse):  # its body may have no end
             response = Response(None, response.status_code, dict(response.headers))
         for name, value in HEADERS.items():
@@ -113,11 +110,10 @@ class ConsoleApp:
         self.answered[named[0], response.status_code] += 1
         await response(scope, receive, send)
 
-    async def _response(self, request: Request, named: list[str], held: list[int]) -> Response:
+    async def _response(self, request: Request, named: list[str]) -> Response:
         try:
             require_own_host(request.headers.get("host"), self._names)
-            raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
-            path = raw.decode("latin-1").split("?")[0]
+            path = path_of(request)
             method = "GET" if request.method == "HEAD" else request.method
             if path != "/api" and not path.startswith("/api/"):
                 named[0] = "page"
@@ -127,56 +123,26 @@ class ConsoleApp:
             require_own_page(method, request.headers)
             route, variables = self._routes.routed(method, path)
             named[0] = f"{route.method} {route.path}"
-            rights = await self._rights(request, named[0])
+            rights = EVERYTHING
+            if self._logins is not None:
+                rights = ConsoleRights(await sender(self._logins, request, named[0]))
             if method != "GET":
                 sent = request.headers.get(CSRF_HEADER)
                 require_token(sent, self._console.csrf_token(rights.client.principal))
             if route.changes and self._console.settings.read_only:
                 raise ConsoleError(403, "This console is read-only (--read-only).")
-            body = await self._body(request, route, held) if method != "GET" else None
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
-            call = ConsoleCall(self._console, variables, query, body, rights)
             self._limiter = self._limiter or CapacityLimiter(_THREADS)
-            return await to_thread.run_sync(_answered, route, call, limiter=self._limiter)
+            if method == "GET":
+                call = ConsoleCall(self._console, variables, query, None, rights)
+                return await to_thread.run_sync(_answered, route, call, limiter=self._limiter)
+            async with self._bodies.of(request, route.body) as body:
+                call = ConsoleCall(self._console, variables, query, from_json(request, body, orjson.loads), rights)
+                return await to_thread.run_sync(_answered, route, call, limiter=self._limiter)
         except ClientDisconnect:
             raise
         except Exception as error:
             return _failed(error)
-
-    async def _rights(self, request: Request, named: str) -> ConsoleRights:
-        """What the client may do, before its body is read. Raises `LoginRefusedError`."""
-        if self._logins is None:
-            return EVERYTHING
-        host = request.client.host if request.client is not None else ""
-        sent = request.headers.get("authorization")
-        try:
-            return ConsoleRights(await to_thread.run_sync(self._logins.client, sent, host, named))
-        except LoginRefusedError as error:
-            if error.status == 401 and sent is not None:  # as brokers have it: guesses take their time
-                await pause(self._logins.failed_delay_s)
-            raise
-
-    async def _body(self, request: Request, route: ConsoleRoute, held: list[int]) -> Any:
-        """The body's JSON, None where there is none. Raises `ConsoleError` 400, 413, 415 and 503."""
-        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise ConsoleError(415, "Send the body as it is, not compressed.")
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > route.body:
-                raise ConsoleError(413, f"The request's body has more than {route.body} bytes.")
-            if self._held + len(chunk) > self._bounds.bodies:
-                raise ConsoleError(503, "Other requests hold too much of the console's memory. Send it again later.")
-            held.append(len(chunk))
-            self._held += len(chunk)
-        if not body.strip():
-            return None
-        if request.headers.get("content-type", JSON).split(";")[0].strip().lower() != JSON:
-            raise ConsoleError(415, "Send JSON, as application/json.")
-        try:
-            return orjson.loads(body)
-        except ValueError as error:
-            raise bad(f"The request's body is no JSON: {error}") from None
 
 
 def _answered(route: ConsoleRoute, call: ConsoleCall) -> Response:
@@ -187,16 +153,11 @@ def _answered(route: ConsoleRoute, call: ConsoleCall) -> Response:
 
 def _failed(error: Exception) -> Response:
     """The answer to a request that failed, as {error_code, message}."""
-    headers = {}
     message, code = str(error), 0
     if isinstance(error, ConsoleError):
         status, code = error.status, error.code
-        if status in (413, 503):
-            headers["connection"] = "close"
-    elif isinstance(error, LoginRefusedError):
+    elif isinstance(error, RequestRefusedError):
         status = error.status
-        if status == 401:
-            headers["www-authenticate"] = 'Basic realm="tidelog", charset="UTF-8"'
     elif isinstance(error, TidelogError):
         status = next((found for kind, found in _STATUSES if isinstance(error, kind)), 500)
         code = error.kafka_code if error.kafka_code > 0 else 0
@@ -206,7 +167,7 @@ def _failed(error: Exception) -> Response:
         logger.error("A request failed: this is a bug.", exc_info=error)
         status, message = 500, "Internal Server Error"
     body = orjson.dumps({"error_code": code or status, "message": _safe(message)})
-    return Response(body, status, headers, JSON)
+    return Response(body, status, refusal_headers(status), JSON)
 
 
 def _safe(text: str) -> str:

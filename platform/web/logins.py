@@ -24,6 +24,7 @@ from tidelog.access.users import Users
 from tidelog.broker.sasl.tries import FailedTries
 from tidelog.log.base.errors import AuthenticationError, TidelogError
 from tidelog.log.lake import Lake
+from tidelog.web.errors import RequestRefusedError
 
 # How long what is known of access counts without a look, and a password that was right without being hashed again: as
 # long as no credential changes.
@@ -37,12 +38,8 @@ _SECRET_BYTES: Final = 32
 May = Callable[[AclOperation, AclResource, str], bool]
 
 
-class LoginRefusedError(TidelogError):
-    """A client that is not logged in. `status`: of HTTP, 401, or 429 for an address that has failed too often."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+class LoginRefusedError(RequestRefusedError):
+    """A client that is not logged in. `status`: 401, or 429 for an address that has failed too often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 from tidelog.broker.base.listener_settings import TlsSettings
 from tidelog.connect.api.metrics import WorkerMetrics
 from tidelog.connect.api.operations import ConnectOperations
-from tidelog.connect.api.rest_app import JSON, RestApp
+from tidelog.connect.api.rest_app import RestApp
 from tidelog.connect.api.routes import RestRoutes
 from tidelog.connect.group.worker import Worker
 from tidelog.connect.runtime.plugins import Plugins
@@ -17,6 +17,7 @@ from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.log.lake import Lake
 from tidelog.web.connections import HttpBounds
 from tidelog.web.logins import HttpAccess, HttpLogins
+from tidelog.web.requests import JSON
 from tidelog.web.serving import HttpServer
 
 logger = logging.getLogger("tidelog.connect")

@@ -95,12 +95,7 @@ class LocalStorage:
         """The object's bytes. Raises `ObjectNotFoundError`."""
         check_path(path)
         location = f"{self._root}/{path}"
-        try:
-            fd = os.open(location, _READ)
-        except FileNotFoundError:
-            raise not_found(location) from None
-        except OSError as error:
-            raise failed_to_read(location, error) from error
+        fd = _opened(location)
         try:
             data = os.read(fd, _READ_BYTES)
             if rest := os.read(fd, _READ_BYTES):  # a short read alone doesn't prove the end of the file
@@ -317,12 +312,7 @@ class LocalStorage:
         """Create or replace the file by a copy of another one, which the kernel makes; its bytes."""
         check_path(path)
         target = f"{self._root}/{path}"
-        try:
-            source = os.open(location, _READ)
-        except FileNotFoundError:
-            raise not_found(location) from None
-        except OSError as error:
-            raise failed_to_read(location, error) from error
+        source = _opened(location)
         copied = 0
         try:
             with closing(self._open_temporary(target)) as draft, Failing("write", target):
@@ -372,3 +362,13 @@ class LocalStorage:
             except FileNotFoundError:
                 self._durability.make_folder(folder)
                 return open_draft(folder)
+
+
+def _opened(location: str) -> int:
+    """A descriptor that reads the file. Raises `ObjectNotFoundError`, `StorageError`."""
+    try:
+        return os.open(location, _READ)
+    except FileNotFoundError:
+        raise not_found(location) from None
+    except OSError as error:
+        raise failed_to_read(location, error) from error

@@ -3,6 +3,8 @@
 import json
 import logging
 from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -11,16 +13,17 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from tidelog.broker.base.blocking import pause
 from tidelog.log.base.errors import OutcomeUnknownError, RecordTooLargeError, TidelogError
 from tidelog.registry.api.calls import ApiCall, SchemaText
 from tidelog.registry.api.guard import answered
 from tidelog.registry.api.rights import EVERYTHING, ApiRights
-from tidelog.registry.api.routing import Route, routed
+from tidelog.registry.api.routing import routed
 from tidelog.registry.base.errors import RegistryError, schema_too_large
 from tidelog.registry.log.registry_log import RegistryLog
 from tidelog.web.connections import HttpBounds
-from tidelog.web.logins import HttpLogins, LoginRefusedError
+from tidelog.web.errors import RequestRefusedError
+from tidelog.web.logins import HttpLogins
+from tidelog.web.requests import RequestBodies, path_of, refusal_headers, refuse_other_sites, sender
 
 logger = logging.getLogger("tidelog.registry")
 
@@ -28,6 +31,8 @@ V1: Final = "application/vnd.schemaregistry.v1+json"
 # What answers are written as, the first where the client takes any; requests may be plain bytes, too.
 PRODUCES: Final = (V1, "application/vnd.schemaregistry+json", "application/json")
 CONSUMES: Final = (*PRODUCES, "application/octet-stream")
+# Codes of the API for refusals that HTTP knows by its own.
+_CODES: Final = {413: 42209, 429: 42901}
 # How many requests that may write are in work at a time: one is decided after the other, and reads go on.
 _WRITERS: Final = 16
 
@@ -40,9 +45,8 @@ class RegistryApp:
 
     def __init__(self, log: RegistryLog, bounds: HttpBounds | None = None, logins: HttpLogins | None = None) -> None:
         self._log = log
-        self._bounds = bounds or HttpBounds()
         self._logins = logins
-        self.held = 0  # bytes of the bodies of requests in work
+        self.bodies = RequestBodies(bounds or HttpBounds())
         self._writers: CapacityLimiter | None = None
         # {(handler, status of HTTP): requests that were answered so}
         self.answered: Counter[tuple[str, int]] = Counter()
@@ -61,29 +65,27 @@ class RegistryApp:
         await response(scope, receive, send)
 
     async def _answered(self, request: Request) -> Response:
-        held: list[int] = []
-        try:
-            name, response = await self._handled(request, held)
-        finally:
-            self.held -= sum(held)
+        name, response = await self._handled(request)
         self.answered[name, response.status_code] += 1
         return response
 
-    async def _handled(self, request: Request, held: list[int]) -> tuple[str, Response]:
-        """The name of the handler, "" before there is one, and its answer. `held`: what its body takes of the bound."""
+    async def _handled(self, request: Request) -> tuple[str, Response]:
+        """The name of the handler, "" before there is one, and its answer."""
         content_type, name = V1, ""
         try:
-            raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
-            route = routed("GET" if request.method == "HEAD" else request.method, raw.decode("latin-1").split("?")[0])
+            route = routed("GET" if request.method == "HEAD" else request.method, path_of(request))
             name = route.handler.__name__
             content_type = _accepted(request.headers.get("accept", "*/*"))
-            rights = await self._rights(request, route)
-            body = await self._body(request, held)
+            rights = EVERYTHING
+            if self._logins is not None:
+                client = await sender(self._logins, request, name)
+                rights = EVERYTHING if client.may is None else ApiRights(client.may)
             query = parse_qs(request.scope["query_string"].decode("latin-1"), keep_blank_values=True)
             changes = request.method not in ("GET", "HEAD")
-            call = ApiCall(self._log, route.variables, query, body, route.context, rights, changes)
             limiter = self._limiter() if changes else None
-            answer = await to_thread.run_sync(answered, route.handler, call, limiter=limiter)
+            async with self._body(request) as body:
+                call = ApiCall(self._log, route.variables, query, body, route.context, rights, changes)
+                answer = await to_thread.run_sync(answered, route.handler, call, limiter=limiter)
             text = answer.text if isinstance(answer, SchemaText) else _json(answer)
             return name, Response(text, media_type=content_type)
         except ClientDisconnect:
@@ -97,52 +99,26 @@ class RegistryApp:
             self._writers = CapacityLimiter(_WRITERS)
         return self._writers
 
-    async def _rights(self, request: Request, route: Route) -> ApiRights:
-        """What the client may do, before its body is read. Raises `RegistryError` 401."""
-        if self._logins is None:
-            return EVERYTHING
-        host = request.client.host if request.client is not None else ""
-        name, sent = route.handler.__name__, request.headers.get("authorization")
-        try:
-            client = await to_thread.run_sync(self._logins.client, sent, host, name)
-        except LoginRefusedError as error:
-            if error.status == 401 and sent is not None:  # as brokers have it: guesses take their time
-                await pause(self._logins.failed_delay_s)
-            raise RegistryError(42901 if error.status == 429 else error.status, str(error)) from error
-        return EVERYTHING if client.may is None else ApiRights(client.may)
-
-    async def _body(self, request: Request, held: list[int]) -> bytes:
-        """The body. Raises `RegistryError` 415 for a type that isn't JSON's, or that is compressed, 42209 for one that
-        is too large, 503 where requests hold too much, 403 for one that a page of another site has a browser send.
-        """
-        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and request.method != "GET":
-            raise RegistryError(403, "A page of another site can't change schemas.")
+    @asynccontextmanager
+    async def _body(self, request: Request) -> AsyncIterator[bytes]:
+        """The body, empty for a request that needs none. Raises `RequestRefusedError`, 415 also for other types."""
+        if request.method != "GET":
+            refuse_other_sites(request, "schemas")
         if request.method in ("GET", "HEAD", "DELETE"):
-            return b""
-        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
-            raise RegistryError(415, "HTTP 415 Unsupported Media Type: send the body as it is, not compressed.")
-        named = request.headers.get("content-type", "application/octet-stream").split(";")[0].strip().lower()
+            yield b""
+            return
+        named = request.headers.get("content-type", CONSUMES[-1]).split(";")[0].strip().lower()
         if named not in CONSUMES:
-            raise RegistryError(415, "HTTP 415 Unsupported Media Type")
-        most = self._bounds.body
-        too_large = schema_too_large(f"The request's body has more than {most} bytes.")
-        announced = request.headers.get("content-length", "0")
-        if announced.isdecimal() and int(announced[:20]) > most:
-            raise too_large
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > most:
-                raise too_large
-            if self.held + len(chunk) > self._bounds.bodies:
-                raise RegistryError(503, "Other requests hold too much of the registry's memory. Send it again later.")
-            held.append(len(chunk))
-            self.held += len(chunk)
-        return bytes(body)
+            raise RequestRefusedError(415, "HTTP 415 Unsupported Media Type")
+        async with self.bodies.of(request) as body:
+            yield body
 
 
 def _failed(error: Exception, content_type: str) -> Response:
     """The answer to a request that failed."""
+    if isinstance(error, RequestRefusedError):
+        own = RegistryError(_CODES.get(error.status, error.status), str(error))
+        return _refusal(own.status, own.code, str(own), content_type, refusal_headers(error.status))
     if isinstance(error, RegistryError):
         return _refusal(error.status, error.code, str(error), content_type)
     if isinstance(error, RecordTooLargeError):
@@ -180,12 +156,10 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def _refusal(status: int, code: int, message: str, content_type: str) -> Response:
-    body = _json({"error_code": code, "message": message})
-    headers = {"connection": "close"} if code in (42209, 503) else {}
-    if status == 401:
-        headers["www-authenticate"] = 'Basic realm="tidelog", charset="UTF-8"'
-    return Response(body, status, headers, content_type)
+def _refusal(
+    status: int, code: int, message: str, content_type: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(_json({"error_code": code, "message": message}), status, headers, content_type)
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -37,7 +37,7 @@ class RegistryMetrics(Collector):
             ("kafka_schema_registry_registered_count", "Versions of subjects, with those softly deleted.", schemas),
             ("tidelog_registry_subjects", "Subjects of all contexts.", subjects),
             ("tidelog_registry_connections", "Open connections.", connections.open.total()),
-            ("tidelog_registry_request_bytes", "Bytes of requests in work.", self._app.held),
+            ("tidelog_registry_request_bytes", "Bytes of requests in work.", self._app.bodies.held),
         ):
             yield GaugeMetricFamily(name, what, value=float(value))
         for name, what, value in (

@@ -1,0 +1,102 @@
+"""What servers of HTTP do with each request before they work on it: its sender, and its body within bounds."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from anyio import to_thread
+from starlette.requests import Request
+
+from tidelog.broker.base.blocking import pause
+from tidelog.web.connections import HttpBounds
+from tidelog.web.errors import RequestRefusedError
+from tidelog.web.logins import HttpClient, HttpLogins, LoginRefusedError
+
+JSON: Final = "application/json"
+
+
+def path_of(request: Request) -> str:
+    """The path as it was sent, with what is quoted in it."""
+    raw: bytes = request.scope.get("raw_path") or request.scope["path"].encode()
+    return raw.decode("latin-1").split("?")[0]
+
+
+async def sender(logins: HttpLogins, request: Request, named: str) -> HttpClient:
+    """The request's sender, without a look at the body. `named`: how the audit calls it.
+
+    Raises `LoginRefusedError`, after a while where a log-in failed: guesses take their time, as brokers have it.
+    """
+    host = request.client.host if request.client is not None else ""
+    sent = request.headers.get("authorization")
+    try:
+        return await to_thread.run_sync(logins.client, sent, host, named)
+    except LoginRefusedError as error:
+        if error.status == 401 and sent is not None:
+            await pause(logins.failed_delay_s)
+        raise
+
+
+def refuse_other_sites(request: Request, what: str) -> None:
+    """Raise `RequestRefusedError` 403 where a page of another site has a browser send the request."""
+    if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        raise RequestRefusedError(403, f"A page of another site can't change {what}.")
+
+
+class RequestBodies:
+    """Reads bodies within a server's bounds. `held`: bytes of those whose requests are in work."""
+
+    def __init__(self, bounds: HttpBounds) -> None:
+        self._bounds = bounds
+        self.held = 0
+
+    @asynccontextmanager
+    async def of(self, request: Request, most: int | None = None) -> AsyncIterator[bytes]:
+        """The request's body, which is held until the block ends. `most`: bytes, the bounds' unless given.
+
+        Raises `RequestRefusedError` 413 for one that is larger, 415 for one that is compressed, 503 where requests hold
+        too much, and starlette's `ClientDisconnect`.
+        """
+        if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise RequestRefusedError(415, "HTTP 415 Unsupported Media Type: send the body as it is, not compressed.")
+        most = self._bounds.body if most is None else most
+        too_large = RequestRefusedError(413, f"The request's body has more than {most} bytes.")
+        announced = request.headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced[:20]) > most:
+            raise too_large
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                if len(body) + len(chunk) > most:
+                    raise too_large
+                if self.held + len(chunk) > self._bounds.bodies:
+                    raise RequestRefusedError(
+                        503, "Other requests hold too much of the server's memory. Send it again later."
+                    )
+                body += chunk
+                self.held += len(chunk)
+            yield bytes(body)
+        finally:
+            self.held -= len(body)
+
+
+def from_json(request: Request, body: bytes, loads: Callable[[bytes], Any] = json.loads) -> Any:
+    """The body's value, None where there is none. Raises `RequestRefusedError` 400 and 415.
+
+    `loads` reads JSON; the standard library's takes whole numbers of any size, which orjson's gives as floats.
+    """
+    if not body.strip():
+        return None
+    if request.headers.get("content-type", JSON).split(";")[0].strip().lower() != JSON:
+        raise RequestRefusedError(415, f"HTTP 415 Unsupported Media Type: send JSON, as {JSON}.")
+    try:
+        return loads(body)
+    except (ValueError, RecursionError) as error:
+        raise RequestRefusedError(400, f"The request's body is no JSON: {error or 'it is nested too deep'}") from None
+
+
+def refusal_headers(status: int) -> dict[str, str]:
+    """What an answer of this status says beside its body: how to log in, or that the connection ends."""
+    if status == 401:
+        return {"www-authenticate": 'Basic realm="tidelog", charset="UTF-8"'}
+    return {"connection": "close"} if status in (413, 503) else {}
