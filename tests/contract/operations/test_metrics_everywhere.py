@@ -86,7 +86,7 @@ def test_a_process_tells_metrics_and_health(lake, tmp_path, name):
 def test_what_is_consumed_is_counted(lake, tmp_path):
     words, _, stream = COMMANDS["consume"]
     with listening(lake, tmp_path, words, stream) as address:
-        counted = ("tidelog_consume_records_total", ("orders", "0"))
+        counted = ("tidelog_consume_records_total", ("0", "orders"))
         eventually(lambda: metrics(address).get(counted) == 2, "both records")
         lake.topic("orders").append([{"value": "3", "partition": 0}])
         eventually(lambda: metrics(address).get(counted) == 3, "the third one")
