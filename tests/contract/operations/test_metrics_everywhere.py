@@ -90,7 +90,7 @@ def test_what_is_consumed_is_counted(lake, tmp_path):
         eventually(lambda: metrics(address).get(counted) == 2, "both records")
         lake.topic("orders").append([{"value": "3", "partition": 0}])
         eventually(lambda: metrics(address).get(counted) == 3, "the third one")
-        assert metrics(address)["tidelog_consume_offset", ("orders", "0")] == 3
+        assert metrics(address)["tidelog_consume_offset", ("0", "orders")] == 3
 
 
 def test_runs_of_maintenance_are_counted(lake, tmp_path):
