@@ -19,6 +19,9 @@ _OPTIONS: Final = (
 _CONNECT_TIMEOUT_S: Final = 10
 # psycopg2 comes without types.
 Connection = Any
+# A session lasts for a moment longer than its connection: it is looked for so often, 50 ms apart.
+_LOOKS_AT_READER: Final = 100
+_READ_BY: Final = "SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s AND active"
 # The first oid that PostgreSQL gives to what users make.
 _FIRST_OF_USERS: Final = 16_384
 
@@ -233,7 +236,11 @@ class Database:
         return SlotFacts(plugin, database, pid, lsn_number(flushed) if flushed else 0)
 
     def drop_slot(self) -> None:
-        """Remove the slot, if it is there and no session reads from it."""
+        """Remove the slot, if it is there. A session that ends is waited for; a slot that one goes on reading stays."""
+        for _ in range(_LOOKS_AT_READER):
+            if not self.ask(_READ_BY, (self._settings.slot,)):
+                break
+            self.ask("SELECT pg_sleep(0.05)")
         self.ask(
             "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s AND NOT active",
             (self._settings.slot,),

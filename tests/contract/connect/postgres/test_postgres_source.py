@@ -17,7 +17,9 @@ from support.postgres_sources import SourceRun, config_of, fold, fresh_database,
 from support.waiting import eventually
 
 from tidelog.connect.connectors.postgres.connector import PostgresConnector
+from tidelog.connect.connectors.postgres.database import Database
 from tidelog.connect.connectors.postgres.positions import lsn_number
+from tidelog.connect.connectors.postgres.settings import read_settings
 from tidelog.connect.data.errors import ConnectError
 
 ITEMS = "CREATE TABLE items (id bigint PRIMARY KEY, name text, count int NOT NULL DEFAULT 0)"
@@ -30,6 +32,8 @@ DELETE FROM items WHERE id = {first} + 2;
 BEGIN; INSERT INTO items VALUES ({first} + 100000, 'rolled back'); ROLLBACK;
 """
 MOST_ROUNDS = 60
+READERS = "SELECT count(*) FROM pg_replication_slots WHERE database = '{}' AND active"
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"
 MARKER = "INSERT INTO items VALUES (0, 'the end')"
 
 
@@ -288,6 +292,21 @@ def test_a_slot_that_is_gone(postgres_server: Postgres) -> None:
         run.begin()
         run.until(lambda: len(run.values) == 2, "the row is copied again")
         run.task.stop()
+
+
+def test_a_slot_that_is_to_go_waits_for_the_session_that_ends(postgres_server: Postgres) -> None:
+    with fresh_database(postgres_server, ITEMS, "INSERT INTO items VALUES (1)") as name:
+        reader = SourceRun(config_of(postgres_server, name))
+        reader.until(lambda: reader.values, "the row is copied")
+        reader.until(lambda: postgres_server.run(READERS.format(name)).strip() == "1", "a session reads from the slot")
+        database = Database(read_settings(reader.configs))
+        dropping = threading.Thread(target=database.drop_slot)
+        dropping.start()
+        eventually(lambda: postgres_server.run(WAITS).strip() != "0", "it has seen that session")
+        reader.task.stop()
+        dropping.join()
+        database.close()
+        assert not confirmed(postgres_server, name)
 
 
 def test_offsets_that_are_reset_begin_with_a_copy(postgres_server: Postgres) -> None:
