@@ -17,7 +17,7 @@ from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_s
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue, schema_of
 from tidelog.connect.converters.json_values import decimal_of, unscaled
 from tidelog.connect.data.errors import DataError, RetriableConnectError
-from tidelog.connect.data.schema import DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
+from tidelog.connect.data.schema import ALL_DIGITS, DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
 from tidelog.schema_registry.avro import AvroSerializer
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
@@ -138,7 +138,7 @@ def _to_avro(schema: ConnectSchema, value: Any) -> Any:
     if value is None:
         return None
     if schema.name == DECIMAL:
-        return Decimal(value).quantize(Decimal(1).scaleb(-int(schema.parameters[SCALE])))
+        return Decimal(value).quantize(Decimal(1).scaleb(-int(schema.parameters[SCALE])), context=ALL_DIGITS)
     if isinstance(value, datetime) and value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     if schema.type is SchemaType.STRUCT:

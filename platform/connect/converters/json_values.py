@@ -11,6 +11,7 @@ import orjson
 
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import (
+    ALL_DIGITS,
     DATE,
     DECIMAL,
     SCALE,
@@ -31,7 +32,7 @@ _FLOATS: Final = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 def unscaled(value: Decimal, scale: int) -> bytes:
     """A decimal's digits at a scale, as two's complement, big endian. Raises `DataError` for one with more digits."""
     try:
-        whole = value.scaleb(scale)
+        whole = value.scaleb(scale, ALL_DIGITS)
         number = int(whole)
         exact = whole == number
     except (InvalidOperation, ValueError, OverflowError):

@@ -7,7 +7,7 @@ where the schema is optional; and Decimal, date, time and datetime (UTC) where t
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import StrEnum
 from typing import Any, Final
 
@@ -57,6 +57,8 @@ _LOGICAL: Final[Mapping[str, tuple[SchemaType, type]]] = {
     TIME: (SchemaType.INT32, time),
     TIMESTAMP: (SchemaType.INT64, datetime),
 }
+# To scale decimals by: Python's own context rounds to 28 digits, PostgreSQL's longest numbers have 147,455.
+ALL_DIGITS: Final = Context(prec=1_000_000)
 LOGICAL_NAMES: Final = frozenset(_LOGICAL)
 
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import (
+    ALL_DIGITS,
     BOOLEAN,
     BYTES,
     DATE,
@@ -102,7 +103,7 @@ def _numeric(precision: int | None, scale: int | None, mapping: str) -> tuple[Co
 
 
 def _scaled(value: Any, scale: int) -> Decimal:
-    return Decimal(value).quantize(Decimal(1).scaleb(-scale))
+    return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=ALL_DIGITS)
 
 
 def row_schemas(rows: Sequence[Sequence[Any]], description: Sequence[Any]) -> list[tuple[ConnectSchema, Reader]]:

@@ -17,6 +17,7 @@ from tidelog.connect.connectors.postgres import literals, times
 from tidelog.connect.connectors.postgres.times import TimePrecision
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.data.schema import (
+    ALL_DIGITS,
     BOOLEAN,
     BYTES,
     FLOAT32,
@@ -183,7 +184,8 @@ def _numeric(typmod: int, modes: TypeModes) -> CellReader:
     precision, scale = (typmod - 4) >> 16 & 0xFFFF, ((typmod - 4 & 0x7FF) ^ 0x400) - 0x400
     schema = decimal_schema(scale, parameters={"connect.decimal.precision": str(precision)})
     unit = Decimal(1).scaleb(-scale)
-    return CellReader(schema, _decimal if scale >= 0 else lambda text: _decimal(text).quantize(unit), Decimal(0))
+    read = _decimal if scale >= 0 else lambda text: _decimal(text).quantize(unit, context=ALL_DIGITS)
+    return CellReader(schema, read, Decimal(0))
 
 
 VARIABLE_SCALE_DECIMAL: Final = struct_of(
@@ -213,13 +215,12 @@ _SPECIAL_DECIMALS: Final = {"NaN": "NAN", "Infinity": "POSITIVE_INFINITY", "-Inf
 def _variable_scale(text: str) -> dict[str, Any]:
     """The decimal without trailing zeros, its scale with it: two's complement, big endian, in few bytes."""
     decimal = _decimal(text)
-    sign, digits, exponent = decimal.as_tuple()
+    exponent = decimal.as_tuple().exponent
     assert isinstance(exponent, int)
-    unscaled = int("".join(map(str, digits)))
     scale = -exponent
+    unscaled = int(decimal.scaleb(scale, ALL_DIGITS))
     while scale > 0 and unscaled % 10 == 0:
         unscaled, scale = unscaled // 10, scale - 1
-    unscaled = -unscaled if sign else unscaled
     size = ((unscaled if unscaled >= 0 else ~unscaled).bit_length() + 8) // 8
     return {"scale": scale, "value": unscaled.to_bytes(size, "big", signed=True)}
 

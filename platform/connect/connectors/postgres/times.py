@@ -222,11 +222,20 @@ def timestamp_reader(mode: TimePrecision, precision: int) -> TimeReader:
         read = _iso_instant
         return TimeReader(_named(STRING, "IsoTimestamp"), read, "1970-01-01T00:00:00.000000Z")
     if mode is TimePrecision.NANOSECONDS:
-        return TimeReader(_named(INT64, "NanoTimestamp"), lambda text: timestamp_us(text) * 1000, 0)
+        return TimeReader(_named(INT64, "NanoTimestamp"), lambda text: _in_ns(timestamp_us(text)), 0)
     adaptive = mode in (TimePrecision.ADAPTIVE, TimePrecision.ADAPTIVE_MICROSECONDS)
     if adaptive and 0 <= precision <= 3:
         return TimeReader(_named(INT64, "Timestamp"), lambda text: timestamp_us(text) // 1000, 0)
     return TimeReader(_named(INT64, "MicroTimestamp"), timestamp_us, 0)
+
+
+def _in_ns(micros: int) -> int:
+    if not -(1 << 63) <= micros * 1000 < 1 << 63:
+        raise DataError(
+            f"A timestamp is {micros} microseconds from 1970, which are more nanoseconds than an INT64 can count."
+            " Set time.precision.mode to another one, or exclude the column with column.exclude.list."
+        )
+    return micros * 1000
 
 
 def _iso_instant(text: str) -> str:

@@ -143,6 +143,18 @@ def test_a_number_that_no_decimal_can_say_is_refused_with_what_to_do() -> None:
         _reader(PostgresType(1, "numeric")).read("NaN")
 
 
+def test_long_numbers_keep_their_digits() -> None:
+    rounded = _reader(PostgresType(1, "numeric"), (40 << 16 | (-2 & 0x7FF)) + 4)
+    assert rounded.read("9" * 40 + "00") == Decimal("9" * 40 + "E+2")
+    found = _reader(PostgresType(1, "numeric")).read("9" * 5000)
+    assert (int.from_bytes(found["value"], "big"), found["scale"]) == (10**5000 - 1, 0)
+
+
+def test_a_time_that_has_too_many_nanoseconds_is_refused() -> None:
+    with pytest.raises(DataError, match=r"time\.precision\.mode"):
+        _reader(PostgresType(1, "timestamp"), modes=TypeModes(times=TimePrecision.NANOSECONDS)).read("infinity")
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
