@@ -1,8 +1,9 @@
 """What a converter is, and the schemas of values that come without one."""
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
+from tidelog.connect.data.packed import Parts, StructLayout
 from tidelog.connect.data.schema import (
     BOOLEAN,
     BYTES,
@@ -33,6 +34,14 @@ class Converter(Protocol):
 
     def close(self) -> None:
         """End: release what it holds open."""
+
+
+@runtime_checkable
+class PackedConverter(Protocol):
+    """A converter that writes structs without their being put together: the bytes are those of `from_connect`."""
+
+    def from_packed(self, topic: str, layout: StructLayout, parts: Parts) -> bytes:
+        """The bytes of the struct of these parts. Raises `DataError`."""
 
 
 def whole_number_schema(value: int) -> ConnectSchema:

@@ -1,7 +1,7 @@
 """`org.apache.kafka.connect.json.JsonConverter`: JSON, with its schema in an envelope or without any."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -11,8 +11,9 @@ import orjson
 
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue
 from tidelog.connect.converters.json_values import from_json, json_bytes, to_json
-from tidelog.connect.converters.json_writers import JsonWriter, json_writer, schema_fragment
+from tidelog.connect.converters.json_writers import JsonWriter, json_writer, packed_writer, schema_fragment
 from tidelog.connect.data.errors import DataError
+from tidelog.connect.data.packed import Parts, StructLayout
 from tidelog.connect.data.schema import ConnectSchema, SchemaField, SchemaType
 
 _DEPTH: Final = 100
@@ -36,6 +37,8 @@ class JsonConverter:
         self._read_schema = lru_cache(maxsize=_SCHEMAS)(lambda text: schema_of_json(json.loads(text)))
         # By the identity of a schema, which is kept here: a source gives the same one again and again.
         self._writers: dict[int, tuple[ConnectSchema, JsonWriter, orjson.Fragment]] = {}
+        # Of packed records, by the identity of their layout.
+        self._packed: dict[int, tuple[StructLayout, Callable[[Parts], bytes]]] = {}
 
     def from_connect(self, topic: str, schema: ConnectSchema | None, value: Any) -> bytes | None:
         """The JSON. A null without a schema is null bytes: a tombstone."""
@@ -51,9 +54,26 @@ class JsonConverter:
                 return json_bytes({"schema": described, "payload": payload})
             return None if payload is None else json_bytes(payload)
         except DataError as error:
-            raise DataError(f"A record of topic {topic} has no form in JSON: {error}") from None
+            raise _formless(topic, error) from None
         except RecursionError:
-            raise DataError(f"A record of topic {topic} has no form in JSON: it is nested too deep") from None
+            raise _formless(topic, "it is nested too deep") from None
+
+    def from_packed(self, topic: str, layout: StructLayout, parts: Parts) -> bytes:
+        """The JSON of a struct that is not put together, as `from_connect` writes the struct."""
+        try:
+            _, write = self._packed.get(id(layout)) or self._packed_writer(layout)
+            return write(parts)
+        except DataError as error:
+            raise _formless(topic, error) from None
+
+    def _packed_writer(self, layout: StructLayout) -> tuple[StructLayout, Callable[[Parts], bytes]]:
+        if len(self._packed) >= _SCHEMAS:
+            self._packed.clear()
+        around = b"", b""
+        if self._schemas:
+            around = b'{"schema":' + orjson.dumps(schema_as_json(layout.schema)) + b',"payload":', b"}"
+        made = self._packed[id(layout)] = layout, packed_writer(layout, numeric=self._numeric, around=around)
+        return made
 
     def _writer(self, schema: ConnectSchema | None) -> tuple[Any, JsonWriter, Any]:
         if schema is None:
@@ -90,6 +110,10 @@ class JsonConverter:
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _formless(topic: str, why: object) -> DataError:
+    return DataError(f"A record of topic {topic} has no form in JSON: {why}")
 
 
 def _exact(text: str) -> Any:

@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from tidelog.connect.converters.json_values import to_json, unscaled
+from tidelog.connect.converters.json_values import json_bytes, to_json, unscaled
+from tidelog.connect.data.packed import Constant, Parts, StructLayout, taking
 from tidelog.connect.data.schema import DECIMAL, LOGICAL_NAMES, SCALE, ConnectSchema, SchemaType
 
 JsonWriter = Callable[[Any], Any]
@@ -35,6 +36,10 @@ _RANGES: Final[dict[SchemaType, tuple[type, Any, Any]]] = {
     SchemaType.FLOAT64: (float, -_MOST, _MOST),
 }
 _CLASSES: Final[dict[SchemaType, type]] = {SchemaType.STRING: str, SchemaType.BOOLEAN: bool}
+# Types whose values are JSON's own; floats are not, which may be infinite.
+_READY: Final = frozenset(
+    {SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, SchemaType.STRING, SchemaType.BOOLEAN}
+)
 
 
 def json_writer(schema: ConnectSchema, *, numeric: bool = False) -> JsonWriter:
@@ -50,6 +55,58 @@ def json_writer(schema: ConnectSchema, *, numeric: bool = False) -> JsonWriter:
     if schema.type in _RANGES:
         return _ranged(*_RANGES[schema.type], generic, nulls=nulls)
     return _plain(_CLASSES[schema.type], generic, nulls=nulls) if schema.type in _CLASSES else generic
+
+
+def packed_writer(
+    layout: StructLayout, *, numeric: bool = False, around: tuple[bytes, bytes] = (b"", b"")
+) -> Callable[[Parts], bytes]:
+    """What writes the JSON of a layout's structs by their parts; its values are those of `json_writer`.
+
+    All that is constant is text with a hole for each part, made here once. `around`: what is before and after it. The
+    writer raises `DataError`.
+    """
+    holes: list[tuple[int, ConnectSchema]] = []
+    text = _literal(around[0]) + _text_of(layout, numeric, holes) + _literal(around[1])
+    in_order = taking([number for number, _ in holes])
+    called = [
+        (place, json_writer(schema, numeric=numeric)) for place, (_, schema) in enumerate(holes) if not _ready(schema)
+    ]
+
+    def write(parts: Parts) -> bytes:
+        written = list(in_order(parts))
+        for place, field in called:
+            written[place] = field(written[place])
+        try:
+            return text % tuple(map(orjson.dumps, written))
+        except (TypeError, RecursionError):
+            return text % tuple(map(json_bytes, written))  # which says what has no form
+
+    return write
+
+
+def _text_of(layout: StructLayout, numeric: bool, holes: list[tuple[int, ConnectSchema]]) -> bytes:
+    """A layout's JSON with `%b` for each part; `holes` gets the parts' numbers and schemas, in order."""
+    members = []
+    for name, place in layout.fields.items():
+        schema = layout.schemas[name]
+        if isinstance(place, StructLayout):
+            text = _text_of(place, numeric, holes)
+        elif isinstance(place, Constant):
+            text = _literal(json_bytes(json_writer(schema, numeric=numeric)(place.value)))
+        else:
+            holes.append((place, schema))
+            text = b"%b"
+        members.append(_literal(json_bytes(name)) + b":" + text)
+    return b"{" + b",".join(members) + b"}"
+
+
+def _literal(text: bytes) -> bytes:
+    return text.replace(b"%", b"%%")
+
+
+def _ready(schema: ConnectSchema) -> bool:
+    """Whether JSON has each value of a schema as it is: null is one, where no default stands for it."""
+    return schema.default is None and schema.name not in LOGICAL_NAMES and schema.type in _READY
 
 
 def schema_fragment(schema: dict[str, Any]) -> orjson.Fragment:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from tidelog.connect.converters.base import Converter, SchemaAndValue
+from tidelog.connect.converters.base import Converter, PackedConverter, SchemaAndValue
 from tidelog.connect.converters.table import converter_plugin
+from tidelog.connect.data.packed import PackedRecord, Parts, StructLayout
 from tidelog.connect.data.records import ConnectHeader, SinkRecord, SourceRecord
 from tidelog.connect.runtime.settings import DEFAULT_CONVERTER, DEFAULT_HEADER_CONVERTER
 from tidelog.connect.runtime.tolerance import ErrorStage, ToleranceOperator
@@ -12,6 +13,9 @@ from tidelog.connect.transforms.base import R
 from tidelog.connect.transforms.chain import ChainedTransform, chain_of
 
 T = TypeVar("T")
+
+
+Headers = Sequence[tuple[str, bytes | None]]
 
 
 class RawRecord(NamedTuple):
@@ -22,7 +26,7 @@ class RawRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     timestamp_ms: int | None
-    headers: Sequence[tuple[str, bytes | None]] = ()
+    headers: Headers = ()
     offset: int = -1
 
 
@@ -40,24 +44,48 @@ class Conversion:
         self._key = _converter(config, "key.converter", lake, worker or {})
         self._value = _converter(config, "value.converter", lake, worker or {})
         self._headers = _converter(config, "header.converter", lake, worker or {})
+        self._packed_key, self._packed_value = _from_packed(self._key), _from_packed(self._value)
 
     def to_raw(self, record: SourceRecord) -> RawRecord | None:
         """The bytes of a record, None where a transformation drops it. Raises `RecordFailedError`."""
+        if isinstance(record, PackedRecord):
+            try:
+                if not self._chain:
+                    return self._packed_to_raw(record)
+            except Exception:  # noqa: S110 it fails again below, where the operator hears of it
+                pass
+            record = record.but()
         changed = self._transformed(record)
         if changed is None:
             return None
         topic, run = changed.topic, self._from_connect
-        headers = tuple(
-            (one.key, run(ErrorStage.HEADER_CONVERTER, self._headers, topic, one.schema, one.value))
-            for one in changed.headers
-        )
         return RawRecord(
             topic,
             changed.partition,
             run(ErrorStage.KEY_CONVERTER, self._key, topic, changed.key_schema, changed.key),
             run(ErrorStage.VALUE_CONVERTER, self._value, topic, changed.value_schema, changed.value),
             changed.timestamp_ms,
-            headers,
+            self._headers_of(changed),
+        )
+
+    def _packed_to_raw(self, record: PackedRecord) -> RawRecord:
+        """The bytes of a record that no transformation sees; only a converter that needs its structs has them made."""
+        topic, key, value, _ = record.layout
+        parts = record.parts
+        return RawRecord(
+            topic,
+            None,
+            None if key is None else self._packed_key(topic, key, parts),
+            self._packed_value(topic, value, parts),
+            None,
+            self._headers_of(record) if record.headers else (),
+        )
+
+    def _headers_of(self, record: SourceRecord) -> Headers:
+        run, topic = self._from_connect, record.topic
+        return tuple(
+            (one.key, run(ErrorStage.HEADER_CONVERTER, self._headers, topic, one.schema, one.value))
+            for one in record.headers
         )
 
     def to_sink(self, raw: RawRecord) -> SinkRecord | None:
@@ -102,6 +130,13 @@ class Conversion:
 
     def _to_connect(self, stage: ErrorStage, converter: Converter, topic: str, data: bytes | None) -> SchemaAndValue:
         return self._operator.run(stage, _name(converter), lambda: converter.to_connect(topic, data))
+
+
+def _from_packed(converter: Converter) -> Callable[[str, StructLayout, Parts], bytes | None]:
+    """What gives the bytes of a packed struct."""
+    if isinstance(converter, PackedConverter):
+        return converter.from_packed
+    return lambda topic, layout, parts: converter.from_connect(topic, layout.schema, layout.unpacked(parts))
 
 
 def _applied(one: ChainedTransform, record: R) -> Callable[[], R | None]:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tidelog.connect.connectors.postgres import envelopes
 from tidelog.connect.connectors.postgres.column_types import TypeModes
-from tidelog.connect.connectors.postgres.envelopes import EventTime
+from tidelog.connect.connectors.postgres.envelopes import EventTime, SourcePosition, source_position
 from tidelog.connect.connectors.postgres.pgoutput import (
     Begin,
     Cells,
@@ -21,8 +21,16 @@ from tidelog.connect.connectors.postgres.pgoutput import (
     Update,
 )
 from tidelog.connect.connectors.postgres.positions import LogPosition, stream_offset
-from tidelog.connect.connectors.postgres.tables import Selection, TableCatalog, TableRows, passes, topic_name
+from tidelog.connect.connectors.postgres.tables import (
+    RowValues,
+    Selection,
+    TableCatalog,
+    TableRows,
+    passes,
+    topic_name,
+)
 from tidelog.connect.data.errors import DataError
+from tidelog.connect.data.packed import PackedRecord, RecordLayout, StructLayout
 from tidelog.connect.data.records import ConnectHeader, SourceRecord
 
 READ, CREATE, UPDATE, DELETE, TRUNCATE, MESSAGE = "rcudtm"
@@ -60,7 +68,6 @@ class RecordMaker:
         self.settings = settings
         self.partition = settings.partition
         self._catalog = catalog
-        self._source = envelopes.source_block(settings.prefix, settings.database)
 
     def table(self, schema: str, table: str, columns: Sequence[RelationColumn]) -> TableRows | None:
         """The records' form of a table, None of one that is not read."""
@@ -69,64 +76,40 @@ class RecordMaker:
             return None
         return TableRows(settings.prefix, schema, table, columns, self._catalog, settings.selection, settings.modes)
 
-    def source(
-        self,
-        schema: str,
-        table: str,
-        at: EventTime,
-        lsn: int,
-        last_commit: int | None,
-        transaction_id: int | None,
-        snapshot: str = "false",
-    ) -> dict[str, Any]:
-        """The source of a record: where it was changed, when, by which transaction."""
-        return {
-            **self._source,
-            "ts_ms": at.ms,
-            "snapshot": snapshot,
-            "sequence": f'[null,"{lsn}"]' if last_commit is None else f'["{last_commit}","{lsn}"]',
-            "ts_us": at.us,
-            "ts_ns": at.ns,
-            "schema": schema,
-            "table": table,
-            "txId": transaction_id,
-            "lsn": lsn,
-            "xmin": None,
-        }
+    def source(self, schema: str, table: str, first: int = 0) -> StructLayout:
+        """The layout of the source of a table's records."""
+        return envelopes.source_layout(self.settings.prefix, self.settings.database, schema, table, first)
 
     def change(
         self,
         table: TableRows,
         op: str,
-        key: dict[str, Any] | None,
-        before: dict[str, Any] | None,
-        after: dict[str, Any] | None,
-        source: dict[str, Any],
+        before: RowValues | None,
+        after: RowValues | None,
+        position: SourcePosition,
         transaction: dict[str, Any] | None,
         now: EventTime,
         offset: Mapping[str, Any],
         headers: tuple[ConnectHeader, ...] = (),
     ) -> SourceRecord:
-        """The record of a change of a row."""
-        return SourceRecord(
-            topic=table.topic,
-            key=key,
-            key_schema=table.key_schema if key is not None else None,
-            value={
-                "before": before,
-                "after": after,
-                "source": source,
-                "transaction": transaction,
-                "op": op,
-                "ts_ms": now.ms,
-                "ts_us": now.us,
-                "ts_ns": now.ns,
-            },
-            value_schema=table.envelope,
-            headers=headers,
-            source_partition=self.partition,
-            source_offset=offset,
+        """The record of a change of a row. Its key is of the new row, where there is one."""
+        parts: tuple[Any, ...] = (*position, transaction, *now)
+        if before is not None:
+            parts = *before, *parts
+        if after is not None:
+            parts = *after, *parts
+        kind = op, before is not None, after is not None
+        layout = table.layouts.get(kind)
+        if layout is None:
+            layout = table.layouts[kind] = self._layout(table, *kind)
+        return PackedRecord(layout, parts, offset, headers)
+
+    def _layout(self, table: TableRows, op: str, before: bool, after: bool) -> RecordLayout:
+        rows = [name for name, given in (("after", after), ("before", before)) if given]
+        value = envelopes.change_layout(
+            table.envelope, table.row_schema, lambda first: self.source(table.schema, table.table, first), op, rows
         )
+        return RecordLayout(table.topic, table.key_layout if rows else None, value, self.partition)
 
     def heartbeat(self, now: EventTime, offset: Mapping[str, Any]) -> SourceRecord:
         """The record that says that the connector lives (`heartbeat.interval.ms`)."""
@@ -288,18 +271,25 @@ class ChangeReader:
             return self._update(table, message, lsn, now)
         return self._delete(table, message, lsn, now)
 
-    def _source(self, table: TableRows, lsn: int) -> dict[str, Any]:
-        return self._records.source(
-            table.schema, table.table, self._moment, lsn, self.last_commit, self._transaction.xid
-        )
+    def _record(
+        self,
+        table: TableRows,
+        op: str,
+        before: RowValues | None,
+        after: RowValues | None,
+        lsn: int,
+        now: EventTime,
+        headers: tuple[ConnectHeader, ...] = (),
+    ) -> SourceRecord:
+        transaction = self._transaction
+        position = source_position(self._moment, lsn, self.last_commit, transaction.xid)
+        block = self._block(table.id, lsn) if self._settings.transaction_metadata else None
+        return self._records.change(table, op, before, after, position, block, now, self._offset(lsn), headers)
 
     def _insert(self, table: TableRows, cells: Cells, lsn: int, now: EventTime) -> list[SourceRecord]:
         if CREATE in self._settings.skipped:
             return []
-        after = table.row(cells)
-        source, offset = self._source(table, lsn), self._offset(lsn)
-        block = self._block(table.id, lsn)
-        return [self._records.change(table, CREATE, table.key(after), None, after, source, block, now, offset)]
+        return [self._record(table, CREATE, None, table.row(cells), lsn, now)]
 
     def _update(self, table: TableRows, message: Update, lsn: int, now: EventTime) -> list[SourceRecord]:
         """An update; one of the key is a delete of the old and a create of the new one, each naming the other."""
@@ -308,63 +298,47 @@ class ChangeReader:
         before = table.row(old) if old is not None else None
         key = table.key(after)
         old_key = table.old_key(before, whole=message.old is not None) if before is not None else key
-        if old_key == key or old_key is None or before is None:
-            if UPDATE in self._settings.skipped:
-                return []
-            shown = before if message.old is not None else None
-            source, block = self._source(table, lsn), self._block(table.id, lsn)
-            return [self._records.change(table, UPDATE, key, shown, after, source, block, now, self._offset(lsn))]
         if UPDATE in self._settings.skipped:
             return []
-        schema = table.key_schema
-        to_new = (ConnectHeader("__debezium.newkey", key, schema),)
-        to_old = (ConnectHeader("__debezium.oldkey", old_key, schema),)
-        offset = self._offset(lsn)
-        source, block = self._source(table, lsn), self._block(table.id, lsn)
-        records = [self._records.change(table, DELETE, old_key, before, None, source, block, now, offset, to_new)]
-        records += self._tombstone(table, old_key, to_new, offset)
-        block = self._block(table.id, lsn)
-        records.append(self._records.change(table, CREATE, key, None, after, source, block, now, offset, to_old))
-        return records
+        layout = table.key_layout
+        if old_key == key or before is None or layout is None:
+            return [self._record(table, UPDATE, before if message.old is not None else None, after, lsn, now)]
+        to_new = (ConnectHeader("__debezium.newkey", layout.unpacked(after), layout.schema),)
+        to_old = (ConnectHeader("__debezium.oldkey", layout.unpacked(before), layout.schema),)
+        records = [self._record(table, DELETE, before, None, lsn, now, to_new)]
+        records += self._tombstone(table, before, to_new, lsn)
+        return [*records, self._record(table, CREATE, None, after, lsn, now, to_old)]
 
     def _delete(self, table: TableRows, message: Delete, lsn: int, now: EventTime) -> list[SourceRecord]:
         if DELETE in self._settings.skipped:
             return []
         before = table.row(message.old or message.key or [])
-        key = table.old_key(before, whole=message.old is not None)
-        source, block, offset = self._source(table, lsn), self._block(table.id, lsn), self._offset(lsn)
-        records = [self._records.change(table, DELETE, key, before, None, source, block, now, offset)]
-        return records + self._tombstone(table, key, (), offset)
+        table.old_key(before, whole=message.old is not None)
+        return [self._record(table, DELETE, before, None, lsn, now), *self._tombstone(table, before, (), lsn)]
 
     def _tombstone(
-        self,
-        table: TableRows,
-        key: dict[str, Any] | None,
-        headers: tuple[ConnectHeader, ...],
-        offset: Mapping[str, Any],
+        self, table: TableRows, row: RowValues, headers: tuple[ConnectHeader, ...], lsn: int
     ) -> list[SourceRecord]:
         """The record without a value that lets compaction drop a key. Debezium writes it for rows without keys, too."""
         if not self._settings.tombstones:
             return []
+        layout = table.key_layout
         return [
             SourceRecord(
                 topic=table.topic,
-                key=key,
-                key_schema=table.key_schema if key is not None else None,
+                key=layout.unpacked(row) if layout is not None else None,
+                key_schema=table.key_schema,
                 headers=headers,
                 source_partition=self._records.partition,
-                source_offset=offset,
+                source_offset=self._offset(lsn),
             )
         ]
 
     def _truncate(self, message: Truncate, lsn: int, now: EventTime) -> list[SourceRecord]:
         if TRUNCATE in self._settings.skipped:
             return []
-        records = []
-        for table in filter(None, map(self._table, message.relation_ids)):
-            source, block, offset = self._source(table, lsn), self._block(table.id, lsn), self._offset(lsn)
-            records.append(self._records.change(table, TRUNCATE, None, None, None, source, block, now, offset))
-        return records
+        tables = filter(None, map(self._table, message.relation_ids))
+        return [self._record(table, TRUNCATE, None, None, lsn, now) for table in tables]
 
     def _logical_message(self, message: LogicalMessage, now: EventTime) -> list[SourceRecord]:
         """What a program wrote into the log; outside of a transaction it is one of its own."""
@@ -382,7 +356,7 @@ class ChangeReader:
         if not new:
             return []
         xid = self._transaction.xid if message.transactional else None
-        source = self._records.source("", "", self._moment, message.lsn, self.last_commit, xid)
+        position = source_position(self._moment, message.lsn, self.last_commit, xid)
         return [
             SourceRecord(
                 topic=topic_name(f"{self._settings.prefix}.message"),
@@ -391,7 +365,7 @@ class ChangeReader:
                 value={
                     "op": MESSAGE,
                     "ts_ms": now.ms,
-                    "source": source,
+                    "source": self._records.source("", "").unpacked(position),
                     "transaction": block,
                     "message": {"prefix": message.prefix, "content": message.content},
                 },

@@ -1,9 +1,10 @@
 """The schemas of Debezium's records that are the same for every table: source, envelope, transactions, heartbeats."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from tidelog.connect.data.packed import Constant, StructLayout
 from tidelog.connect.data.schema import BYTES, INT64, STRING, ConnectSchema, array_of, struct_of
 
 # The version in each record's source: that of the Debezium whose envelope this is.
@@ -115,6 +116,57 @@ class EventTime(NamedTuple):
         return cls(micros // 1000, micros, micros * 1000)
 
 
-def source_block(name: str, database: str) -> Mapping[str, Any]:
-    """What is the same in the source of every record of a connector."""
-    return {"version": ENVELOPE_VERSION, "connector": CONNECTOR, "name": name, "db": database}
+# The parts that a source's layout takes, and those of a record's own times, each in this order.
+_SOURCE_PARTS: Final = ("ts_ms", "snapshot", "sequence", "ts_us", "ts_ns", "txId", "lsn")
+_TIME_PARTS: Final = ("ts_ms", "ts_us", "ts_ns")
+
+
+class SourcePosition(NamedTuple):
+    """Where a record's change is in the log, in the order of a source's parts."""
+
+    ts_ms: int
+    snapshot: str
+    sequence: str
+    ts_us: int
+    ts_ns: int
+    transaction_id: int | None
+    lsn: int
+
+
+def source_position(
+    at: EventTime, lsn: int, last_commit: int | None, transaction_id: int | None, snapshot: str = "false"
+) -> SourcePosition:
+    """When a change was made, and by which transaction. `last_commit`: the end of the last whole one before it."""
+    sequence = f'[null,"{lsn}"]' if last_commit is None else f'["{last_commit}","{lsn}"]'
+    return SourcePosition(at.ms, snapshot, sequence, at.us, at.ns, transaction_id, lsn)
+
+
+def source_layout(name: str, database: str, schema: str, table: str, first: int = 0) -> StructLayout:
+    """The source of a table's records: its parts are a `SourcePosition`, from the number `first` on."""
+    constants = {
+        "version": ENVELOPE_VERSION, "connector": CONNECTOR, "name": name, "db": database, "schema": schema,
+        "table": table, "xmin": None,
+    }  # fmt: skip
+    parts = {part: number for number, part in enumerate(_SOURCE_PARTS, first)}
+    return StructLayout(SOURCE, {**{key: Constant(value) for key, value in constants.items()}, **parts})
+
+
+def change_layout(
+    envelope: ConnectSchema, row: ConnectSchema, source: Callable[[int], StructLayout], op: str, rows: Sequence[str]
+) -> StructLayout:
+    """The envelopes of an operation. `rows`: before, after, both or none, in the order of their parts.
+
+    The parts are each row's values, a `SourcePosition`, the block of the transaction, and the record's `EventTime`.
+    `source`: the layout of the source from a number on.
+    """
+    fields: dict[str, int | StructLayout | Constant] = dict.fromkeys(("before", "after"), Constant(None))
+    fields["op"] = Constant(op)
+    at = 0
+    for name in rows:
+        fields[name] = StructLayout.of_run(row, at)
+        at += len(row.fields)
+    fields["source"] = source(at)
+    at += len(_SOURCE_PARTS)
+    fields["transaction"] = at
+    fields.update((name, number) for number, name in enumerate(_TIME_PARTS, at + 1))
+    return StructLayout(envelope, fields)

@@ -1,20 +1,20 @@
 """The first copy of the tables: their rows as of one snapshot, each as a record of the operation `r`."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from tidelog.connect.connectors.postgres.changes import READ, RecordMaker
 from tidelog.connect.connectors.postgres.database import Connection, Database, connect, lost, psycopg2, quoted
-from tidelog.connect.connectors.postgres.envelopes import EventTime
+from tidelog.connect.connectors.postgres.envelopes import EventTime, source_position
 from tidelog.connect.connectors.postgres.positions import SnapshotState, StoredState, snapshot_offset
 from tidelog.connect.connectors.postgres.settings import PostgresSettings
-from tidelog.connect.connectors.postgres.tables import TableRows
+from tidelog.connect.connectors.postgres.tables import RowValues, TableRows
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.log.base.clock import Clock
 
 # (the table, a row's values, whether it is the table's first)
-_Row = tuple[TableRows, dict[str, Any], bool]
+_Row = tuple[TableRows, RowValues, bool]
 
 
 class Snapshot:
@@ -88,15 +88,12 @@ class Snapshot:
         if not self._rows_given and last is None:
             marker = "first"
         self._rows_given = True
-        source = self._records.source(
-            table.schema, table.table, self._moment, self._lsn, None, self._transaction_id, marker
-        )
+        position = source_position(self._moment, self._lsn, None, self._transaction_id, marker)
         offset = snapshot_offset(
             self._lsn, self._state._replace(snapshot=SnapshotState(last == "last", tuple(self._done)))
         )
         now = EventTime.of_us(self._clock.now_ms() * 1000)
-        key = table.key(values)
-        return self._records.change(table, READ, key, None, values, source, None, now, offset)
+        return self._records.change(table, READ, None, values, position, None, now, offset)
 
     def _rows(self) -> Iterator[_Row]:
         for schema, name in self._database.selected_tables():

@@ -9,7 +9,10 @@ from tidelog.connect.connectors.postgres.column_types import PostgresType, TypeM
 from tidelog.connect.connectors.postgres.envelopes import envelope_of
 from tidelog.connect.connectors.postgres.pgoutput import UNCHANGED, Cell, RelationColumn
 from tidelog.connect.data.errors import DataError
+from tidelog.connect.data.packed import RecordLayout, StructLayout
 from tidelog.connect.data.schema import ConnectSchema, struct_of
+
+RowValues = list[Any]
 
 
 class TableFacts(NamedTuple):
@@ -89,7 +92,8 @@ class _Column(NamedTuple):
 class TableRows:
     """The records' form of a table: built at each of its Relation messages, for its columns at that time.
 
-    `key_schema`: None where the table has neither a primary key nor a unique index.
+    `key_schema`: None where the table has neither a primary key nor a unique index; `key_layout`: of keys, whose parts
+    are a row's values. A row is the list of its values, in the order of the columns that are read.
     """
 
     def __init__(
@@ -138,15 +142,22 @@ class TableRows:
             struct_of({name: fields[name] for name in self._key}, name=f"{self.topic}.Key") if self._key else None
         )
         self._count = len(columns)
-        self._exact = [(one.name, one.read, one) for one in self._columns]
         self._all = len(self._columns) == len(columns)
+        self._readers = [(one.read, one) for one in self._columns]
+        places = {name: number for number, name in enumerate(fields)}
+        self._key_places = [places[name] for name in self._key]
+        self.key_layout = (
+            StructLayout(self.key_schema, {name: places[name] for name in self._key}) if self.key_schema else None
+        )
+        # The layouts of its records: by operation, and whether they have an old and a new row.
+        self.layouts: dict[tuple[str, bool, bool], RecordLayout] = {}
 
     @property
     def id(self) -> str:
         """The table's name with its schema's."""
         return f"{self.schema}.{self.table}"
 
-    def row(self, cells: Sequence[Cell], old: Sequence[Cell] | None = None) -> dict[str, Any]:
+    def row(self, cells: Sequence[Cell], old: Sequence[Cell] | None = None) -> RowValues:
         """A row's values. `old`: the whole old row where the log has it, for values that an update left as they were.
 
         Raises `DataError` for a row that has another number of columns than the table.
@@ -156,15 +167,12 @@ class TableRows:
                 f"PostgreSQL sent a row of {len(cells)} columns for {self.id}, which has {self._count}."
                 " Restart the connector's task, so that it reads the table's columns again."
             )
-        if self._all:
-            return {
-                name: read(cell) if cell.__class__ is str else self._special(column, cell, old)
-                for (name, read, column), cell in zip(self._exact, cells, strict=True)
-            }
-        return {
-            one.name: one.read(cell) if isinstance(cell := cells[one.place], str) else self._special(one, cell, old)
-            for one in self._columns
-        }
+        if not self._all:
+            cells = [cells[one.place] for one in self._columns]
+        return [
+            read(cell) if cell.__class__ is str else self._special(column, cell, old)
+            for (read, column), cell in zip(self._readers, cells, strict=True)
+        ]
 
     @staticmethod
     def _special(column: _Column, cell: Cell, old: Sequence[Cell] | None) -> Any:
@@ -178,11 +186,11 @@ class TableRows:
             )
         return column.empty
 
-    def key(self, row: dict[str, Any]) -> dict[str, Any] | None:
-        """The key of a row, None of a table without one."""
-        return {name: row[name] for name in self._key} if self._key else None
+    def key(self, row: RowValues) -> RowValues:
+        """The values of a row's key, [] of a table without one."""
+        return [row[place] for place in self._key_places]
 
-    def old_key(self, row: dict[str, Any], *, whole: bool) -> dict[str, Any] | None:
+    def old_key(self, row: RowValues, *, whole: bool) -> RowValues:
         """The key of an old row. `whole`: whether the log has all of it. Raises `DataError` where it lacks the key."""
         if self._beyond_identity and not whole:
             raise DataError(
