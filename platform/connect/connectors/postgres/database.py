@@ -74,6 +74,16 @@ def lost(error: Exception) -> RetriableConnectError:
     return RetriableConnectError(f"The connection to PostgreSQL was lost: {str(error).strip()}.")
 
 
+# Connection exceptions, and what an operator or a crash does to sessions.
+_OF_LOST_SESSIONS: Final = ("08", "57")
+
+
+def is_lost(error: Any, connection: Connection) -> bool:
+    """Whether a statement failed because its session ended; else the server has refused it."""
+    code = error.pgcode
+    return bool(connection.closed) or code is None or code[:2] in _OF_LOST_SESSIONS
+
+
 class SlotFacts(NamedTuple):
     """A replication slot as `pg_replication_slots` shows it."""
 
@@ -105,6 +115,8 @@ class Database:
         except (module.OperationalError, module.InterfaceError) as error:
             raise lost(error) from error
         except module.Error as error:
+            if self.connection.closed:
+                raise lost(error) from error
             raise ConnectError(f"PostgreSQL refuses a statement of the connector: {str(error).strip()}.") from error
 
     # --- what pgoutput leaves out ----------------------------------------------------------------------------

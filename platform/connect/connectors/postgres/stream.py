@@ -4,7 +4,7 @@ import select
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tidelog.connect.connectors.postgres.database import Connection, Database, connect, lost, psycopg2
+from tidelog.connect.connectors.postgres.database import Connection, Database, connect, is_lost, lost, psycopg2
 from tidelog.connect.connectors.postgres.positions import lsn_number
 from tidelog.connect.connectors.postgres.settings import PostgresSettings
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
@@ -29,13 +29,17 @@ def create_slot(settings: PostgresSettings) -> tuple[Connection, int, str]:
             row = cursor.fetchone()
             assert row is not None
             return made, lsn_number(row[1]), str(row[2])
-    except BaseException as error:
+    except psycopg2().Error as error:
+        gone = is_lost(error, made)
         made.close()
-        if isinstance(error, psycopg2().Error):
-            raise ConnectError(
-                f"PostgreSQL does not make replication slot {settings.slot}: {str(error).strip()}. The user needs the"
-                " attribute REPLICATION, wal_level must be logical, and max_replication_slots must have room."
-            ) from error
+        if gone:
+            raise lost(error) from error
+        raise ConnectError(
+            f"PostgreSQL does not make replication slot {settings.slot}: {str(error).strip()}. The user needs the"
+            " attribute REPLICATION, wal_level must be logical, and max_replication_slots must have room."
+        ) from error
+    except BaseException:
+        made.close()
         raise
 
 
@@ -57,13 +61,14 @@ class ChangeStream:
                 options={**options, **settings.plugin_options},
             )
         except self._module.Error as error:
+            gone = is_lost(error, self._connection)
             self._connection.close()
             if error.pgcode == "55006":  # object_in_use
                 raise SlotBusyError(
                     f"Another session reads from replication slot {settings.slot}. Stop the connector that has this"
                     " slot, or give this one another slot.name."
                 ) from error
-            if error.pgcode is None:
+            if gone:
                 raise RetriableConnectError(f"PostgreSQL's stream broke as it began: {str(error).strip()}.") from error
             raise ConnectError(
                 f"PostgreSQL does not stream from slot {settings.slot} with publication {settings.publication}:"
