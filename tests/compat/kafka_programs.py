@@ -54,6 +54,10 @@ def _debezium_envelopes(address: str, folder: Path) -> None:
     assert own == debezium_runs.with_older_markers(found), "tidelog's connector makes other envelopes than Debezium"
 
 
+def _debezium_killed(address: str, folder: Path) -> None:
+    debezium_runs.killed(address, folder, 1_000, 3)
+
+
 def _compared(one: Compared) -> Case:
     """The same in tidelog.streams' words, over the brokers' lake: the same tables come out."""
 
@@ -81,6 +85,7 @@ CASES: dict[str, tuple[tuple[KafkaClient, ...], Case]] = {
     "connect files": ((CONNECT,), _connect),
     "mirror maker both ways": ((CONNECT,), _mirror_maker),
     "debezium postgres envelopes": ((CONNECT, DEBEZIUM), _debezium_envelopes),
+    "debezium postgres killed": ((CONNECT, DEBEZIUM), _debezium_killed),
     "spark": ((spark_kafka_runs.CONNECTOR,), _spark),
 }
 

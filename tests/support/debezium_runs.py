@@ -108,7 +108,7 @@ def killed(address: str, folder: Path, rows: int, kills: int) -> None:
         connect = worker(address, folder).ready()
         topic = f"{PREFIX}.public.sales"
         try:
-            connect.configure("debezium", config(postgres))
+            connect.configure("debezium", {**config(postgres), "exactly.once.support": "required"})
             connect.await_running("debezium")
             for part in range(kills + 1):
                 for first in range(1, rows + 1, 50):

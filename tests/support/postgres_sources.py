@@ -20,6 +20,7 @@ from support.postgres import Postgres
 
 from tidelog.connect.connectors.postgres.task import PostgresTask
 from tidelog.connect.converters.json_converter import JsonConverter
+from tidelog.connect.data.packed import PackedRecord
 from tidelog.connect.data.records import SourceRecord
 
 _NUMBERS = itertools.count(1)
@@ -152,13 +153,15 @@ def fold(records: Any, key: str = "id") -> dict[str, dict[Any, Any]]:
 
 
 def as_json(record: SourceRecord) -> tuple[Any, Any]:
-    """(key, value) of a record as JsonConverter writes them, with their schemas."""
-    converter = JsonConverter(schemas=True)
+    """(key, value) of a record as JsonConverter writes them, with their schemas; packed ones as they are, too."""
+    converter, topic = JsonConverter(schemas=True), record.topic
     pairs = ((record.key_schema, record.key), (record.value_schema, record.value))
-    key, value = (
-        orjson.loads(converter.from_connect(record.topic, schema, one) or b"null") if one is not None else None
-        for schema, one in pairs
-    )
+    written = [None if one is None else converter.from_connect(topic, schema, one) for schema, one in pairs]
+    if isinstance(record, PackedRecord):
+        layouts = record.layout.key, record.layout.value
+        packed = [None if one is None else converter.from_packed(topic, one, record.parts) for one in layouts]
+        assert packed == written
+    key, value = (orjson.loads(one or b"null") for one in written)
     return key, value
 
 

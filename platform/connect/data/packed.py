@@ -1,4 +1,4 @@
-"""Records that are put together when somebody asks for them: most sources' records are only asked for their bytes."""
+"""Records that are put together when they are asked for a field: converters of most ask only for the bytes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
