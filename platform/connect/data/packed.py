@@ -22,7 +22,7 @@ class StructLayout:
     """How structs of a schema are put together of a tuple of parts.
 
     `fields`: for each field of the schema, in its order, the number of the part that it is, another struct's layout,
-    or a constant. A part is a value of its field's schema: whoever makes the parts answers for that.
+    or a constant. A part is a value of its field's schema: the source answers for that.
     """
 
     def __init__(self, schema: ConnectSchema, fields: "Mapping[str, int | StructLayout | Constant]") -> None:
