@@ -281,10 +281,9 @@ class ChangeReader:
         now: EventTime,
         headers: tuple[ConnectHeader, ...] = (),
     ) -> SourceRecord:
-        transaction = self._transaction
-        position = source_position(self._moment, lsn, self.last_commit, transaction.xid)
-        block = self._block(table.id, lsn) if self._settings.transaction_metadata else None
-        return self._records.change(table, op, before, after, position, block, now, self._offset(lsn), headers)
+        position = source_position(self._moment, lsn, self.last_commit, self._transaction.xid)
+        block, offset = self._block(table.id, lsn), self._offset(lsn)
+        return self._records.change(table, op, before, after, position, block, now, offset, headers)
 
     def _insert(self, table: TableRows, cells: Cells, lsn: int, now: EventTime) -> list[SourceRecord]:
         if CREATE in self._settings.skipped:

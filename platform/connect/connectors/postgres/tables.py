@@ -108,6 +108,8 @@ class TableRows:
     ) -> None:
         facts = catalog.table(schema, table)
         self.schema, self.table = schema, table
+        # With the schema's name.
+        self.id = f"{schema}.{table}"
         self.topic = topic_name(f"{prefix}.{schema}.{table}")
         named = selection.key_of(schema, table)
         if missing := [name for name in named if name not in {one.name for one in columns}]:
@@ -151,11 +153,6 @@ class TableRows:
         )
         # The layouts of its records: by operation, and whether they have an old and a new row.
         self.layouts: dict[tuple[str, bool, bool], RecordLayout] = {}
-
-    @property
-    def id(self) -> str:
-        """The table's name with its schema's."""
-        return f"{self.schema}.{self.table}"
 
     def row(self, cells: Sequence[Cell], old: Sequence[Cell] | None = None) -> RowValues:
         """A row's values. `old`: the whole old row where the log has it, for values that an update left as they were.
