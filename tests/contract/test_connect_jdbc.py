@@ -191,6 +191,44 @@ def test_a_query_takes_the_place_of_tables(database):
     task.stop()
 
 
+def test_a_query_without_end_is_read_in_parts(database):
+    endless = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id, 'x' AS kind FROM n"
+    task, _ = started_source(JdbcSource, source_config(database, query=endless, batch_max_rows="3"))
+    assert [ids(task.poll()) for _ in range(2)] == [[1, 2, 3], [4, 5, 6]]
+    task.stop()
+
+
+@pytest.mark.parametrize("query", ["", "SELECT id, at FROM t"])
+def test_times_without_a_zone_are_of_the_databases_one(database, query):
+    stored = StoredOffsets()
+    database.run("CREATE TABLE t (id INTEGER NOT NULL, at TIMESTAMP NOT NULL)")
+    database.run("INSERT INTO t VALUES (1, '2026-07-01 12:00:00')")
+    others = {"query": query} if query else {"table_whitelist": "t"}
+    config = source_config(
+        database, mode="timestamp+incrementing", timestamp_column_name="at", incrementing_column_name="id",
+        db_timezone="Europe/Berlin", **others,
+    )  # fmt: skip
+    task, _ = started_source(JdbcSource, config, stored)
+    (found,) = polled(task, stored)
+    ten = datetime(2026, 7, 1, 10, tzinfo=UTC)
+    if database.engine.dialect.name != "sqlite" or not query:  # a query to SQLite gives texts
+        assert found.value["at"] == ten
+    assert found.source_offset["timestamp"] == int(ten.timestamp() * 1000)
+    database.run("INSERT INTO t VALUES (2, '2026-07-01 12:00:01'), (3, '2026-07-01 11:59:00')")
+    assert ids(polled(task, stored)) == [2]
+    task.stop()
+
+
+def test_names_without_quotes_are_found_whatever_their_case(database):
+    database.run("CREATE TABLE Orders (Id INTEGER PRIMARY KEY)", "INSERT INTO Orders VALUES (1)")
+    given = {"mode": "incrementing", "table_whitelist": "ORDERS", "incrementing_column_name": "ID"}
+    with pytest.raises(ConnectError, match="no table ORDERS"):
+        started_source(JdbcSource, source_config(database, **given))
+    task, _ = started_source(JdbcSource, source_config(database, quote_sql_identifiers="never", **given))
+    assert len(polled(task)) == 1
+    task.stop()
+
+
 def test_values_of_every_type_are_of_their_schema(database):
     database.run(
         "CREATE TABLE t (i INTEGER, n NUMERIC(10, 2), f DOUBLE PRECISION, b BOOLEAN, d DATE, m TIMESTAMP, s TEXT)",
@@ -266,6 +304,19 @@ def test_upserts_and_deletes_leave_the_newest_of_each_key(database):
     assert database.rows("SELECT id, name FROM test ORDER BY id") == [(1, "c"), (3, None)]
     task.put([tombstone(5, 3), change(6, 2, "d"), tombstone(7, 1), change(8, 1, "e")])
     assert database.rows("SELECT id, name FROM test ORDER BY id") == [(1, "e"), (2, "d")]
+    task.stop()
+
+
+def test_rows_have_the_databases_time_zone_and_names_without_quotes(database):
+    schema = struct_of({"Id": INT32, "At": timestamp_schema()})
+    record = sink_record(schema, {"Id": 1, "At": datetime(2026, 7, 1, 10, tzinfo=UTC)}, offset=0)
+    config = sink_config(
+        database, pk_mode="record_value", pk_fields="Id", delete_enabled="false", auto_create="true",
+        table_name_format="Made", db_timezone="Europe/Berlin", quote_sql_identifiers="never",
+    )  # fmt: skip
+    task, _ = started_sink(JdbcSinkConnector, config, [P0])
+    task.put([record, record.but(offset=1)])
+    assert [str(row[0])[:19] for row in database.rows("SELECT at FROM made")] == ["2026-07-01 12:00:00"]
     task.stop()
 
 

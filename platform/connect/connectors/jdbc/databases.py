@@ -1,13 +1,15 @@
-"""Databases by Connect's keys: addresses in JDBC's form or SQLAlchemy's, and engines in UTC."""
+"""Databases by Connect's keys: addresses in JDBC's form or SQLAlchemy's, engines in UTC, and names of tables."""
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine, make_url
 
 from tidelog.connect.config.definition import REQUIRED, ConfigDef, Importance
-from tidelog.connect.config.validators import all_of, between, non_empty, read_by
+from tidelog.connect.config.validators import all_of, between, non_empty, one_of, read_by
 from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.data.errors import ConnectError, RetriableConnectError
 
@@ -16,6 +18,12 @@ _DRIVERS: Final[Mapping[str, str]] = {
     "postgresql": "postgresql+psycopg2", "sqlite": "sqlite", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql",
     "redshift": "postgresql+psycopg2",
 }  # fmt: skip
+# The same by the names of Confluent's dialects.
+_DIALECTS: Final[Mapping[str, str]] = {
+    "PostgreSqlDatabaseDialect": "postgresql+psycopg2", "SqliteDatabaseDialect": "sqlite",
+    "MySqlDatabaseDialect": "mysql+pymysql",
+}  # fmt: skip
+_NEVER: Final = "never"
 
 
 def database_url(text: str) -> URL:
@@ -59,7 +67,45 @@ def with_connection_keys(definition: ConfigDef) -> ConfigDef:
             "connection.attempts", ConfigKind.INT, 3, Importance.LOW,
             "How often a connection is tried before the worker waits.", group="Database", validator=between(1),
         )
+        .define(
+            "dialect.name", ConfigKind.STRING, "", Importance.LOW,
+            "Which database it is, where connection.url doesn't say it: " + ", ".join(_DIALECTS) + ".",
+            group="Database", validator=one_of("", *_DIALECTS),
+        )
+        .define(
+            "db.timezone", ConfigKind.STRING, "UTC", Importance.MEDIUM,
+            "The time zone of columns with times that have none, such as Europe/Berlin.", group="Database",
+            validator=read_by(time_zone),
+        )
+        .define(
+            "quote.sql.identifiers", ConfigKind.STRING, "always", Importance.MEDIUM,
+            "Whether names of tables and columns are quoted: always, or never, so that case says nothing.",
+            group="Database", validator=one_of("always", _NEVER, any_case=True),
+        )
     )  # fmt: skip
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """The time zone of a name. Raises `ValueError` for one that is not known here."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, OSError) as error:
+        raise ValueError(f"no time zone is called {name}: {error}") from None
+
+
+def _unquoted(values: Mapping[str, Any]) -> bool:
+    """Whether names are as SQL has them without quotes: their case says nothing."""
+    return str(values["quote.sql.identifiers"]).lower() == _NEVER
+
+
+def same_names(values: Mapping[str, Any]) -> Callable[[str, str], bool]:
+    """Whether two names are one."""
+    return (lambda one, other: one.lower() == other.lower()) if _unquoted(values) else operator.eq
+
+
+def written_name(name: str, values: Mapping[str, Any], dialect: str) -> str:
+    """A name as a database has it: PostgreSQL has those without quotes in small letters."""
+    return name.lower() if _unquoted(values) and dialect == "postgresql" else name
 
 
 def engine_of(values: Mapping[str, Any]) -> Engine:
@@ -69,6 +115,8 @@ def engine_of(values: Mapping[str, Any]) -> Engine:
         url = url.set(username=values["connection.user"])
     if values["connection.password"] is not None:
         url = url.set(password=values["connection.password"].text)
+    if values["dialect.name"]:
+        url = url.set(drivername=_DIALECTS[values["dialect.name"]])
     options: dict[str, Any] = {"pool_pre_ping": True}
     if url.get_backend_name() == "postgresql":
         options["connect_args"] = {"options": "-c timezone=UTC"}

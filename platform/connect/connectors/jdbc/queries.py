@@ -1,8 +1,9 @@
 """What the JDBC source asks for, and which offset each row has: rules of columns and times, without a database."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -49,11 +50,13 @@ class RowOffset:
 class NewRows:
     """Which rows are new, and in which order they come. Without columns, all rows are, in no order.
 
-    `times`: columns of times, of which the first that is not null counts; `number`: the column of numbers.
+    `times`: columns of times, of which the first that is not null counts; `number`: the column of numbers; `zone`: of
+    times without a time zone.
     """
 
     times: tuple[Any, ...] = ()
     number: Any = None
+    zone: tzinfo = UTC
 
     @property
     def time(self) -> Any:
@@ -64,9 +67,9 @@ class NewRows:
         """A statement with the condition for rows after an offset; times from `until` on may have rows to come."""
         time, number = self.time, self.number
         if time is not None and until is not None:
-            statement = statement.where(time < _bound(until, time))
+            statement = statement.where(time < _bound(until, time, self.zone))
         if time is not None and after.moment is not None:
-            at = _bound(after.moment, time)
+            at = _bound(after.moment, time, self.zone)
             later = time > at
             if number is not None and after.number is not None:
                 later = sa.or_(later, sa.and_(time == at, number > after.number))
@@ -99,7 +102,7 @@ class NewRows:
         if isinstance(moment, str):  # of a query to SQLite, which has no type for times
             moment = datetime.fromisoformat(moment)
         if isinstance(moment, datetime):
-            moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+            moment = (moment.replace(tzinfo=self.zone) if moment.tzinfo is None else moment).astimezone(UTC)
         elif moment is not None:
             raise DataError(f"timestamp.column.name has {moment!r}, which is no time. Name columns of timestamps.")
         number = None if self.number is None else row[self.number.name]
@@ -112,20 +115,26 @@ def _is_whole(number: Any) -> bool:
     return number is not None and not isinstance(number, str | bytes) and int(number) == number
 
 
-def _bound(moment: datetime, column: Any) -> Any:
+def _bound(moment: datetime, column: Any, zone: tzinfo) -> Any:
     """A time as the column has them: with a time zone, or without."""
     with_zone = bool(getattr(column.type, "timezone", False))
-    value = moment if with_zone else moment.astimezone(UTC).replace(tzinfo=None)
+    value = moment if with_zone else moment.astimezone(zone).replace(tzinfo=None)
     return sa.literal(value, sa.DateTime(timezone=with_zone))
 
 
 def chosen_tables(
-    found: Sequence[tuple[str | None, str]], include: Sequence[str], exclude: Sequence[str]
+    found: Sequence[tuple[str | None, str]],
+    include: Sequence[str],
+    exclude: Sequence[str],
+    same: Callable[[str, str], bool] = operator.eq,
 ) -> list[tuple[str | None, str]]:
-    """Those of (schema, table) that the lists name, as `table` or `schema.table`; all without lists, in order."""
+    """Those of (schema, table) that the lists name, as `table` or `schema.table`; all without lists, in order.
+
+    `same`: whether two names are one.
+    """
 
     def named(table: tuple[str | None, str], names: Sequence[str]) -> bool:
-        return table[1] in names or f"{table[0]}.{table[1]}" in names
+        return any(same(one, name) for one in (table[1], f"{table[0]}.{table[1]}") for name in names)
 
     return sorted(
         (table for table in found if (named(table, include) if include else not named(table, exclude))),

@@ -9,7 +9,14 @@ from sqlalchemy.engine import Connection
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
 from tidelog.connect.config.values import ConnectConfigError
-from tidelog.connect.connectors.jdbc.databases import checked_connection, engine_of, failure_of, is_passing
+from tidelog.connect.connectors.jdbc.databases import (
+    checked_connection,
+    engine_of,
+    failure_of,
+    is_passing,
+    time_zone,
+    written_name,
+)
 from tidelog.connect.connectors.jdbc.sink_keys import SINK_KEYS, pk_errors
 from tidelog.connect.connectors.jdbc.sink_rows import RowRule, SinkRow, newest, runs_of
 from tidelog.connect.connectors.jdbc.sql_types import sql_type
@@ -30,9 +37,12 @@ class JdbcSinkTask(SinkTask):
         """Connect. Raises `ConnectError`."""
         self._values: Mapping[str, Any] = SINK_KEYS.parse(config)
         self._context, self._connector = context, config.get("name", "")
-        self._rule = RowRule(*(self._values[key] for key in ("table.name.format", "pk.mode", "pk.fields",
-                               "fields.whitelist", "delete.enabled")))  # fmt: skip
         self._engine = engine_of(self._values)
+        dialect, given = self._engine.dialect.name, self._values
+        self._rule = RowRule(
+            given["table.name.format"], given["pk.mode"], given["pk.fields"], given["fields.whitelist"],
+            given["delete.enabled"], time_zone(given["db.timezone"]), lambda name: written_name(name, given, dialect),
+        )  # fmt: skip
         checked_connection(self._engine, self._values["connection.attempts"])
         self._tables: dict[str, sa.Table] = {}
         self._next: dict[Partition, int] = {}

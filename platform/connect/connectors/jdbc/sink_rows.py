@@ -1,7 +1,8 @@
 """Rows of records: what of a record is in the primary key and what beside it, as rules without a database."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from typing import Any, Final
 
 from tidelog.connect.connectors.jdbc.sql_types import sql_value
@@ -25,20 +26,25 @@ class SinkRow:
 
 @dataclass(frozen=True)
 class RowRule:
-    """How rows are made: the sink's keys table.name.format, pk.mode, pk.fields, fields.whitelist, delete.enabled."""
+    """How rows are made: the sink's keys table.name.format, pk.mode, pk.fields, fields.whitelist, delete.enabled.
+
+    `zone`: of times in columns that have none. `written`: a name as the database has it.
+    """
 
     table_format: str
     pk_mode: str
     pk_fields: Sequence[str]
     whitelist: Sequence[str]
     deletes: bool
+    zone: tzinfo = UTC
+    written: Callable[[str], str] = str
 
     def row(self, record: SinkRecord) -> SinkRow:
         """Return the row of a record. Raises `DataError` for one that has none."""
         where = f"the record at offset {record.offset} of {record.original_topic}-{record.original_partition}"
-        keys = self._keys(record, where)
-        table = self.table_format.replace("${topic}", record.topic)
-        key = tuple(sql_value(value) for _, value in keys.values())
+        keys = {self.written(name): one for name, one in self._keys(record, where).items()}
+        table = self.written(self.table_format.replace("${topic}", record.topic))
+        key = tuple(sql_value(value, self.zone) for _, value in keys.values())
         columns = {name: schema for name, (schema, _) in keys.items()}
         if record.value is None:
             if not self.deletes:
@@ -51,10 +57,11 @@ class RowRule:
             raise DataError(f"The value of {where} is no struct with a schema. Use a converter with schemas.")
         values = dict(zip(keys, key, strict=True))
         for field in schema.fields:
-            if field.name not in keys and (not self.whitelist or field.name in self.whitelist):
-                columns[field.name] = field.schema
+            name = self.written(field.name)
+            if name not in keys and (not self.whitelist or field.name in self.whitelist):
+                columns[name] = field.schema
                 found = record.value.get(field.name)
-                values[field.name] = sql_value(field.schema.default if found is None else found)
+                values[name] = sql_value(field.schema.default if found is None else found, self.zone)
         return SinkRow(table, columns, (*keys,), key, values)
 
     def _keys(self, record: SinkRecord, where: str) -> dict[str, tuple[ConnectSchema, Any]]:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -12,7 +13,14 @@ from sqlalchemy.engine import Connection
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
 from tidelog.connect.config.values import ConnectConfigError
-from tidelog.connect.connectors.jdbc.databases import checked_connection, engine_of, failure_of
+from tidelog.connect.connectors.jdbc.databases import (
+    checked_connection,
+    engine_of,
+    failure_of,
+    same_names,
+    time_zone,
+    written_name,
+)
 from tidelog.connect.connectors.jdbc.queries import NewRows, RowOffset, chosen_tables
 from tidelog.connect.connectors.jdbc.source_keys import SOURCE_KEYS, mode_errors
 from tidelog.connect.connectors.jdbc.sql_types import Reader, column_schema, row_schemas
@@ -58,6 +66,7 @@ class JdbcSourceTask(SourceTask):
         """Find the columns of the tables. Raises `ConnectError` for one that the mode can't read."""
         self._values: Mapping[str, Any] = SOURCE_KEYS.parse(config)
         self._context = context
+        self._zone = time_zone(self._values["db.timezone"])
         self._engine = engine_of(self._values)
         checked_connection(self._engine, self._values["connection.attempts"])
         if self._values["query"]:
@@ -126,13 +135,15 @@ class JdbcSourceTask(SourceTask):
             yield self._record(polled, values, polled.schema, offset)
 
     def _query_rows(self, polled: _Polled, result: Any) -> Iterator[SourceRecord]:
-        """Rows of a query, whose columns' types are known with the first rows."""
+        """Rows of a query, whose columns' types are known with the first part of them."""
         description = result.cursor.description
         names = [column[0] for column in description]
-        rows = result.fetchall()
-        found = row_schemas(rows, description)
+        parts = result.partitions()
+        first: Sequence[Any] = next(parts, [])
+        found = row_schemas(first, description, self._zone)
         fields = tuple(SchemaField(name, schema) for name, (schema, _) in zip(names, found, strict=True))
         schema = ConnectSchema(SchemaType.STRUCT, fields=fields)
+        rows = chain(first, chain.from_iterable(parts))
         mapped = (dict(zip(names, row, strict=True)) for row in rows)
         for row, offset in polled.new_rows.offsets(mapped, polled.offset):
             values = {name: read(row[name]) for name, (_, read) in zip(names, found, strict=True)}
@@ -169,14 +180,15 @@ class JdbcSourceTask(SourceTask):
                 "never be given. "
                 "Make one of them NOT NULL, or set validate.non.null=false."
             )
-        found = [(one, *column_schema(one.type, self._engine.dialect.name, mapping)) for one in table.columns]
+        dialect = self._engine.dialect.name
+        found = [(one, *column_schema(one.type, dialect, mapping, self._zone)) for one in table.columns]
         fields = tuple(SchemaField(one.name, kind.as_optional() if one.nullable else kind) for one, kind, _ in found)
         partition = {"protocol": "1", "table": _joined(name)}
         return _Polled(
             self._values["topic.prefix"] + name[1],
             partition,
             sa.select(table),
-            NewRows(tuple(times), number),
+            NewRows(tuple(times), number, self._zone),
             self._stored(partition, timed=bool(times)),
             ConnectSchema(SchemaType.STRUCT, name=name[1], fields=fields),
             [read for _, _, read in found],
@@ -187,11 +199,15 @@ class JdbcSourceTask(SourceTask):
         names = self._values["timestamp.column.name"] if "timestamp" in mode else []
         number = self._values["incrementing.column.name"] if mode.endswith("incrementing") else ""
         inner = sa.text(f"({self._values['query']}) AS tidelog_query")
+
+        def column(name: str) -> Any:
+            return sa.column(written_name(name, self._values, self._engine.dialect.name))
+
         return _Polled(
             self._values["topic.prefix"],
             partition,
             sa.select(sa.text("*")).select_from(inner),
-            NewRows(tuple(sa.column(name) for name in names), sa.column(number) if number else None),
+            NewRows(tuple(map(column, names)), column(number) if number else None, self._zone),
             self._stored(partition, timed=bool(names)),
         )
 
@@ -216,11 +232,12 @@ class JdbcSourceTask(SourceTask):
             )
         return keys[0]
 
-    @staticmethod
-    def _column(table: sa.Table, name: str) -> sa.Column[Any]:
-        if name not in table.columns:
+    def _column(self, table: sa.Table, name: str) -> sa.Column[Any]:
+        same = same_names(self._values)
+        found = next((one for one in table.columns if same(one.name, name)), None)
+        if found is None:
             raise ConnectError(f"{table.name} has no column {name!r}, which the mode needs. Correct the column's key.")
-        return table.columns[name]
+        return found
 
 
 def _mappings(result: Any) -> Iterator[Mapping[str, Any]]:
@@ -291,7 +308,9 @@ class JdbcSource(SourceConnector):
             self._tables = _chosen(engine, values)
         finally:
             engine.dispose()
-        missing = [name for name in include if not any(name in (one, one.rpartition(".")[2]) for one in self._tables)]
+        same = same_names(values)
+        named = [one for table in self._tables for one in (table, table.rpartition(".")[2])]
+        missing = [name for name in include if not any(same(one, name) for one in named)]
         if missing or not self._tables:
             raise ConnectError(
                 f"The database has no table {', '.join(missing) or 'at all'}. Create it, or correct the list."
@@ -336,7 +355,9 @@ class JdbcSource(SourceConnector):
 
 def _listed(engine: sa.Engine, values: Mapping[str, Any], include: Sequence[str]) -> list[TableName]:
     inspector = sa.inspect(engine)
-    schemas = {values["schema.pattern"], *(_split(name)[0] for name in include)}
+    dialect = engine.dialect.name
+    named = (_split(written_name(name, values, dialect))[0] for name in include)
+    schemas = {values["schema.pattern"], *named}
     return [(schema, table) for schema in schemas for table in inspector.get_table_names(schema=schema)]
 
 
@@ -344,4 +365,5 @@ def _chosen(engine: sa.Engine, values: Mapping[str, Any]) -> list[str]:
     """The names of the tables to read, as the database has them now."""
     include = values["table.whitelist"] or values["table.include.list"]
     exclude = values["table.blacklist"] or values["table.exclude.list"]
-    return [_joined(name) for name in chosen_tables(_listed(engine, values, include), include, exclude)]
+    found = chosen_tables(_listed(engine, values, include), include, exclude, same_names(values))
+    return [_joined(name) for name in found]

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from decimal import Decimal
 from typing import Any, Final
 
@@ -52,10 +52,15 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _moment(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+def _moments(zone: tzinfo) -> Reader:
+    """What reads times as instants; those without a time zone are of `zone`."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, datetime):
+            return value
+        return (value.replace(tzinfo=zone) if value.tzinfo is None else value).astimezone(UTC)
+
+    return read
 
 
 def _float(value: Any) -> Any:
@@ -66,10 +71,11 @@ def _whole(value: Any) -> Any:
     return None if value is None else int(value)
 
 
-def column_schema(kind: Any, dialect: str, mapping: str = "none") -> tuple[ConnectSchema, Reader]:
+def column_schema(kind: Any, dialect: str, mapping: str = "none", zone: tzinfo = UTC) -> tuple[ConnectSchema, Reader]:
     """(schema, reader of values) of a column's type; the schema is required. Unknown types are texts.
 
-    `mapping`: numeric.mapping. A numeric column without scale is a text, for its values have no scale in common.
+    `mapping`: numeric.mapping. `zone`: of times without one. A numeric column without scale is a text, for its values
+    have no scale in common.
     """
     if isinstance(kind, sa.Boolean):
         return BOOLEAN, lambda value: None if value is None else bool(value)
@@ -82,7 +88,7 @@ def column_schema(kind: Any, dialect: str, mapping: str = "none") -> tuple[Conne
     if isinstance(kind, sa.Numeric):
         return _numeric(kind.precision, kind.scale, mapping)
     if isinstance(kind, sa.DateTime):
-        return timestamp_schema(), _moment
+        return timestamp_schema(), _moments(zone)
     if isinstance(kind, sa.Date):
         return date_schema(), _same
     if isinstance(kind, sa.Time):
@@ -106,21 +112,27 @@ def _scaled(value: Any, scale: int) -> Decimal:
     return Decimal(value).quantize(Decimal(1).scaleb(-scale), context=ALL_DIGITS)
 
 
-def row_schemas(rows: Sequence[Sequence[Any]], description: Sequence[Any]) -> list[tuple[ConnectSchema, Reader]]:
-    """What a query's columns are: PostgreSQL says it, elsewhere the values of the rows do. Each is optional."""
+def row_schemas(
+    rows: Sequence[Sequence[Any]], description: Sequence[Any], zone: tzinfo = UTC
+) -> list[tuple[ConnectSchema, Reader]]:
+    """What a query's columns are: PostgreSQL says it, elsewhere the values of its first rows do. Each is optional.
+
+    `zone`: of times without one.
+    """
     found: list[tuple[ConnectSchema, Reader]] = []
     for index, column in enumerate(description):
         kind = _POSTGRES.get(column[1]) if isinstance(column[1], int) else None
         if kind is None:
             kind = next((_of_value(row[index]) for row in rows if row[index] is not None), (STRING, _text))
-        found.append((kind[0].as_optional(), kind[1]))
+        reads = _moments(zone) if kind[0].name == TIMESTAMP else kind[1]
+        found.append((kind[0].as_optional(), reads))
     return found
 
 
 def _of_value(value: Any) -> tuple[ConnectSchema, Reader]:
     for of, kind in (
         (bool, (BOOLEAN, _same)), (int, (INT64, _same)), (float, (FLOAT64, _float)), (bytes, (BYTES, _bytes)),
-        (datetime, (timestamp_schema(), _moment)), (date, (date_schema(), _same)), (time, (time_schema(), _same)),
+        (datetime, (timestamp_schema(), _same)), (date, (date_schema(), _same)), (time, (time_schema(), _same)),
     ):  # fmt: skip
         if isinstance(value, of):
             return kind
@@ -131,8 +143,8 @@ def _of_value(value: Any) -> tuple[ConnectSchema, Reader]:
 _POSTGRES: Final[Mapping[int, tuple[ConnectSchema, Reader]]] = {
     16: (BOOLEAN, _same), 17: (BYTES, _bytes), 20: (INT64, _same), 21: (INT16, _same), 23: (INT32, _same),
     25: (STRING, _text), 700: (FLOAT32, _float), 701: (FLOAT64, _float), 1043: (STRING, _text),
-    1082: (date_schema(), _same), 1083: (time_schema(), _same), 1114: (timestamp_schema(), _moment),
-    1184: (timestamp_schema(), _moment), 1700: (STRING, _text), 2950: (STRING, lambda value: _text(value)),
+    1082: (date_schema(), _same), 1083: (time_schema(), _same), 1114: (timestamp_schema(), _same),
+    1184: (timestamp_schema(), _same), 1700: (STRING, _text), 2950: (STRING, lambda value: _text(value)),
 }  # fmt: skip
 _SQL: Final[Mapping[SchemaType, Callable[[], Any]]] = {
     SchemaType.INT8: sa.SmallInteger, SchemaType.INT16: sa.SmallInteger, SchemaType.INT32: sa.Integer,
@@ -154,8 +166,8 @@ def sql_type(schema: ConnectSchema, name: str) -> Any:
     return _SQL[schema.type]()
 
 
-def sql_value(value: Any) -> Any:
-    """A value as drivers take it: instants without time zone, in UTC."""
+def sql_value(value: Any, zone: tzinfo = UTC) -> Any:
+    """A value as drivers take it: instants without time zone, as clocks of `zone` show them."""
     if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
+        return value.astimezone(zone).replace(tzinfo=None)
     return str(value) if isinstance(value, uuid.UUID) else value

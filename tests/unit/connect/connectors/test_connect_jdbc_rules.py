@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.connect_records import sink_record
 
-from tidelog.connect.connectors.jdbc.databases import database_url
+from tidelog.connect.connectors.jdbc.databases import database_url, engine_of
 from tidelog.connect.connectors.jdbc.queries import NewRows, RowOffset, chosen_tables
 from tidelog.connect.connectors.jdbc.sink import JdbcSinkConnector
 from tidelog.connect.connectors.jdbc.sink_rows import KAFKA_COLUMNS, RowRule, newest, runs_of
@@ -230,6 +230,9 @@ SINK = {"connection.url": "sqlite://"}
         (JdbcSource, SOURCE | {"table.whitelist": "a", "query": "SELECT 1"}, "query"),
         (JdbcSource, SOURCE | {"mode": "no"}, "mode"),
         (JdbcSource, SOURCE | {"connection.url": "jdbc:oracle:x"}, "connection.url"),
+        (JdbcSource, SOURCE | {"dialect.name": "OracleDatabaseDialect"}, "dialect.name"),
+        (JdbcSource, SOURCE | {"db.timezone": "Mars/Olympus"}, "db.timezone"),
+        (JdbcSource, SOURCE | {"quote.sql.identifiers": "sometimes"}, "quote.sql.identifiers"),
         (JdbcSource, {"mode": "bulk", "topic.prefix": ""}, "connection.url"),
         (JdbcSinkConnector, SINK | {"delete.enabled": "true"}, "delete.enabled"),
         (JdbcSinkConnector, SINK | {"insert.mode": "upsert"}, "pk.mode"),
@@ -240,6 +243,13 @@ SINK = {"connection.url": "sqlite://"}
 )
 def test_validation_names_the_key(connector, config, key):
     assert [value.name for value in connector.validate(config) if value.errors] == [key]
+
+
+def test_a_dialect_goes_over_the_address():
+    for name, found in (("", "postgresql"), ("PostgreSqlDatabaseDialect", "postgresql")):
+        url = "jdbc:postgresql://h/d" if not name else "jdbc:mysql://h/d"
+        given = SINK | {"connection.url": url, "dialect.name": name}
+        assert engine_of(JdbcSinkConnector.config_def().parse(given)).dialect.name == found
 
 
 def test_good_configurations_have_no_errors():
