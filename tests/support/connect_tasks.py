@@ -76,6 +76,13 @@ class SinkContext:
         return False
 
 
+class ApplicationContext:
+    """What a task that is a program of its own gets. `worker`: the worker's properties."""
+
+    def __init__(self, worker=None, lake=None):
+        self.worker_properties, self.lake, self.group_id = worker or {}, lake, "connect-c"
+
+
 def started_source(connector_class, config, stored=None, max_tasks=1, number=0):
     """(task, context) of one of a connector's tasks."""
     connector = connector_class()

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidelog.admin.client import AdminClient
-from tidelog.admin.group_types import ConsumerGroupTopicPartitions
-from tidelog.clients.values.errors import KafkaError, KafkaException
-from tidelog.clients.values.partitions import TopicPartition
+from tidelog.clients.values.errors import KafkaException
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.runtime.connector_runs import fence
 from tidelog.connect.spi.connectors import SinkConnector, SourceConnector
 from tidelog.connect.store.configs import TargetState
 from tidelog.connect.store.errors import RestError
+from tidelog.connect.store.group_offsets import committed_offsets, set_offsets
 from tidelog.connect.store.offsets import offset_record
 from tidelog.connect.store.statuses import RunState
 
@@ -115,27 +113,14 @@ class OffsetOperations:
     # --- groups -------------------------------------------------------------------------------------------------
 
     def _committed(self, name: str) -> dict[tuple[str, int], int]:
-        group = self._shared.settings.consumer_group(name)
-        admin = AdminClient({"lake": self._shared.lake})
-        try:
-            found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result()
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return {}
-            raise
-        return {(one.topic, one.partition): one.offset for one in found.topic_partitions or () if one.offset >= 0}
+        return committed_offsets(self._shared.lake, self._shared.settings.consumer_group(name))
 
     def _commit(self, name: str, wanted: Mapping[tuple[str, int], int | None]) -> None:
-        group = self._shared.settings.consumer_group(name)
-        admin = AdminClient({"lake": self._shared.lake})
         known = self._committed(name)
-        kept = [TopicPartition(*one, offset) for one, offset in wanted.items() if offset is not None]
-        gone = [TopicPartition(*one) for one, offset in wanted.items() if offset is None and one in known]
+        kept = {one: offset for one, offset in wanted.items() if offset is not None}
+        gone = [one for one, offset in wanted.items() if offset is None and one in known]
         try:
-            if kept:
-                admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, kept)])[group].result()
-            if gone:
-                admin.delete_consumer_group_offsets([ConsumerGroupTopicPartitions(group, gone)])[group].result()
+            set_offsets(self._shared.lake, self._shared.settings.consumer_group(name), kept, gone)
         except KafkaException as error:
             raise RestError(
                 400,

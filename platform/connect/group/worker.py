@@ -14,11 +14,12 @@ from tidelog.connect.group.units import (
     units_of,
 )
 from tidelog.connect.group.worker_group import WorkerGroup
+from tidelog.connect.runtime.application_runs import task_run_of
 from tidelog.connect.runtime.connector_runs import ConnectorRun
-from tidelog.connect.runtime.plugins import Plugins, kind_of
+from tidelog.connect.runtime.plugins import Plugins
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
-from tidelog.connect.runtime.task_runs import SinkTaskRun, SourceTaskRun
+from tidelog.connect.runtime.task_runs import SourceTaskRun
 from tidelog.connect.runtime.worker_settings import WorkerSettings
 from tidelog.connect.store.configs import ConfigState, TargetState
 from tidelog.connect.store.statuses import RunState
@@ -164,10 +165,9 @@ class Worker:
         if task is None:
             return ConnectorRun(self.shared, name, config, spec.version[0], spec.target)
         try:
-            kind = kind_of(self.shared.plugins.connector(config.get("connector.class", "")))
+            made = task_run_of(self.shared.plugins.connector(config.get("connector.class", "")))
         except ConnectConfigError:
-            kind = "source"  # the run finds the same, and says so in its status
-        made = SourceTaskRun if kind == "source" else SinkTaskRun
+            made = SourceTaskRun  # the run finds the same, and says so in its status
         return made(self.shared, name, task, config, state.current_tasks(name)[task], spec.target)
 
     @staticmethod

@@ -24,6 +24,7 @@ CONNECTORS: Final[tuple[str, ...]] = (
     f"{_OWN}delta.sink:DeltaSink",
     f"{_OWN}http_sink:HttpSink",
     f"{_OWN}spark.application:SparkApplication",
+    f"{_OWN}spark.delta_sink:SparkDeltaSink",
     f"{_OWN}postgres.connector:PostgresConnector",
 )
 # Packages offer connectors as entry points of this group: any name = "package.module:Class".

@@ -6,15 +6,16 @@ from typing import Any
 
 from tidelog.clients.consumer.consumer import Consumer
 from tidelog.connect.data.records import Partition
-from tidelog.connect.runtime.conversion import Conversion, RawRecord
+from tidelog.connect.runtime.conversion import Conversion
+from tidelog.connect.runtime.dead_letters import dead_letters_of
 from tidelog.connect.runtime.plugins import definition_of
 from tidelog.connect.runtime.runs import UnitRun
 from tidelog.connect.runtime.shared import WorkerShared
 from tidelog.connect.runtime.sink_loop import SinkLoop
 from tidelog.connect.runtime.source_loop import SourceLoop
-from tidelog.connect.runtime.source_writers import PlainWriter, SourceWriter, TransactionalWriter, raw_table
+from tidelog.connect.runtime.source_writers import PlainWriter, SourceWriter, TransactionalWriter
 from tidelog.connect.runtime.task_figures import TaskFigures
-from tidelog.connect.runtime.tolerance import RecordFailedError, ToleranceOperator, TolerancePolicy, dead_letter_headers
+from tidelog.connect.runtime.tolerance import ToleranceOperator, TolerancePolicy
 from tidelog.connect.runtime.topic_creation import creation_groups, ensure_source_topic
 from tidelog.connect.spi.connectors import Connector, SinkConnector, SourceConnector
 from tidelog.connect.spi.sinks import SinkTask
@@ -39,7 +40,7 @@ class TaskRun(UnitRun):
         self.number = task
         self.config = config
         self.configs: Mapping[str, str] = {key: value for key, value in task_config.items() if key != "task.class"}
-        self._shown: RunState | None = None
+        self._shown: tuple[RunState, str | None] | None = None
         self.figures: TaskFigures | None = None  # once it has started
 
     def _plugin(self) -> type[Connector]:
@@ -57,10 +58,10 @@ class TaskRun(UnitRun):
         conversion = Conversion(self.config, self.shared.lake, operator, self.shared.settings.properties)
         return parsed, operator, conversion
 
-    def _show(self, state: RunState) -> None:
-        if state is not self._shown:
-            self._shown = state
-            self.report(state)
+    def _show(self, state: RunState, trace: str | None = None) -> None:
+        if (state, trace) != self._shown:
+            self._shown = state, trace
+            self.report(state, trace)
 
     def _track(self, topic: str) -> None:
         self.shared.track_topic(self.connector, self.number, topic)
@@ -96,7 +97,8 @@ class SourceTaskRun(TaskRun):
         self.shared.offsets.ready()
         # The writer first: what an earlier one has committed is in its topics then, its offsets among it.
         writer = self._writer()
-        task: SourceTask = plugin.task_class()
+        task = plugin.task_class()
+        assert isinstance(task, SourceTask)
 
         def prepare(topic: str) -> None:
             ensure_source_topic(self.shared.lake, topic, groups)
@@ -142,8 +144,9 @@ class SinkTaskRun(TaskRun):
         plugin = self._plugin()
         assert issubclass(plugin, SinkConnector)
         parsed, operator, conversion = self._parts(plugin)
-        letters = _DeadLetterTopic(self, parsed) if parsed["errors.deadletterqueue.topic.name"] else None
-        task: SinkTask = plugin.task_class()
+        letters = dead_letters_of(self.shared.lake, self.connector, self.number, parsed)
+        task = plugin.task_class()
+        assert isinstance(task, SinkTask)
         settings = self.shared.settings
         consumer = Consumer(self._consumer_config())
         self._loop = loop = SinkLoop(
@@ -168,7 +171,7 @@ class SinkTaskRun(TaskRun):
                 self._show(RunState.PAUSED)
                 loop.idle()
                 continue
-            if self._shown is RunState.PAUSED:
+            if self._shown == (RunState.PAUSED, None):
                 loop.go_on()
             self._show(RunState.RUNNING)
             loop.step()
@@ -219,23 +222,3 @@ class SinkTaskRun(TaskRun):
     def request_commit(self) -> None:
         """As of `SinkTaskContext`."""
         self._loop.commit_requested = True
-
-
-class _DeadLetterTopic:
-    """The topic that gets what a sink's task gives up."""
-
-    def __init__(self, run: SinkTaskRun, parsed: Mapping[str, Any]) -> None:
-        self._run = run
-        self._topic = parsed["errors.deadletterqueue.topic.name"]
-        self._with_headers = parsed["errors.deadletterqueue.context.headers.enable"]
-
-    def put(self, raw: RawRecord, failure: RecordFailedError) -> None:
-        """As of `DeadLetters`."""
-        run, headers = self._run, list(raw.headers)
-        if self._with_headers:
-            place = (raw.topic, raw.partition or 0, raw.offset)
-            headers = dead_letter_headers(raw.headers, failure, run.connector, run.number, place)
-        lake = run.shared.lake
-        lake.ensure_topic(self._topic)
-        letter = RawRecord(self._topic, None, raw.key, raw.value, raw.timestamp_ms, headers)
-        lake.topic(self._topic).append(raw_table([letter]))

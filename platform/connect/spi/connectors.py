@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
+from tidelog.connect.spi.applications import ApplicationTask
 from tidelog.connect.spi.sinks import SinkTask
 from tidelog.connect.spi.sources import SourceTask
 
@@ -71,7 +72,7 @@ class ExactlyOnceSupport(StrEnum):
 class SourceConnector(Connector):
     """A connector that reads another system into topics."""
 
-    task_class: ClassVar[type[SourceTask]]
+    task_class: ClassVar[type[SourceTask] | type[ApplicationTask]]
 
     @classmethod
     def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:  # noqa: ARG003
@@ -91,7 +92,7 @@ class SourceConnector(Connector):
 class SinkConnector(Connector):
     """A connector that writes topics to another system."""
 
-    task_class: ClassVar[type[SinkTask]]
+    task_class: ClassVar[type[SinkTask] | type[ApplicationTask]]
 
     @classmethod
     def alter_offsets(cls, config: RawConfig, offsets: Mapping[tuple[str, int], int | None]) -> bool:  # noqa: ARG003

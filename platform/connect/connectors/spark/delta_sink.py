@@ -1,0 +1,90 @@
+"""The Delta sink whose MERGE is Spark's: one supervised application that reads the topics itself."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, Final
+
+from tidelog.connect.config.definition import ConfigDef, Importance
+from tidelog.connect.config.validators import between
+from tidelog.connect.config.values import ConfigKind
+from tidelog.connect.connectors.delta.keys import table_keys
+from tidelog.connect.connectors.spark.delta_job import DeltaJob
+from tidelog.connect.connectors.spark.submission import SparkTask, require_submitter, with_submission_keys
+from tidelog.connect.data.errors import ConnectError
+from tidelog.connect.spi.applications import ApplicationTaskContext
+from tidelog.connect.spi.connectors import RawConfig, SinkConnector
+
+_VERSION: Final = "1.0"
+_PROGRAM: Final = Path(__file__).with_name("delta_program.py")
+SPARK_DELTA_KEYS: Final = with_submission_keys(
+    table_keys()
+    .define("flush.size", ConfigKind.LONG, 1_000_000, Importance.MEDIUM, "How many records a commit has at most.",
+            validator=between(1))
+    .define("rotate.interval.ms", ConfigKind.LONG, 5_000, Importance.MEDIUM, "How long lies between two commits.",
+            validator=between(0))
+    .define("checkpoint.location", ConfigKind.STRING, "", Importance.MEDIUM,
+            "The folder or address of the application's checkpoint; in the lake, below __connect, when empty.")
+)  # fmt: skip
+
+
+class SparkDeltaTask(SparkTask):
+    """Supervises the application, and hands it the configuration."""
+
+    keys = SPARK_DELTA_KEYS
+    _handed: IO[str] | None = None
+
+    def start(self, config: Mapping[str, str], context: ApplicationTaskContext) -> None:
+        """As of `ApplicationTask`."""
+        super().start(config, context)
+        lake = context.lake
+        worker = {key: value for key, value in context.worker_properties.items() if ".converter" in key}
+        self._job = DeltaJob(lake.uri, dict(lake.options), dict(config), worker, context.group_id)
+
+    def command(self, config: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002
+        """As of `SparkTask`. The configuration has passwords, which no command line may show."""
+        self._take_back()
+        self._handed = tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="tidelog-connect-")  # noqa: SIM115
+        self._handed.write(self._job.text)
+        self._handed.flush()
+        return [str(_PROGRAM), self._handed.name]
+
+    def stop(self) -> None:
+        """As of `ApplicationTask`."""
+        super().stop()
+        self._take_back()
+
+    def _take_back(self) -> None:
+        if self._handed is not None:
+            self._handed.close()
+            self._handed = None
+
+
+class SparkDeltaSink(SinkConnector):
+    """Delta tables, merged by key, by Spark: for tables and batches that one process can't merge."""
+
+    names = ("tidelog.connect.SparkDeltaSink", "SparkDeltaSink")
+    version = _VERSION
+    guarantee = (
+        "Exactly once: a batch's offsets are in the application's checkpoint before it is merged, and each commit of "
+        "the table has the batch's number as a transaction version. One Spark application runs it, supervised."
+    )
+    task_class = SparkDeltaTask
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The Delta sink's keys, and how the application is submitted and supervised."""
+        return SPARK_DELTA_KEYS
+
+    def start(self, config: RawConfig, context: Any) -> None:
+        """Check the keys, and that Spark is here. Raises `ConnectError`."""
+        super().start(config, context)
+        require_submitter(SPARK_DELTA_KEYS.parse(config))
+        if find_spec("pyspark") is None:
+            raise ConnectError("This connector needs Spark: pip install 'tidelog[connect,spark]'.")
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
+        """One task: the application has its own tasks."""
+        return [self._config]
