@@ -11,28 +11,18 @@ from fastavro import parse_schema, schemaless_reader
 
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
-from tidelog.connect.config.definition import ConfigDef, Importance
-from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_schema_of
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue, schema_of
 from tidelog.connect.converters.json_values import decimal_of, unscaled
-from tidelog.connect.data.errors import DataError, RetriableConnectError
+from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
+from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import ALL_DIGITS, DECIMAL, SCALE, ConnectSchema, SchemaType, check_value
 from tidelog.schema_registry.avro import AvroSerializer
 from tidelog.schema_registry.client import SchemaRegistryClient
 from tidelog.schema_registry.model import Schema, SchemaRegistryError
 from tidelog.schema_registry.serdes import READER, WriterSchemas, configured, referenced
 
-_TEXT, _BOOLEAN = ConfigKind.STRING, ConfigKind.BOOLEAN
-AVRO_KEYS: Final = (
-    ConfigDef()
-    .define("schema.registry.url", _TEXT, "", Importance.HIGH,
-            "The registry's addresses; empty for the registry in the worker's lake.")
-    .define("basic.auth.user.info", ConfigKind.PASSWORD, None, Importance.MEDIUM, "user:password of the registry.")
-    .define("auto.register.schemas", _BOOLEAN, True, Importance.MEDIUM, "Whether new schemas are registered.")
-    .define("use.latest.version", _BOOLEAN, False, Importance.LOW, "Whether values are written by the newest version.")
-    .define("normalize.schemas", _BOOLEAN, False, Importance.MEDIUM, "Whether schemas are normalized first.")
-)  # fmt: skip
+AVRO_KEYS: Final = registry_keys()
 _KEPT_LOGICAL: Final = frozenset({"decimal", "date", "time-millis", "timestamp-millis"})
 
 
@@ -73,7 +63,7 @@ class AvroConverter:
         except SerializationError as error:
             raise DataError(f"The value can't be Avro: {error}") from error
         except SchemaRegistryError as error:
-            raise _registry_failure(error) from error
+            raise registry_failure(error) from error
 
     def to_connect(self, topic: str, data: bytes | None) -> SchemaAndValue:
         """The schema and the value of bytes. Raises as `from_connect`."""
@@ -86,7 +76,7 @@ class AvroConverter:
                 return schema, decimal_of(payload, int(schema.parameters[SCALE])) if schema.name == DECIMAL else payload
             found = schemaless_reader(io.BytesIO(payload), writer, None, return_record_name=True)
         except SchemaRegistryError as error:
-            raise _registry_failure(error) from error
+            raise registry_failure(error) from error
         except (SerializationError, ValueError, TypeError, KeyError, EOFError, IndexError) as error:
             raise DataError(f"The bytes of {topic} can't be read as Avro: {error}") from error
         return schema, _to_connect(schema, found)
@@ -110,12 +100,6 @@ class AvroConverter:
 
 def _is_bytes(avro: Any) -> bool:
     return avro == "bytes" or (isinstance(avro, dict) and avro.get("type") == "bytes")
-
-
-def _registry_failure(error: SchemaRegistryError) -> Exception:
-    if error.http_status_code < 400 or error.http_status_code >= 500:
-        return RetriableConnectError(f"The registry does not answer: {error}")
-    return DataError(f"The registry refused the schema: {error}")
 
 
 def _read_by_connect(avro: Any) -> Any:
@@ -196,12 +180,4 @@ def _branch(schema: ConnectSchema, value: Any) -> dict[str, Any]:
 def avro_converter(config: Mapping[str, str], is_key: bool, lake: Any) -> AvroConverter:
     """The converter of a configuration. Raises `ConnectConfigError`."""
     values = AVRO_KEYS.parse(config)
-    conf: dict[str, Any] = {"url": values["schema.registry.url"]} if values["schema.registry.url"] else {"lake": lake}
-    if not values["schema.registry.url"] and lake is None:
-        raise ConnectConfigError("schema.registry.url is missing. Give the registry's address.")
-    if values["basic.auth.user.info"] is not None:
-        conf["basic.auth.user.info"] = values["basic.auth.user.info"].text
-    settings = {key: values[key] for key in ("auto.register.schemas", "use.latest.version", "normalize.schemas")}
-    if settings["use.latest.version"]:
-        settings["auto.register.schemas"] = False
-    return AvroConverter(SchemaRegistryClient(conf), is_key=is_key, settings=settings)
+    return AvroConverter(registry_client(values, lake), is_key=is_key, settings=serializer_settings(values))

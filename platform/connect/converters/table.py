@@ -10,6 +10,7 @@ from tidelog.connect.config.values import ConfigKind, ConnectConfigError
 from tidelog.connect.converters.avro_converter import AVRO_KEYS, avro_converter
 from tidelog.connect.converters.base import Converter
 from tidelog.connect.converters.json_converter import JsonConverter
+from tidelog.connect.converters.json_schema_converter import JSON_SCHEMA_KEYS, json_schema_converter
 from tidelog.connect.converters.plain import ByteArrayConverter, NumberConverter, SimpleHeaderConverter, StringConverter
 from tidelog.connect.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, ConnectSchema
 
@@ -74,6 +75,9 @@ CONVERTERS: Final = (
     ConverterPlugin((f"{_KAFKA}storage.StringConverter", "string"), _STRING_KEYS, _string),
     ConverterPlugin((f"{_KAFKA}converters.ByteArrayConverter", "bytes"), ConfigDef(), lambda *_: ByteArrayConverter()),
     ConverterPlugin(("io.confluent.connect.avro.AvroConverter", "avro"), AVRO_KEYS, avro_converter),
+    ConverterPlugin(
+        ("io.confluent.connect.json.JsonSchemaConverter", "json-schema"), JSON_SCHEMA_KEYS, json_schema_converter
+    ),
     _numbers("LongConverter", INT64),
     _numbers("IntegerConverter", INT32),
     _numbers("ShortConverter", INT16),

@@ -1,0 +1,295 @@
+"""Connect's schemas as JSON Schema's and back, by the rules of Confluent's JsonSchemaData.
+
+What JSON Schema lacks is in further properties: `connect.type`, `connect.index` (a field's place), `connect.version`
+and `connect.parameters`. A name is the title, and an optional schema is a oneOf with null.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from tidelog.connect.converters.json_values import from_json, to_json
+from tidelog.connect.data.errors import DataError
+from tidelog.connect.data.schema import (
+    BOOLEAN,
+    BYTES,
+    DECIMAL,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    ConnectSchema,
+    SchemaField,
+    SchemaType,
+    array_of,
+    map_of,
+    struct_of,
+)
+
+ONE_OF: Final = "io.confluent.connect.json.OneOf"
+ENUM: Final = "io.confluent.connect.json.Enum"
+_OWN: Final = "io.confluent.connect.json"
+_TYPE, _INDEX, _VERSION, _PARAMETERS = "connect.type", "connect.index", "connect.version", "connect.parameters"
+_NULL: Final = {"type": "null"}
+_OF_TYPES: Final[Mapping[SchemaType, Mapping[str, Any]]] = {
+    SchemaType.INT8: {"type": "integer", _TYPE: "int8"}, SchemaType.INT16: {"type": "integer", _TYPE: "int16"},
+    SchemaType.INT32: {"type": "integer", _TYPE: "int32"}, SchemaType.INT64: {"type": "integer", _TYPE: "int64"},
+    SchemaType.FLOAT32: {"type": "number", _TYPE: "float32"}, SchemaType.FLOAT64: {"type": "number", _TYPE: "float64"},
+    SchemaType.BOOLEAN: {"type": "boolean"}, SchemaType.STRING: {"type": "string"},
+    SchemaType.BYTES: {"type": "string", _TYPE: "bytes"},
+}  # fmt: skip
+_NUMBERS: Final[Mapping[str, ConnectSchema]] = {
+    "int8": INT8, "int16": INT16, "int32": INT32, "int64": INT64, "float32": FLOAT32, "float64": FLOAT64,
+    "bytes": BYTES,
+}  # fmt: skip
+
+
+# --- Connect to JSON Schema ----------------------------------------------------------------------------------
+
+
+def json_schema_of(schema: ConnectSchema, *, numeric: bool = False) -> dict[str, Any]:
+    """The JSON Schema of a schema. `numeric`: decimals are numbers, not their bytes as text."""
+    if schema.name == ONE_OF and schema.type is SchemaType.STRUCT:
+        branches = [json_schema_of(replace(one.schema, optional=False), numeric=numeric) for one in schema.fields]
+        return {"oneOf": [*([_NULL] if schema.optional else []), *branches]}
+    written = {**_written(schema, numeric=numeric), **_described(schema)}
+    return {"oneOf": [_NULL, written]} if schema.optional else written
+
+
+def _written(schema: ConnectSchema, *, numeric: bool) -> dict[str, Any]:
+    if schema.type is SchemaType.STRUCT:
+        properties = {
+            one.name: {**json_schema_of(one.schema, numeric=numeric), _INDEX: index}
+            for index, one in enumerate(schema.fields)
+        }
+        return {"type": "object", "properties": properties}
+    keys, values = schema.key_schema, schema.value_schema
+    if schema.type is SchemaType.ARRAY and values is not None:
+        return {"type": "array", "items": json_schema_of(values, numeric=numeric)}
+    if schema.type is SchemaType.MAP and keys is not None and values is not None:
+        if by_texts(schema):
+            return {"type": "object", _TYPE: "map", "additionalProperties": json_schema_of(values, numeric=numeric)}
+        entry = _written(struct_of({"key": keys, "value": values}), numeric=numeric)
+        return {"type": "array", _TYPE: "map", "items": entry}
+    if schema.name == DECIMAL and numeric:
+        return {"type": "number", _TYPE: "bytes"}
+    symbols = [one for name, one in schema.parameters.items() if name.startswith(f"{ENUM}.")]
+    return {"enum": symbols} if symbols else dict(_OF_TYPES[schema.type])
+
+
+def _described(schema: ConnectSchema) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if schema.name is not None:
+        found["title"] = schema.name
+    if schema.version is not None:
+        found[_VERSION] = schema.version
+    if schema.doc is not None:
+        found["description"] = schema.doc
+    parameters = {name: one for name, one in schema.parameters.items() if not name.startswith(_OWN)}
+    if parameters:
+        found[_PARAMETERS] = parameters
+    if schema.default is not None:
+        found["default"] = to_json(replace(schema, default=None), schema.default)
+    return found
+
+
+def by_texts(schema: ConnectSchema) -> bool:
+    """Whether a map is by texts, as JSON's objects are."""
+    keys = schema.key_schema
+    return keys is not None and keys.type is SchemaType.STRING and not keys.optional
+
+
+# --- JSON Schema to Connect ----------------------------------------------------------------------------------
+
+
+class JsonSchemaReader:
+    """Reads one JSON Schema. `others`: schemas that it references, by their names.
+
+    `optional_unless_required`: a property that `required` does not name is optional.
+    """
+
+    def __init__(self, root: Any, others: Mapping[str, Any], *, optional_unless_required: bool = False) -> None:
+        self._root, self._others = root, others
+        self._loose = optional_unless_required
+        self._open: list[tuple[int, str]] = []
+
+    def schema(self) -> ConnectSchema:
+        """The Connect schema. Raises `DataError` for one that Connect's data has no form for."""
+        return self._read(self._root, self._root)
+
+    def _read(self, found: Any, root: Any) -> ConnectSchema:
+        """`root`: what references inside of `found` start from."""
+        if not isinstance(found, dict):
+            raise DataError(f"The JSON Schema {found!r} says nothing of its values. Give it a type.")
+        if "$ref" in found:
+            return self._referred(str(found["$ref"]), root)
+        branches = found.get("oneOf") or found.get("anyOf")
+        if isinstance(branches, list):
+            return self._union(branches, root)
+        if isinstance(found.get("allOf"), list):
+            return self._all(found["allOf"], {key: one for key, one in found.items() if key != "allOf"}, root)
+        if isinstance(found.get("type"), list):
+            return self._union([{**found, "type": one} for one in found["type"]], root)
+        read = self._plain(found, root)
+        schema = replace(
+            read,
+            name=found.get("title", read.name),
+            version=found.get(_VERSION),
+            doc=found.get("description"),
+            parameters={**read.parameters, **found.get(_PARAMETERS, {})},
+        )
+        return schema if found.get("default") is None else replace(schema, default=value_of(schema, found["default"]))
+
+    def _plain(self, found: Mapping[str, Any], root: Any) -> ConnectSchema:
+        kind, own = found.get("type"), str(found.get(_TYPE, ""))
+        if "enum" in found:
+            return replace(STRING, parameters={ENUM: "", **{f"{ENUM}.{one}": str(one) for one in found["enum"]}})
+        if kind == "boolean":
+            return BOOLEAN
+        if kind in ("integer", "number"):
+            return _NUMBERS.get(own, INT64 if kind == "integer" else FLOAT64)
+        if kind == "string":
+            return BYTES if own == "bytes" else STRING
+        if kind == "array":
+            return self._array(found.get("items"), own, root)
+        if kind == "object" or "properties" in found:
+            return self._object(found, own, root)
+        raise DataError(f"The JSON Schema says no type of Connect's: {kind or 'it has no type'}. Read it as text.")
+
+    def _array(self, items: Any, own: str, root: Any) -> ConnectSchema:
+        if items is None:
+            raise DataError("Array schema did not specify the items type")
+        if own == "map" and isinstance(items, dict):
+            entry = items.get("properties", {})
+            return map_of(self._read(entry.get("key"), root), self._read(entry.get("value"), root))
+        return array_of(self._read(items, root))
+
+    def _object(self, found: Mapping[str, Any], own: str, root: Any) -> ConnectSchema:
+        properties, others = found.get("properties", {}), found.get("additionalProperties")
+        if own == "map" or (not properties and isinstance(others, dict)):
+            return map_of(STRING, self._read(others, root))
+        ordered = sorted(enumerate(properties.items()), key=lambda one: (_place(one[1][1], one[0]), one[0]))
+        required = found.get("required", ())
+        fields = []
+        for _, (name, one) in ordered:
+            schema = self._read(one, root)
+            optional = self._loose and name not in required
+            fields.append(SchemaField(name, schema.as_optional() if optional else schema))
+        return ConnectSchema(SchemaType.STRUCT, fields=tuple(fields))
+
+    def _union(self, branches: Sequence[Any], root: Any) -> ConnectSchema:
+        others = [one for one in branches if not (isinstance(one, dict) and one.get("type") == "null")]
+        optional = len(others) < len(branches)
+        if len(others) == 1:
+            found = self._read(others[0], root)
+            return found.as_optional() if optional else found
+        fields = {f"{ONE_OF}.field.{index}": self._read(one, root).as_optional() for index, one in enumerate(others)}
+        return struct_of(fields, name=ONE_OF, optional=optional)
+
+    def _all(self, parts: Sequence[Any], found: Mapping[str, Any], root: Any) -> ConnectSchema:
+        """What all parts say together: fields of structs, or what several say of one value. `found`: what is beside."""
+        plain = [one for one in parts if isinstance(one, dict) and not {"$ref", "properties"} & one.keys()]
+        structs = [self._read(one, root) for one in (*parts, found) if one not in plain and _has_fields(one)]
+        if not structs:
+            return self._read({key: one for part in (*plain, found) for key, one in part.items()}, root)
+        if any(one.type is not SchemaType.STRUCT for one in structs):
+            raise DataError("The JSON Schema's allOf has references to what is no object. Read it without a schema.")
+        fields = {field.name: field for one in structs for field in one.fields}
+        name = found.get("title", next((one.name for one in structs if one.name is not None), None))
+        return ConnectSchema(SchemaType.STRUCT, name=name, doc=found.get("description"), fields=(*fields.values(),))
+
+    def _referred(self, reference: str, root: Any) -> ConnectSchema:
+        found, inside = self._target(reference, root)
+        here = (id(inside), reference)
+        if here in self._open:
+            raise DataError(f"The JSON Schema {reference} has itself inside: read it without a schema.")
+        self._open.append(here)
+        schema = self._read(found, inside)
+        self._open.pop()
+        return schema
+
+    def _target(self, reference: str, root: Any) -> tuple[Any, Any]:
+        """(what a reference names, the document that it is in)."""
+        name, _, path = reference.partition("#")
+        document = root
+        if name:
+            document = next((one for key, one in self._others.items() if name == key or name.endswith(f"/{key}")), None)
+        found = document
+        for step in filter(None, path.split("/")):
+            key = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is None:
+            raise DataError(f"The JSON Schema references {reference}, which is not there.")
+        return found, document
+
+
+def _place(schema: Any, place: int) -> int:
+    return int(schema.get(_INDEX, place)) if isinstance(schema, dict) else place
+
+
+def _has_fields(schema: Any) -> bool:
+    return isinstance(schema, dict) and bool({"$ref", "properties"} & schema.keys())
+
+
+# --- values --------------------------------------------------------------------------------------------------
+
+
+def json_of(schema: ConnectSchema, value: Any, *, numeric: bool) -> Any:
+    """A value as JSON of its schema. Raises `DataError`."""
+    if value is None:
+        return to_json(schema, value, numeric=numeric)
+    if schema.type is SchemaType.STRUCT and isinstance(value, dict):
+        fields = {one.name: one.schema for one in schema.fields}
+        if schema.name == ONE_OF:
+            return next((json_of(fields[name], one, numeric=numeric) for name, one in value.items() if one is not None),
+                        None)  # fmt: skip
+        for unknown in value.keys() - fields.keys():
+            raise DataError(f'"{unknown}" is not a valid field name of the struct {schema.name or "without name"}.')
+        return {name: json_of(one, value.get(name), numeric=numeric) for name, one in fields.items()}
+    keys, values = schema.key_schema, schema.value_schema
+    if schema.type is SchemaType.ARRAY and values is not None and isinstance(value, (list, tuple)):
+        return [json_of(values, one, numeric=numeric) for one in value]
+    if schema.type is SchemaType.MAP and keys is not None and values is not None and isinstance(value, dict):
+        if by_texts(schema):
+            return {key: json_of(values, one, numeric=numeric) for key, one in value.items()}
+        return [
+            {"key": json_of(keys, key, numeric=numeric), "value": json_of(values, one, numeric=numeric)}
+            for key, one in value.items()
+        ]
+    return to_json(schema, value, numeric=numeric)
+
+
+def value_of(schema: ConnectSchema, found: Any) -> Any:
+    """The value of JSON of a schema. Raises `DataError`."""
+    if found is None:
+        return from_json(schema, found)
+    if schema.type is SchemaType.STRUCT and schema.name == ONE_OF:
+        for one in schema.fields:
+            if _fits(one.schema, found):
+                return {one.name: value_of(one.schema, found)}
+        raise DataError(f"Did not find matching oneof field for data: {found!r}")
+    if schema.type is SchemaType.STRUCT and isinstance(found, dict):
+        return {one.name: value_of(one.schema, found.get(one.name)) for one in schema.fields}
+    keys, values = schema.key_schema, schema.value_schema
+    if schema.type is SchemaType.ARRAY and values is not None and isinstance(found, list):
+        return [value_of(values, one) for one in found]
+    if schema.type is SchemaType.MAP and keys is not None and values is not None:
+        if by_texts(schema) and isinstance(found, dict):
+            return {key: value_of(values, one) for key, one in found.items()}
+        if isinstance(found, list) and all(isinstance(one, dict) and one.keys() == {"key", "value"} for one in found):
+            return {value_of(keys, one["key"]): value_of(values, one["value"]) for one in found}
+    return from_json(schema, found)
+
+
+def _fits(schema: ConnectSchema, found: Any) -> bool:
+    """Whether a branch of a union is what a value is of."""
+    if schema.type is SchemaType.STRUCT and isinstance(found, dict):
+        return found.keys() <= {one.name for one in schema.fields}
+    try:
+        value_of(schema, found)
+    except DataError:
+        return False
+    return True
