@@ -93,7 +93,8 @@ def start(
 
 @command(connectors, "plugins", example="tidelog connect plugins")
 def plugins(call: Session) -> None:
-    """List the connectors that a worker has here, each with what it guarantees."""
+    """List the connectors that a worker has here, each with what it guarantees, and the converters."""
+    from tidelog.connect.converters.table import CONVERTERS
     from tidelog.connect.runtime.plugins import Plugins, kind_of
 
     known = Plugins()
@@ -101,6 +102,7 @@ def plugins(call: Session) -> None:
         {"class": one.names[0], "type": kind_of(one), "version": one.version, "guarantee": one.guarantee}
         for one in known
     ]
+    rows += [{"class": one.names[0], "type": one.kind, "version": "", "guarantee": ""} for one in CONVERTERS]
     if call.as_json:
         print_json(rows)
         return

@@ -32,10 +32,7 @@ def plugins(operations: ConnectOperations, *, connectors_only: bool) -> list[dic
     if not connectors_only:
         found += [{"class": name, "type": "transformation"} for name in _full(TRANSFORMATIONS)]
         found += [{"class": name, "type": "predicate"} for name in _full(PREDICATES)]
-        found += [
-            {"class": one.names[0], "type": "header_converter" if one.headers_only else "converter"}
-            for one in CONVERTERS
-        ]
+        found += [{"class": one.names[0], "type": one.kind} for one in CONVERTERS]
     return found
 
 

@@ -12,6 +12,7 @@ from tidelog.connect.converters.base import Converter
 from tidelog.connect.converters.json_converter import JsonConverter
 from tidelog.connect.converters.json_schema_converter import JSON_SCHEMA_KEYS, json_schema_converter
 from tidelog.connect.converters.plain import ByteArrayConverter, NumberConverter, SimpleHeaderConverter, StringConverter
+from tidelog.connect.converters.protobuf_converter import PROTOBUF_KEYS, protobuf_converter
 from tidelog.connect.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, ConnectSchema
 
 _KAFKA: Final = "org.apache.kafka.connect."
@@ -30,6 +31,11 @@ class ConverterPlugin:
     keys: ConfigDef
     make: Make
     headers_only: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What the REST API calls it."""
+        return "header_converter" if self.headers_only else "converter"
 
 
 def _json(config: Mapping[str, str], is_key: bool, lake: Any) -> Converter:  # noqa: ARG001
@@ -78,6 +84,7 @@ CONVERTERS: Final = (
     ConverterPlugin(
         ("io.confluent.connect.json.JsonSchemaConverter", "json-schema"), JSON_SCHEMA_KEYS, json_schema_converter
     ),
+    ConverterPlugin(("io.confluent.connect.protobuf.ProtobufConverter", "protobuf"), PROTOBUF_KEYS, protobuf_converter),
     _numbers("LongConverter", INT64),
     _numbers("IntegerConverter", INT32),
     _numbers("ShortConverter", INT16),

@@ -35,6 +35,11 @@ def test_plugins_say_what_they_guarantee():
     rows = json.loads(done("--format", "json", "connect", "plugins").stdout)
     (one,) = (row for row in rows if row["class"] == SOURCE)
     assert (one["type"], one["guarantee"].startswith("Exactly once")) == ("source", True)
+    converters = {row["class"] for row in rows if row["type"] == "converter"}
+    assert {
+        "io.confluent.connect.avro.AvroConverter", "io.confluent.connect.json.JsonSchemaConverter",
+        "io.confluent.connect.protobuf.ProtobufConverter",
+    } <= converters  # fmt: skip
     assert "GUARANTEE" in done("connect", "plugins").stdout
 
 
