@@ -29,6 +29,7 @@ from tidelog.streams.views import TABLES_FILE, described
 _NO_WORKER = "Python worker failed to connect back"
 _ATTEMPTS = 6
 _RECORD_FILE = "topology.json"
+_PARTS = "spark.sql.shuffle.partitions"
 
 
 class TopologyChangedError(TidelogError):
@@ -126,11 +127,18 @@ class Streams:
         return bool(self._session().streams.awaitAnyTermination(max(1, round(timeout_s))))
 
     def _session(self) -> SparkSession:
-        """A session of the application's own, so that its settings change no other."""
+        """A session of the application's own with the settings of the one that was given, so that it changes no other.
+
+        A state has a part for each core where neither says how many: Spark's own 200 are for far larger clusters.
+        """
         if not hasattr(self, "_own"):
-            self._own = (self._given or tidelog.spark.session(self._config.application_id, delta=False)).newSession()
-            for key, value in self._config.session.items():
-                self._own.conf.set(key, value)
+            given = self._given or tidelog.spark.session(self._config.application_id, delta=False)
+            self._own = given.newSession()
+            settings, known = given.conf.getAll, self._own.conf.getAll
+            settings.setdefault(_PARTS, str(given.sparkContext.defaultParallelism))
+            for key, value in {**settings, **self._config.session}.items():
+                if known.get(key) != value:
+                    self._own.conf.set(key, value)
         return self._own
 
     def _require_topics(self, lake: Lake) -> None:

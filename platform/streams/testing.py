@@ -26,13 +26,22 @@ _SMALL = {
     "spark.sql.shuffle.partitions": "1",
     # How soon a query looks again for records: a look takes a moment of a core, for each query that waits.
     "spark.sql.streaming.pollingDelay": "20ms",
-    # Nothing outlives a test: no file of a checkpoint needs another one with its checksum.
+    # A test's few rows are through before code for them is generated and compiled.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Nothing outlives a test: no file of a checkpoint needs another one with its checksum, or the default manager's
+    # atomic rename, for which Hadoop asks processes of their own (`readlink`) about each file.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     # State of a few keys: in memory, and in one small file for each batch.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
     ),
 }
+# Local files without Hadoop's own checksums: each is a second file, and a process (`chmod`) that sets its mode.
+_FILES = {"fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem", "fs.file.impl.disable.cache": "true"}
 
 
 class TopologyTestDriver:
@@ -51,7 +60,9 @@ class TopologyTestDriver:
         given = {"application.id": "test", "commit.interval.ms": "0", **_SMALL, **(config or {})}
         self._opened = ExitStack()
         self.lake = self._lake(given.pop("lake", None))
-        self._spark = spark or SparkSession.getActiveSession() or _small_session()
+        self._spark = (spark or SparkSession.getActiveSession() or _small_session()).newSession()
+        for key, setting in _FILES.items():
+            self._spark.conf.set(key, setting)
         endpoints = InProcess(self.lake, Path(self._folder) / "feeds")
         self._streams = Streams(topology, {**given, "lake": self.lake.uri}, self._spark, endpoints)
         for node in topology.nodes:
