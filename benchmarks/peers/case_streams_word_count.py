@@ -16,7 +16,7 @@ from measures import Measure
 from peer import KAFKA, TIDELOG, Peer, fill
 from pyspark.sql import SparkSession
 from runner import CaseError
-from spark_systems import sized, throughput
+from spark_systems import require, sized, throughput
 
 import tidelog
 from tidelog.streams import Streams, StreamsBuilder
@@ -34,7 +34,8 @@ _SETTINGS = ("num.stream.threads=2", f"statestore.cache.max.bytes={10 << 20}", "
 def run(bench: Bench) -> list[Measure]:
     """Each round counts the words of all lines into a topic that is read_committed; starting Java is not in its time.
 
-    Kafka Streams is timed from RUNNING until each word's count is there, tidelog.streams from `start` on.
+    Kafka Streams is timed from RUNNING until each word's count is there, tidelog.streams from `start` on: the queries'
+    own start-up is in its time, that of Spark's session is not.
     """
     count = sized(bench, _LINES)
     rng = random.Random(19)
@@ -52,7 +53,7 @@ def run(bench: Bench) -> list[Measure]:
         fill(peer, "lines", lines, [str(at).encode() for at in range(count)], compression_type="zstd")
         times = bench.interleaved(
             {
-                TIDELOG: lambda: _by_tidelog(spark, str(folder), next(numbers)),
+                TIDELOG: lambda: _by_tidelog(spark, str(folder), next(numbers), count * _WORDS_A_LINE),
                 KAFKA: lambda: _by_kafka(bench, broker.address, next(numbers), count * _WORDS_A_LINE),
             }
         )
@@ -60,15 +61,27 @@ def run(bench: Bench) -> list[Measure]:
     return throughput("streams word count", times, count)
 
 
-def _by_tidelog(spark: SparkSession, lake: str, number: int) -> float:
+def _by_tidelog(spark: SparkSession, lake: str, number: int, words: int) -> float:
     builder = StreamsBuilder()
-    words = builder.stream("lines").flat_map_values(r"split(lower(value), '\\W+')").filter("value != ''")
-    words.group_by("value").count().to_stream().map_values("string(value)").to(f"counts-{number}")
+    split = builder.stream("lines").flat_map_values(r"split(lower(value), '\\W+')").filter("value != ''")
+    split.group_by("value").count().to_stream().map_values("string(value)").to(f"counts-{number}")
     application = Streams(builder.build(), {"application.id": f"words-{number}", "lake": lake}, spark)
     begun = time.perf_counter()
     with application:
         application.process_all_available()
-        return time.perf_counter() - begun
+        taken = time.perf_counter() - begun
+    require(TIDELOG, _counted(lake, f"counts-{number}"), words)
+    return taken
+
+
+def _counted(lake: str, topic: str) -> int:
+    """The newest counts of all words, added up."""
+    newest = dict[bytes, bytes]()
+    with tidelog.Lake(lake, create=False) as opened:
+        for partition in opened.offsets(topic):
+            for batch in opened.topic(topic).read(partition):
+                newest.update(zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True))
+    return sum(map(int, newest.values()))
 
 
 def _by_kafka(bench: Bench, address: str, number: int, words: int) -> float:

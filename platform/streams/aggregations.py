@@ -12,7 +12,7 @@ from pyspark.sql.types import DataType
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.streams.functions import PythonFunction, parameters, plain
-from tidelog.streams.packing import Run, dumped, loaded, packed, unpacked, with_state
+from tidelog.streams.packing import Run, dumper, loader, packed, unpacked, with_state
 from tidelog.streams.steps import as_records, type_of
 from tidelog.streams.windows import SessionWindows, TimeWindows, interval
 
@@ -107,10 +107,11 @@ def _in_order(record: dict[str, Any]) -> tuple[int, int]:
 
 def _by_python(rows: DataFrame, fold: PythonFold, windows: TimeWindows | None) -> DataFrame:
     key_type, value_type = rows.schema["key"].dataType, rows.schema["value"].dataType
+    types = (key_type, value_type, fold.type_over(value_type))
     made = rows.select(
         "key",
-        packed(F.col("key")).alias("key_bytes"),
-        packed(F.col("value")).alias("value_bytes"),
+        packed(F.col("key"), key_type).alias("key_bytes"),
+        packed(F.col("value"), value_type).alias("value_bytes"),
         "timestamp",
         F.unix_micros("timestamp").alias("micros"),
         F.coalesce("partition", F.lit(0)).alias("partition"),
@@ -132,7 +133,7 @@ def _by_python(rows: DataFrame, fold: PythonFold, windows: TimeWindows | None) -
         groups += ["window_start", "window_end"]
         timeout = GroupStateTimeout.EventTimeTimeout
     made = made.drop("timestamp")
-    run = _folding(fold, windowed=windows is not None)
+    run = _folding(fold, types, windowed=windows is not None)
     found = with_state(made.groupBy(*groups), run, _OUTPUT, _STATE, timeout)
     key = unpacked(F.col("key_bytes"), key_type)
     if windows is not None:
@@ -142,13 +143,15 @@ def _by_python(rows: DataFrame, fold: PythonFold, windows: TimeWindows | None) -
         key = F.struct(key.alias("key"), bounds.alias("window"))
     return found.select(
         key.alias("key"),
-        unpacked(F.col("aggregate"), fold.type_over(value_type)).alias("value"),
+        unpacked(F.col("aggregate"), types[-1]).alias("value"),
         F.timestamp_micros("micros").alias("timestamp"),
     )
 
 
-def _folding(fold: PythonFold, *, windowed: bool) -> Run:
-    """What Spark's workers run for each key (and window) of a batch."""
+def _folding(fold: PythonFold, types: tuple[DataType, DataType, DataType], *, windowed: bool) -> Run:
+    """What Spark's workers run for each key (and window) of a batch. `types`: of keys, values and aggregates."""
+    key_of, value_of, aggregate_of = map(loader, types)
+    bytes_of = dumper(types[-1])
 
     def run(group: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
         if state.hasTimedOut:
@@ -161,18 +164,19 @@ def _folding(fold: PythonFold, *, windowed: bool) -> Run:
         first, aggregate, micros = True, None, 0
         if state.exists:
             data, micros = state.get
-            first, aggregate = False, loaded(data)
+            first, aggregate = False, aggregate_of(data)
         key_bytes = bytes(rows["key_bytes"].iloc[0])
-        key = loaded(key_bytes)
+        key = key_of(key_bytes)
         for value, at in zip(rows["value_bytes"], rows["micros"], strict=True):
-            aggregate, first, micros = fold(key, loaded(value), aggregate, first=first), False, max(micros, int(at))
-        state.update((dumped(aggregate), micros))
+            aggregate, first, micros = fold(key, value_of(value), aggregate, first=first), False, max(micros, int(at))
+        known = bytes_of(aggregate)
+        state.update((known, micros))
         if windowed:
             state.setTimeoutTimestamp(end // 1000)
         yield pd.DataFrame(
             {
                 "key_bytes": [key_bytes],
-                "aggregate": [dumped(aggregate)],
+                "aggregate": [known],
                 "micros": [micros],
                 "window_start": [start],
                 "window_end": [end],

@@ -29,7 +29,6 @@ from tidelog.streams.views import TABLES_FILE, described
 _NO_WORKER = "Python worker failed to connect back"
 _ATTEMPTS = 6
 _RECORD_FILE = "topology.json"
-_PARTS = "spark.sql.shuffle.partitions"
 
 
 class TopologyChangedError(TidelogError):
@@ -127,16 +126,12 @@ class Streams:
         return bool(self._session().streams.awaitAnyTermination(max(1, round(timeout_s))))
 
     def _session(self) -> SparkSession:
-        """A session of the application's own with the settings of the one that was given, so that it changes no other.
-
-        A state has a part for each core where neither says how many: Spark's own 200 are for far larger clusters.
-        """
+        """A session of the application's own, so that its settings change no other."""
         if not hasattr(self, "_own"):
             given = self._given or tidelog.spark.session(self._config.application_id, delta=False)
             self._own = given.newSession()
-            settings, known = given.conf.getAll, self._own.conf.getAll
-            settings.setdefault(_PARTS, str(given.sparkContext.defaultParallelism))
-            for key, value in {**settings, **self._config.session}.items():
+            cores, known = given.sparkContext.defaultParallelism, self._own.conf.getAll
+            for key, value in self._config.session_settings(given.conf.getAll, cores).items():
                 if known.get(key) != value:
                     self._own.conf.set(key, value)
         return self._own
@@ -218,7 +213,7 @@ class Streams:
     def _writer(self, plan: QueryPlan, frames: Frames) -> DataStreamWriter:
         records = frames.records(plan, frames.rows(plan))
         options = {**self._config.sink_options, "topic": frames.topic(plan)}
-        final = plan.node.appends and not plan.node.by_batches
+        final = plan.node.appends and not plan.node.update_mode
         writer = self._endpoints.sink(records, options, final=final)
         interval = f"{round(self._config.commit_interval.total_seconds() * 1000)} milliseconds"
         return writer.queryName(f"{self._config.application_id}: {plan.name}").trigger(processingTime=interval)

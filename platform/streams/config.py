@@ -13,6 +13,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _GUARANTEES: Final = ("exactly_once_v2", "exactly_once")
 _RESETS: Final = ("earliest", "latest")
 _SESSION_PREFIX: Final = "spark.sql."
+_PARTS_OF_A_STATE: Final = "spark.sql.shuffle.partitions"
 _SOURCE_PREFIX: Final = "source."
 # RocksDB holds more state than a Java heap, and Spark writes only its changes to the checkpoint.
 _STATE_STORE: Final = {
@@ -77,6 +78,13 @@ class StreamsConfig:
                 f"No such configuration: {', '.join(sorted(left))}. docs/streams.md lists the keys."
             )
         return self
+
+    def session_settings(self, given: Mapping[str, str], cores: int) -> dict[str, str]:
+        """The settings of the application's session: its own, and else those of the session that it was `given`.
+
+        A state has a part for each core where neither says how many: Spark's own 200 are for far larger clusters.
+        """
+        return {_PARTS_OF_A_STATE: str(cores), **given, **self.session}
 
     @property
     def folder(self) -> str:

@@ -167,7 +167,7 @@ class KStream:
             def build(left: DataFrame, right: DataFrame) -> DataFrame:
                 return stream_and_table(left, right, joiner, how)
 
-            detail, by_batches = how, True
+            detail, update_mode = how, True
         elif windows is None:
             raise InvalidOptionError("A join of two streams needs a window: give JoinWindows.")
         else:
@@ -176,9 +176,9 @@ class KStream:
             def build(left: DataFrame, right: DataFrame) -> DataFrame:
                 return streams_joined(left, right, joiner, within, how)
 
-            detail, by_batches = f"{how} {windows}", False
+            detail, update_mode = f"{how} {windows}", False
         parents = [self._node, other._node]
-        facts: dict[str, Any] = {"stateful": True, "appends": True, "by_batches": by_batches, "detail": detail}
+        facts: dict[str, Any] = {"stateful": True, "appends": True, "update_mode": update_mode, "detail": detail}
         return KStream(self._naming, self._naming.node("KSTREAM", "JOIN", parents, build, **facts))
 
     def _then(self, kind: str, build: Callable[[DataFrame], DataFrame], **facts: Any) -> "KStream":
@@ -262,7 +262,7 @@ class KTable:
             lambda rows: regrouped(rows, key, value),
             stateful=True,
             appends=True,
-            by_batches=True,
+            update_mode=True,
             cut="repartition",
         )
         return KGroupedTable(self._naming, node)

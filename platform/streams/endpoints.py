@@ -1,12 +1,13 @@
 """Where the queries of an application read and write: topics of its lake, by Spark's workers or in this process."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -15,6 +16,8 @@ from pyspark.sql.types import StructType
 from pyspark_tidelog import DefaultSource
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.lake import Lake
+from tidelog.sinks.writer import BatchWriter
+from tidelog.streams.packing import dumped, loaded
 
 _QUERY_ID = "sql.streaming.queryId"
 
@@ -33,11 +36,25 @@ class Endpoints:
         return spark.readStream.format("tidelog").options(**options).load()
 
     def sink(self, records: DataFrame, options: Mapping[str, str], *, final: bool) -> DataStreamWriter:
-        """What writes records to a topic, each batch once. `final`: the data source's own sink takes them."""
-        if final:
-            return records.writeStream.format("tidelog").options(**options).outputMode("append")
-        # Spark has no update mode for sinks in Python; a batch's number is its version.
-        return records.writeStream.foreachBatch(_written(options)).outputMode("update")
+        """What writes records to a topic, each batch once. `final`: no row replaces another one."""
+        return records.writeStream.foreachBatch(self._write(options)).outputMode("append" if final else "update")
+
+    def _write(self, options: Mapping[str, str]) -> Batch:
+        """The workers stage a batch's records, and this process commits them.
+
+        As a sink of Spark's, which for Python has no update mode, each batch would go to four more processes.
+        """
+
+        def write(batch: DataFrame, number: int) -> None:
+            writer = _writer(batch, number, options)
+
+            def stage(records: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                yield pa.record_batch([pa.array([dumped(writer.write(records))])], ["staged"])
+
+            staged = batch.mapInArrow(stage, "staged binary").collect()
+            writer.commit([loaded(row["staged"]) for row in staged])
+
+        return write
 
     def hand_over(self) -> None:
         """Let the queries have all records that the topics have by now: they look by themselves."""
@@ -61,10 +78,14 @@ class InProcess(Endpoints):
         self.feeds.append(found)
         return spark.readStream.schema(found.schema).parquet(str(found.folder))
 
-    def sink(self, records: DataFrame, options: Mapping[str, str], *, final: bool) -> DataStreamWriter:
-        """What collects each batch, and writes it here."""
-        mode = "append" if final else "update"
-        return records.writeStream.foreachBatch(_written_here(options)).outputMode(mode)
+    def _write(self, options: Mapping[str, str]) -> Batch:
+        def write(batch: DataFrame, number: int) -> None:
+            records = batch.toArrow()
+            if records.num_rows:
+                writer = _writer(batch, number, options)
+                writer.commit([writer.write(iter(records.to_batches()))])
+
+        return write
 
     def hand_over(self) -> None:
         """Give the queries the records that the topics have by now."""
@@ -108,29 +129,13 @@ class _Feed:
             os.replace(self.folder / f"_{name}", self.folder / name)
 
 
-def _once(batch: DataFrame, number: int) -> dict[str, str]:
-    """The options by which a batch counts once: the topic's entry holds the query's id and the batch's number."""
+def _writer(batch: DataFrame, number: int, options: Mapping[str, str]) -> BatchWriter:
+    """What writes a batch, once: the topic's entry holds the query's id and the batch's number."""
     query = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     if not query:
         raise UnknownQueryError(
             f"Spark did not say which query a batch belongs to (local property {_QUERY_ID}), and without that it"
             " can't count once. Leave spark.python's PYSPARK_PIN_THREAD at its default."
         )
-    return {"txnAppId": f"tidelog-streams-{query}", "txnVersion": str(number)}
-
-
-def _written(options: Mapping[str, str]) -> Batch:
-    def write(batch: DataFrame, number: int) -> None:
-        batch.write.format("tidelog").options(**options, **_once(batch, number)).mode("append").save()
-
-    return write
-
-
-def _written_here(options: Mapping[str, str]) -> Batch:
-    def write(batch: DataFrame, number: int) -> None:
-        records = batch.toArrow()
-        if records.num_rows:
-            writer = DefaultSource({**options, **_once(batch, number)}).writer(batch.schema, overwrite=False)
-            writer.commit([writer.write(iter(records.to_batches()))])
-
-    return write
+    once = {"txnAppId": f"tidelog-streams-{query}", "txnVersion": str(number)}
+    return DefaultSource({**options, **once}).writer(batch.schema, overwrite=False)

@@ -17,7 +17,7 @@ class TopologyNode:
     `build`: the rows that it gives, of the rows of its parents. `detail`: what of it the state depends on. `store`: the
     name of the table that it is kept as, "" for none; `topic`: the topic that a source reads. `cut`: its rows go
     through a topic of the application's, "changelog" or "repartition". `appends`: each row is final, and no later one
-    replaces it. `by_batches`: Spark can write the rows by its batches alone.
+    replaces it. `update_mode`: Spark gives the rows in that mode alone.
     """
 
     name: str
@@ -30,7 +30,7 @@ class TopologyNode:
     cut: str = ""
     stateful: bool = False
     appends: bool = True
-    by_batches: bool = False
+    update_mode: bool = False
     key_serde: Any = None
     value_serde: Any = None
     partitions: int | None = None

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.streaming.state import GroupState
 
 from tidelog.streams.functions import Expression
-from tidelog.streams.packing import Run, packed, unpacked, with_state
+from tidelog.streams.packing import Run, as_bytes, packed, unpacked, with_state
 from tidelog.streams.steps import as_records, evaluated
 from tidelog.streams.windows import JoinWindows, interval, micros
 
@@ -61,8 +61,8 @@ def _both(left: DataFrame, right: DataFrame) -> DataFrame:
     def side(rows: DataFrame, number: int) -> DataFrame:
         return rows.where("key IS NOT NULL").select(
             "key",
-            packed(F.col("key")).alias("key_bytes"),
-            packed(F.col("value")).alias("value_bytes"),
+            packed(F.col("key"), rows.schema["key"].dataType).alias("key_bytes"),
+            packed(F.col("value"), rows.schema["value"].dataType).alias("value_bytes"),
             F.unix_micros("timestamp").alias("micros"),
             F.coalesce("partition", F.lit(0)).alias("partition"),
             F.coalesce("offset", F.lit(0)).alias("offset"),
@@ -134,7 +134,7 @@ def _pairing(how: str) -> Run:
             left, right = (row.value_bytes, right) if row.side == _LEFT else (left, row.value_bytes)
             micros_known = max(micros_known, int(row.micros))
         if left is not None or right is not None:
-            state.update((left and bytes(left), right and bytes(right), micros_known))
+            state.update((as_bytes(left), as_bytes(right), micros_known))
         elif state.exists:
             state.remove()
         there = is_there(left, right)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.streaming.state import GroupState
 
 from tidelog.streams.functions import Expression
-from tidelog.streams.packing import packed, unpacked, with_state
+from tidelog.streams.packing import as_bytes, packed, unpacked, with_state
 from tidelog.streams.steps import as_records, evaluated
 
 _KNOWN = "group_bytes binary, row_bytes binary"
@@ -21,18 +21,19 @@ def regrouped(rows: DataFrame, key: Expression, value: Expression) -> DataFrame:
     group, row = evaluated(rows, key), evaluated(rows, value)
     is_there = F.col("value").isNotNull()
     made = rows.withColumns({"group": F.when(is_there, group), "row": F.when(is_there, row)})
+    group_type, row_type = made.schema["group"].dataType, made.schema["row"].dataType
     changes = made.where("key IS NOT NULL").select(
         "key",
-        packed(F.col("group")).alias("group_bytes"),
-        packed(F.col("row")).alias("row_bytes"),
+        packed(F.col("group"), group_type).alias("group_bytes"),
+        packed(F.col("row"), row_type).alias("row_bytes"),
         F.unix_micros("timestamp").alias("micros"),
         F.coalesce("partition", F.lit(0)).alias("partition"),
         F.coalesce("offset", F.lit(0)).alias("offset"),
     )
     changes = with_state(changes.groupBy("key"), _changes, _CHANGES, _KNOWN)
     found = changes.select(
-        unpacked(F.col("group_bytes"), made.schema["group"].dataType).alias("key"),
-        F.struct("change", unpacked(F.col("row_bytes"), made.schema["row"].dataType).alias("row")).alias("value"),
+        unpacked(F.col("group_bytes"), group_type).alias("key"),
+        F.struct("change", unpacked(F.col("row_bytes"), row_type).alias("row")).alias("value"),
         F.timestamp_micros("micros").alias("timestamp"),
     )
     return as_records(found)
@@ -45,7 +46,7 @@ def _changes(_: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupSta
     found = [] if known is None else [(*known, -1, newest["micros"])]
     if newest["group_bytes"] is not None:
         found.append((newest["group_bytes"], newest["row_bytes"], 1, newest["micros"]))
-        state.update((bytes(newest["group_bytes"]), newest["row_bytes"] and bytes(newest["row_bytes"])))
+        state.update((bytes(newest["group_bytes"]), as_bytes(newest["row_bytes"])))
     elif known is not None:
         state.remove()
     if found:

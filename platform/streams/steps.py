@@ -31,8 +31,8 @@ class Naming:
             raise InvalidOptionError(f"Two tables are named '{store}': a table's name is its own in a topology.")
         # What is read from a topic is final, whatever query wrote it.
         facts.setdefault("appends", all(one.appends or one.cut or one.store for one in parents))
-        # Rows that Python functions with state give have not the form that Spark hands to Python again.
-        facts.setdefault("by_batches", any(one.by_batches and not (one.cut or one.store) for one in parents))
+        # Python functions with state give their rows in update mode, and whatever comes after them with it.
+        facts.setdefault("update_mode", any(one.update_mode and not (one.cut or one.store) for one in parents))
         made = TopologyNode(name, kind, tuple(parents), build, **facts)
         self.topology.nodes.append(made)
         return made

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
-from support.spark_queries import append, fails_with, forget_commit, in_topic
+from support.spark_queries import FEW_RECORDS, append, fails_with, forget_commit, in_topic
 
 from tidelog.log.base.errors import InvalidOptionError, UnknownTopicError
 from tidelog.log.lake import Lake
@@ -188,7 +188,8 @@ def shouting(source: str = "in", function: str = "upper(value)") -> StreamsBuild
 
 def run(spark: SparkSession, lake: Lake, builder: StreamsBuilder) -> Streams:
     """Process what is there, in an application of one id."""
-    with Streams(builder.build(), {"application.id": "app", "lake": lake.uri}, spark) as streams:
+    config = {"application.id": "app", "lake": lake.uri, **FEW_RECORDS}
+    with Streams(builder.build(), config, spark) as streams:
         streams.process_all_available()
     return streams
 

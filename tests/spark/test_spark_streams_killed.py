@@ -1,24 +1,32 @@
 """Applications with state that break off: each result once, and tables that are asked by SQL."""
 
+import json
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from support.killed_queries import kept_running
-from support.spark_queries import append, await_that, forget_commit, numbered
+from support.spark_queries import FEW_RECORDS, append, await_that, forget_commit, numbered
 
 from tidelog.log.base.errors import InvalidOptionError
 from tidelog.log.lake import Lake
 from tidelog.streams import Streams, StreamsBuilder, TopologyChangedError, create_view, python, serdes
 
 COUNTS = """
+import json
+import os
 import sys
 import tidelog
 from tidelog.streams import Streams, StreamsBuilder
 
 builder = StreamsBuilder()
 builder.stream("in").group_by("'all'").count().to_stream().map_values("string(value)").to("counts")
-spark = tidelog.spark.session("killed", "local[1]", {"spark.sql.shuffle.partitions": "1"}, delta=False)
+settings = {
+    **json.loads(os.environ["FEW_RECORDS"]),
+    "spark.sql.shuffle.partitions": "1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+spark = tidelog.spark.session("killed", "local[1]", settings, delta=False)
 config = {"application.id": "app", "lake": sys.argv[1], "source.maxOffsetsPerTrigger": 2, "commit.interval.ms": 0}
 Streams(builder.build(), config, spark).start().await_termination()
 """
@@ -31,10 +39,13 @@ def counting(store: str = "", to: str = "counts") -> StreamsBuilder:
     return builder
 
 
-def run(spark: SparkSession, lake: Lake, builder: StreamsBuilder) -> None:
-    config = {"application.id": "app", "lake": lake.uri, "spark.sql.shuffle.partitions": "1"}
-    with Streams(builder.build(), config, spark) as streams:
+def run(spark: SparkSession, lake: Lake, builder: StreamsBuilder) -> Streams:
+    """Process what is there, in an application of one id, in a session whose settings are not those of all tests."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    with Streams(builder.build(), {"application.id": "app", "lake": lake.uri, **FEW_RECORDS}, session) as streams:
         streams.process_all_available()
+    return streams
 
 
 def in_order(lake: Lake, topic: str) -> list[int]:
@@ -50,7 +61,7 @@ def test_an_application_killed_in_the_middle_sends_each_count_once(
     append(lake, "in", *numbered("v", 60))
     script = tmp_path / "counts.py"
     script.write_text(COUNTS)
-    with kept_running(script, lake, lake.uri) as has_ended:
+    with kept_running(script, lake, lake.uri, FEW_RECORDS=json.dumps(FEW_RECORDS)) as has_ended:
         await_that(lambda: len(in_order(lake, "counts")) >= 4 or has_ended())
     killed = in_order(lake, "counts")
     assert 4 <= len(killed) < 30, script.with_suffix(".log").read_text()
@@ -70,9 +81,11 @@ def test_a_batch_with_state_that_is_run_again_counts_once(spark: SparkSession, l
     run(spark, lake, counting())
     forget_commit(f"{lake.uri.removeprefix('file://')}/__streams/app/to-counts")
     append(lake, "in", *numbered("b", 5))
-    run(spark, lake, counting())
+    streams = run(spark, lake, counting())
 
     assert in_order(lake, "counts") == [10, 15]
+    (state,) = streams.queries["to-counts"].recentProgress[0].stateOperators
+    assert state.numShufflePartitions == 1
 
 
 def test_another_step_with_state_needs_another_application_id(spark: SparkSession, lake: Lake) -> None:

@@ -214,14 +214,15 @@ def test_tables_filter_map_and_join_with_tombstones(driven: Drive) -> None:
     lefts, rights = driver.create_input_topic("left"), driver.create_input_topic("right")
     out = {name: driver.create_output_topic(name) for name in ("kept", "inner", "outer")}
 
-    lefts.pipe_key_values([("1", "a"), ("2", "c")])
+    lefts.pipe_key_values([("1", "a"), ("2", "c"), ("4", "")])
     rights.pipe_key_values([("1", "x"), ("3", "z")])
-    assert out["kept"].read_key_values_to_list() == [("1", None), ("2", "C")]
+    assert out["kept"].read_key_values_to_list() == [("1", None), ("2", "C"), ("4", None)]
     assert out["inner"].read_key_values_to_map() == {"1": "ax"}
-    assert out["outer"].read_key_values_to_map() == {"1": "a-x", "2": "c", "3": "z"}
+    assert out["outer"].read_key_values_to_map() == {"1": "a-x", "2": "c", "3": "z", "4": ""}
     lefts.pipe_key_values([("1", None)])
-    assert out["inner"].read_key_values_to_map() == {"1": None}
-    assert out["outer"].read_key_values_to_map() == {"1": "x"}
+    rights.pipe_key_values([("4", "y")])
+    assert out["inner"].read_key_values_to_map() == {"1": None, "4": "y"}
+    assert out["outer"].read_key_values_to_map() == {"1": "x", "4": "-y"}
 
 
 def test_a_tables_rows_leave_their_old_group(driven: Drive) -> None:

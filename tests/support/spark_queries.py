@@ -18,6 +18,15 @@ from tidelog.log.lake import Lake
 # Longer than any condition takes on a busy machine; a test that waits this long has failed.
 PATIENCE_S = 240.0
 
+# What makes queries over a few records quick: no code is generated for them, and their checkpoints' files are renamed
+# without a process that looks at each.
+FEW_RECORDS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
 AVAILABLE_NOW: dict[str, Any] = {"availableNow": True}
 
 

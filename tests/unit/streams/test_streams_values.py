@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pyspark.sql.types import BinaryType, DataType, LongType, StringType
 
 from tidelog.log.base.errors import InvalidConfigError, InvalidOptionError
 from tidelog.streams import JoinWindows, SessionWindows, TimeWindows, serdes
 from tidelog.streams.config import StreamsConfig
 from tidelog.streams.functions import parameters, plain
+from tidelog.streams.packing import dumper, loader
 from tidelog.streams.windows import interval, micros
 
 MINUTE = timedelta(minutes=1)
@@ -70,6 +72,23 @@ def test_a_configuration_has_kafkas_keys_and_a_lakes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("own", "given", "parts"),
+    [
+        ({}, {}, "4"),
+        ({}, {"spark.sql.shuffle.partitions": "7"}, "7"),
+        ({"spark.sql.shuffle.partitions": 3}, {"spark.sql.shuffle.partitions": "7"}, "3"),
+    ],
+)
+def test_a_state_has_a_part_for_each_core_where_nothing_says_how_many(
+    own: dict[str, Any], given: dict[str, str], parts: str
+) -> None:
+    settings = StreamsConfig.of({**LEAST, **own}).session_settings({"spark.sql.ansi.enabled": "false", **given}, 4)
+
+    assert settings["spark.sql.shuffle.partitions"] == parts
+    assert settings["spark.sql.ansi.enabled"] == "false"
+
+
+@pytest.mark.parametrize(
     ("changes", "why"),
     [
         ({"application.id": "a/b"}, "application.id is 'a/b'"),
@@ -123,3 +142,27 @@ def test_keys_of_windows_are_read_as_kafka_streams_writes_them() -> None:
     assert serdes.time_windowed(serdes.STRING, MINUTE).loads(b"k" + (60_000).to_bytes(8, "big")) == found
     session = b"k" + (120_000).to_bytes(8, "big") + (60_000).to_bytes(8, "big")
     assert serdes.session_windowed(serdes.STRING).loads(session) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "data"),
+    [
+        pytest.param(StringType(), "é", "é".encode(), id="text"),
+        pytest.param(StringType(), "", b"", id="no text"),
+        pytest.param(BinaryType(), b"\x00\xff", b"\x00\xff", id="bytes"),
+    ],
+)
+def test_texts_and_bytes_go_to_python_as_spark_casts_them(kind: DataType, value: Any, data: bytes) -> None:
+    assert dumper(kind)(value) == data
+    assert loader(kind)(bytearray(data)) == value
+
+
+@pytest.mark.parametrize("kind", [StringType(), BinaryType(), LongType()], ids=str)
+def test_null_is_no_bytes(kind: DataType) -> None:
+    assert dumper(kind)(None) is None
+    assert loader(kind)(None) is None
+
+
+def test_other_values_go_to_python_whole() -> None:
+    """Pandas would make a float of a whole number that may be null."""
+    assert loader(LongType())(dumper(LongType())(2**60 + 1)) == 2**60 + 1
