@@ -1,1 +1,1 @@
-"""tidelog.web: what the servers of HTTP share: connections with bounds, log-ins, TLS."""
+"""tidelog.web: what the servers of HTTP share: connections with bounds, log-ins, TLS, paths."""

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
-from urllib.parse import quote, unquote
+from typing import Any
+from urllib.parse import quote
 
 from tidelog.connect.api.offset_operations import OffsetOperations, Pairs
 from tidelog.connect.api.operations import ConnectOperations
 from tidelog.connect.api.plugin_views import LoggerViews, plugin_config, plugins
 from tidelog.connect.store.configs import TargetState
 from tidelog.connect.store.errors import RestError
+from tidelog.web.paths import PathParts, found_path, path_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class RestRoutes:
             "GET admin/loggers/{logger}": lambda call: RestAnswer(200, loggers.one(call.path["logger"])),
             "PUT admin/loggers/{logger}": self._set_level,
         }
-        self._table: dict[tuple[str, ...], dict[str, Operation]] = {}
+        self._table: dict[PathParts, dict[str, Operation]] = {}
         for named, operation in table.items():
             method, _, path = named.partition(" ")
             self._table.setdefault(tuple(path.split("/")) if path else (), {})[method] = operation
@@ -130,18 +131,18 @@ class RestRoutes:
     def routed(self, method: str, path: str) -> tuple[str, Operation, dict[str, str]]:
         """The name of a request's route, its operation, and the path's variables.
 
-        `path`: as it was sent, with percent signs; it is decoded once, part by part. Raises `RestError` 404 and 405.
+        `path`: as it was sent, with percent signs. Raises `RestError` 404 and 405.
         """
-        parts = [unquote(part, errors="replace") for part in path.split("/")[1:]]
+        parts = path_parts(path)
         while parts and not parts[-1]:
             parts.pop()
-        for own, methods in self._table.items():
-            variables = _matched(own, parts)
-            if variables is not None:
-                if method not in methods:
-                    raise RestError(405, "HTTP 405 Method Not Allowed")
-                return "/".join(own), methods[method], variables
-        raise RestError(404, "HTTP 404 Not Found")
+        found = found_path(self._table, parts)
+        if found is None:
+            raise RestError(404, "HTTP 404 Not Found")
+        operation = self._table[found.own].get(method)
+        if operation is None:
+            raise RestError(405, "HTTP 405 Method Not Allowed")
+        return "/".join(found.own), operation, found.variables
 
     # --- what needs more than one line ----------------------------------------------------------------------------
 
@@ -204,13 +205,3 @@ def pairs_of(call: RestCall) -> Pairs:
             raise RestError(400, "Each of `offsets` has a `partition`, an object, and an `offset`, an object or null.")
         found.append((partition, offset))
     return found
-
-
-def _matched(path: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
-    """The variables of a path that fits, None for one that doesn't."""
-    if len(path) != len(parts):
-        return None
-    pairs: Final = list(zip(path, parts, strict=True))
-    if any(own != part for own, part in pairs if not own.startswith("{")):
-        return None
-    return {own[1:-1]: part for own, part in pairs if own.startswith("{")}

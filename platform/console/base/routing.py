@@ -1,13 +1,13 @@
 """Which handler answers a request, and which right it needs: one row for each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import unquote
 
 from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall, Handler, Rule
 from tidelog.console.base.errors import ConsoleError
+from tidelog.web.paths import PathParts, found_path, path_parts
 
 _MIB: Final = 2**20
 
@@ -36,7 +36,7 @@ class Routes:
     """All routes, by path."""
 
     def __init__(self, routes: Iterable[ConsoleRoute]) -> None:
-        self._by_path: dict[tuple[str, ...], dict[str, ConsoleRoute]] = {}
+        self._by_path: dict[PathParts, dict[str, ConsoleRoute]] = {}
         for route in routes:
             methods = self._by_path.setdefault(tuple(route.path.split("/")[1:]), {})
             assert route.method not in methods, route  # two handlers of one request
@@ -45,32 +45,15 @@ class Routes:
     def routed(self, method: str, path: str) -> tuple[ConsoleRoute, dict[str, str]]:
         """The route of a request, and the path's variables. `path`: as it was sent, with percent signs.
 
-        It is decoded once, segment by segment, so that a group may have slashes in its name. Raises `ConsoleError` 404
-        for a path that isn't there, 405 for a method that it doesn't take.
+        Raises `ConsoleError` 404 for a path that isn't there, 405 for a method that it doesn't take.
         """
-        parts = [unquote(part, errors="replace") for part in path.split("/")[1:]]
-        candidates = ((own, _matched(own, parts)) for own in self._by_path)
-        matching = [(own, variables) for own, variables in candidates if variables is not None]
-        if not matching:
+        found = found_path(self._by_path, path_parts(path))
+        if found is None:
             raise ConsoleError(404, "The console has nothing at this path.")
-        own, variables = min(matching, key=lambda one: len(one[1]))
-        route = self._by_path[own].get(method)
+        route = self._by_path[found.own].get(method)
         if route is None:
             raise ConsoleError(405, f"This path does not take {method}.")
-        return route, variables
-
-
-def _matched(path: Sequence[str], parts: Sequence[str]) -> dict[str, str] | None:
-    """The variables of a path that fits, None for one that doesn't."""
-    if len(path) != len(parts):
-        return None
-    variables: dict[str, str] = {}
-    for own, part in zip(path, parts, strict=True):
-        if own.startswith("{"):
-            variables[own[1:-1]] = part
-        elif own != part:
-            return None
-    return variables
+        return route, found.variables
 
 
 def for_all(call: ConsoleCall) -> None:
