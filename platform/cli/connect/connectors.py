@@ -1,17 +1,14 @@
 """`tidelog connect …`: workers that run connectors, with Kafka Connect's REST API."""
 
 import gc
-import signal
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Annotated, Any
 
-import orjson
 import typer
 
 from tidelog.commands.declare import command, family
 from tidelog.commands.failures import UsageProblemError
+from tidelog.commands.http_server import say_ready, serve_until_signal
 from tidelog.commands.metrics_option import MetricsAt, metrics_served
 from tidelog.commands.options import Session
 from tidelog.commands.terminal import console, print_json, table
@@ -76,19 +73,14 @@ def start(
             found["metrics"] = served
 
         def ready() -> None:
-            typer.echo(orjson.dumps(found).decode() if call.as_json else f"Worker ready at {found['url']} ({lake.uri})")
-            sys.stdout.flush()
+            say_ready(call, found, f"Worker ready at {found['url']} ({lake.uri})")
             # What is there now stays, and a batch's thousands of objects end together: to look through them after each
             # 700, as Python does, took a tenth of a source's time.
             gc.collect()
             gc.freeze()
             gc.set_threshold(_OBJECTS)
 
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: server.stop())
-        # In a thread of its own, uvicorn leaves the signals to this one, and the process ends with exit code 0.
-        with ThreadPoolExecutor(1, thread_name_prefix="connect") as threads:
-            threads.submit(server.run, ready).result()
+        serve_until_signal(server, ready)
 
 
 @command(connectors, "plugins", example="tidelog connect plugins")
