@@ -22,7 +22,7 @@ from tidelog.log.delta import layout
 from tidelog.log.lake import Lake
 from tidelog.log.rows.row_log import RowLog
 from tidelog.log.rows.rules import RowOutcome
-from tidelog.log.state.topic_state import TABLES
+from tidelog.log.state.topic_state import TABLES, TopicState
 from tidelog.transactions.model import Verdict
 from tidelog.transactions.ports import GroupIdentity
 from tidelog.transactions.timeouts import TransactionTimeouts
@@ -121,9 +121,12 @@ class GroupLog:
             groups |= log.look(at)
         return groups
 
-    def views(self) -> dict[str, GroupView]:
-        """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic."""
-        look = cache(self._lake.peek)
+    def views(self, topic: Callable[[str], TopicState | None] | None = None) -> dict[str, GroupView]:
+        """{group id: group and offsets} of all groups, sorted, from one look at each table and at each topic.
+
+        `topic`: gives each topic as a look at the lake has found it; none is looked at again.
+        """
+        look = cache(self._lake.peek) if topic is None else topic
         written: dict[str, GroupView] = {}
         for log in self.tables():
             written |= log.look(lambda fold: {group_id: fold.view(group_id) for group_id in fold.group_ids()})

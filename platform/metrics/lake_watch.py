@@ -4,9 +4,9 @@ import logging
 import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -60,7 +60,8 @@ class Space:
 class LakeLook:
     """What a lake held at `at_ms`, ms since the epoch.
 
-    `broken`: topics that can't be read, with the reason. `runs`: maintenance, the newest first.
+    `broken`: topics that can't be read, with the reason. `runs`: maintenance, the newest first. `unread`: folders that
+    are not looked at yet, where the first look still runs; then there is nothing of groups and of what follows them.
     """
 
     at_ms: int
@@ -73,6 +74,7 @@ class LakeLook:
     upkeep: Mapping[str, TableUpkeep] = field(default_factory=dict)
     runs: tuple[MaintenanceRun, ...] = ()
     space: Space | None = None
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,21 @@ class LakeWatch:
     def __init__(self, lake: Lake, age_s: float | None = None) -> None:
         self._lake = lake
         self._age_s = (SHARED_AGE_S if lake.storage.is_shared else 0.0) if age_s is None else age_s
+        self._on_disk = lake.storage if isinstance(lake.storage, OnThisMachine) else None
         self._groups = GroupLog(lake)
         self._transactions = TransactionLog(lake)
         self._cluster = ClusterLog(lake)
         self._lock = threading.Lock()
-        self._threads = ThreadPoolExecutor(_AT_ONCE if lake.storage.is_shared else 1, thread_name_prefix="metrics")
+        # A disk of this machine answers sooner than another thread.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "metrics") if lake.storage.is_shared else None
         self._last: LakeLook | None = None
         self._looked_s = 0.0
+        # How often looks were forgotten: by now, and when the last look began.
+        self._forgotten = self._last_forgotten = 0
+        # The folders of the newest look, None before they are listed, and what was found in them so far.
+        self._folders: tuple[str, ...] | None = None
+        self._found: dict[str, TopicState | str | None] = {}
+        self._listed = threading.Event()
         self._upkeep: dict[str, TableUpkeep] = {}
         self._upkeep_s = float("-inf")
         # What need not be looked at again while its log's folder is as it was then.
@@ -117,44 +127,93 @@ class LakeWatch:
 
     def close(self) -> None:
         """End the threads of looks."""
-        self._threads.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
 
     def look(self) -> LakeLook:
         """The lake as it is now, or was within the age. Raises `LakeNotFoundError`, `StorageError`."""
         with self._lock:
-            now_s = self._lake.clock.elapsed_s()
-            if self._last is None or now_s - self._looked_s >= self._age_s:
+            return self._recent()
+
+    def look_soon(self, within_s: float) -> LakeLook:
+        """As `look`; but where another thread's look takes longer, the one before, or what the first has found so far.
+
+        What was forgotten is waited for. Raises as `look` does.
+        """
+        if self._lock.acquire(timeout=within_s):
+            try:
+                return self._recent()
+            finally:
+                self._lock.release()
+        last = self._last
+        if last is not None:
+            return last if self._last_forgotten == self._forgotten else self.look()
+        self._listed.wait()
+        folders, found = self._folders, self._found.copy()
+        if folders is None:  # the other thread's look failed
+            return self.look()
+        return self._of_topics(found, unread=tuple(name for name in folders if name not in found))
+
+    def _recent(self) -> LakeLook:
+        """The newest look, or a new one. The lock is held."""
+        now_s, forgotten = self._lake.clock.elapsed_s(), self._forgotten
+        if self._last is None or self._last_forgotten != forgotten or now_s - self._looked_s >= self._age_s:
+            self._listed.clear()
+            try:
                 self._last = self._look(now_s)
-                self._looked_s = now_s
-            return self._last
+            finally:
+                self._listed.set()
+            self._looked_s, self._last_forgotten = now_s, forgotten
+        return self._last
 
     def forget(self) -> None:
         """Have the next look be a new one, however old the last is."""
-        with self._lock:
-            self._looked_s = float("-inf")
+        self._forgotten += 1
 
     def _look(self, now_s: float) -> LakeLook:
         self.looks += 1
         self._lake.require_lake()
-        folders = [one for one in self._lake.storage.list_folders("") if not names.is_internal(one)]
-        found = dict(zip(folders, self._threads.map(self._peek, folders), strict=True))
+        folders = tuple(one for one in self._lake.storage.list_folders("") if not names.is_internal(one))
+        found: dict[str, TopicState | str | None] = {}
+        self._found, self._folders = found, folders
+        self._listed.set()
+        found.update(zip(folders, self._of_each(self._peek, folders), strict=True))  # one by one, as they are read
         self._seen = {name: self._seen[name] for name in folders if name in self._seen}
-        topics = {name: one for name, one in found.items() if isinstance(one, TopicState)}
+        topics = self._of_topics(found)
         if now_s - self._upkeep_s >= UPKEEP_AGE_S:
-            self._upkeep = dict(zip(topics, self._threads.map(self._upkeep_of, topics), strict=True))
+            self._upkeep = dict(zip(topics.topics, self._of_each(self._upkeep_of, topics.topics), strict=True))
             self._upkeep_s = now_s
-        return LakeLook(
-            self._lake.clock.now_ms(),
+        return replace(
             topics,
-            {name: one for name, one in found.items() if isinstance(one, str)},
-            self._read("groups", self._groups.views) or {},
-            tuple(self._read("transactions", self._transactions.all_open) or ()),
-            len(self._read("transactions", lambda: self._transactions.incomplete()) or ()),
-            tuple(self._read("brokers", lambda: self._cluster.look().live) or ()),
-            {name: one for name, one in self._upkeep.items() if name in topics},
-            tuple(self._read("maintenance", lambda: maintenance_runs(self._lake.storage)) or ()),
-            space_of(self._lake.storage),
+            groups=self._read("groups", self._views) or {},
+            open_transactions=tuple(self._read("transactions", self._transactions.all_open) or ()),
+            undone=len(self._read("transactions", lambda: self._transactions.incomplete()) or ()),
+            brokers=tuple(self._read("brokers", lambda: self._cluster.look().live) or ()),
+            upkeep={name: one for name, one in self._upkeep.items() if name in topics.topics},
+            runs=tuple(self._read("maintenance", lambda: maintenance_runs(self._lake.storage)) or ()),
+            space=space_of(self._lake.storage),
         )
+
+    def _views(self) -> dict[str, GroupView]:
+        """The groups; one that is as it was is the same object as in the look before."""
+        before = {} if self._last is None else self._last.groups
+        views = self._groups.views(self._topic)
+        return {name: before[name] if before.get(name) == view else view for name, view in views.items()}
+
+    def _topic(self, name: str) -> TopicState | None:
+        """A topic as the look that runs has found it."""
+        if name not in self._found:
+            return self._lake.peek(name)
+        found = self._found[name]
+        return found if isinstance(found, TopicState) else None
+
+    def _of_topics(self, found: Mapping[str, TopicState | str | None], unread: tuple[str, ...] = ()) -> LakeLook:
+        topics = {name: one for name, one in found.items() if isinstance(one, TopicState)}
+        broken = {name: one for name, one in found.items() if isinstance(one, str)}
+        return LakeLook(self._lake.clock.now_ms(), topics, broken, unread=unread)
+
+    def _of_each(self, look: Callable[[str], R], names: Iterable[str]) -> Iterator[R]:
+        return map(look, names) if self._threads is None else self._threads.map(look, names)
 
     def _peek(self, name: str) -> TopicState | str | None:
         """The topic, or why it can't be read: one that can't must not hide the others."""
@@ -182,11 +241,10 @@ class LakeWatch:
 
     def _written_ns(self, name: str) -> int | None:
         """When a topic's log on this machine's disk last got a file, or lost one; None where that is not known."""
-        storage = self._lake.storage
-        if not isinstance(storage, OnThisMachine):
+        if self._on_disk is None:
             return None
         try:
-            return os.stat(storage.local_path(f"{name}/{layout.LOG_FOLDER}")).st_mtime_ns
+            return os.stat(self._on_disk.local_path(f"{name}/{layout.LOG_FOLDER}")).st_mtime_ns
         except OSError:
             return None
 

@@ -15,6 +15,8 @@ from tidelog.metrics.lake_watch import SHARED_AGE_S, LakeLook, LakeWatch
 _SECRET_BYTES: Final = 32
 # How old a look at a lake on a local disk may be.
 AGE_S: Final = 1.0
+# A page waits so long for a look that runs before it takes what is known.
+_SOON_S: Final = 0.2
 
 
 class ConsolePart(Protocol):
@@ -89,6 +91,10 @@ class Console:
     def look(self) -> LakeLook:
         """The lake as of now, or as of as long ago as the watch allows."""
         return self.watch.look()
+
+    def look_soon(self) -> LakeLook:
+        """As `look`, without waiting long for another thread's: then of the first one what it has found so far."""
+        return self.watch.look_soon(_SOON_S)
 
     def forget(self) -> None:
         """Have the next look be one of now: the console has changed the lake."""

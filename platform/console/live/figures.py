@@ -1,9 +1,12 @@
-"""What a topic holds, in figures; computed again only where its log has a new entry."""
+"""What topics and groups hold, in figures; computed again only where something of them is new."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidelog.groups.model import GroupView
 from tidelog.log.state.topic_state import TopicState
+from tidelog.metrics.lags import lags
+from tidelog.metrics.lake_watch import LakeLook
 
 # A file is small below this part of `segment.bytes`: merging takes those together.
 SMALL_FILE = 16
@@ -59,3 +62,40 @@ def figures_of(state: TopicState, segment_bytes: int, before: ConsoleTopic | Non
         produced,
         produced_bytes,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleGroup:
+    """A group's lag in records by topic, and when the oldest record was appended that it has yet to read, if any."""
+
+    lag: Mapping[str, int]
+    oldest_ms: int | None = None
+
+    @property
+    def records(self) -> int:
+        """The lag in all topics."""
+        return sum(self.lag.values())
+
+    def seconds(self, now_ms: int) -> float:
+        """The age of the oldest record that the group has yet to read; 0 without one."""
+        return 0.0 if self.oldest_ms is None else max(0, now_ms - self.oldest_ms) / 1000
+
+
+def group_figures(look: LakeLook, name: str) -> ConsoleGroup:
+    """A group's figures as of a look."""
+    by_topic: dict[str, int] = {}
+    oldest_s = 0.0
+    for (topic, _), one in lags(look, look.groups[name]).items():
+        by_topic[topic] = by_topic.get(topic, 0) + one.records
+        oldest_s = max(oldest_s, one.seconds)
+    return ConsoleGroup(by_topic, round(look.at_ms - oldest_s * 1000) if oldest_s else None)
+
+
+def committed_since(before: GroupView, now: GroupView) -> int:
+    """By how many offsets a group went on, in the partitions of which both views have one."""
+    gone_on = 0
+    for place, committed in now.offsets.items():
+        known = before.offsets.get(place)
+        if known is not None:
+            gone_on += max(0, committed.offset - known.offset)
+    return gone_on

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidelog.console.base.console import Console
-from tidelog.console.live.figures import ConsoleTopic, figures_of
+from tidelog.console.live.figures import ConsoleGroup, ConsoleTopic, committed_since, figures_of, group_figures
 from tidelog.console.live.history import History
 from tidelog.log.base.errors import TidelogError
 from tidelog.log.config.topics_and_lakes import LakeConfig, TopicConfig
 from tidelog.log.state.topic_state import TopicState
 from tidelog.log.storage.requests import Requests
-from tidelog.metrics.lags import lags
 from tidelog.metrics.lake_watch import SHARED_AGE_S, LakeLook
 
 logger = logging.getLogger("tidelog.console")
@@ -30,15 +29,12 @@ SERIES: Final = (*_RATES, "lag", "entries", "files", "small_files", "records", "
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one look gave. `rates`: records a second that each topic got since the look before, None for its first.
-
-    `lag`: by group and topic.
-    """
+    """What one look gave. `rates`: records a second that each topic got since the look before, None for its first."""
 
     look: LakeLook
     topics: Mapping[str, ConsoleTopic] = field(default_factory=dict)
     rates: Mapping[str, float | None] = field(default_factory=dict)
-    lag: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    groups: Mapping[str, ConsoleGroup] = field(default_factory=dict)
 
 
 class Sampler:
@@ -51,7 +47,6 @@ class Sampler:
         self._ended = threading.Event()
         self._history = History(SERIES, _RATES)
         self._groups: dict[str, History] = {}
-        self._committed: dict[tuple[str, str, int], int] = {}
         self._read = 0
         self._sample: Sample | None = None
         # (when, requests so far), of late
@@ -67,12 +62,23 @@ class Sampler:
 
     def sample(self) -> Sample:
         """The lake as `Console.look` has it now. Raises `LakeNotFoundError`, `StorageError`."""
-        look = self._console.look()
+        return self._of(self._console.look())
+
+    def sample_soon(self) -> Sample:
+        """As `sample`; while the first look runs, the topics that it has found so far. Raises as `sample` does."""
+        look = self._console.look_soon()
+        if not look.unread:
+            return self._of(look)
+        defaults = self._console.lake.config()
+        topics = {name: _figures(state, defaults, None) for name, state in look.topics.items()}
+        return Sample(look, topics, dict.fromkeys(topics))
+
+    def _of(self, look: LakeLook) -> Sample:
         with self._lock:
-            if self._sample is None or self._sample.look is not look:
-                self._take(look)
-            assert self._sample is not None  # taken
-            return self._sample
+            before = self._sample
+            if before is None or (before.look is not look and before.look.at_ms <= look.at_ms):
+                before = self._sample = self._taken(look, before)
+            return before
 
     def history(self) -> tuple[list[int], dict[str, list[float | None]]]:
         """The series of the lake, as `History.shown` gives them."""
@@ -122,43 +128,39 @@ class Sampler:
             while len(self._asked) > 2 and self._asked[1][0] < now_s - _LATE_S:
                 self._asked.popleft()
 
-    def _take(self, look: LakeLook) -> None:
-        """Compute what is new in a look. The lock is held."""
-        before = self._sample
+    def _taken(self, look: LakeLook, before: Sample | None) -> Sample:
+        """What is new in a look, and the figures of the rest as they were. The lock is held."""
         defaults = self._console.lake.config()
         known = {} if before is None else before.topics
         topics = {name: _figures(state, defaults, known.get(name)) for name, state in look.topics.items()}
         seconds = 0.0 if before is None else (look.at_ms - before.look.at_ms) / 1000
         rates = {name: _rate(one, known.get(name), seconds) for name, one in topics.items()}
-        lag = self._lags(look)
-        self._sample = Sample(look, topics, rates, lag)
-        self._history.add(look.at_ms, self._totals(look, topics, lag))
-        self._groups = {name: self._groups.get(name) or _lag_history(found) for name, found in lag.items()}
-        for name, found in lag.items():
-            self._groups[name].add(look.at_ms, found)
+        groups = {name: self._group(look, before, name) for name in look.groups}
+        self._history.add(look.at_ms, self._totals(look, topics, groups))
+        self._groups = {name: self._groups.get(name) or _lag_history(one.lag) for name, one in groups.items()}
+        for name, one in groups.items():
+            self._groups[name].add(look.at_ms, one.lag)
+        return Sample(look, topics, rates, groups)
 
-    def _lags(self, look: LakeLook) -> dict[str, dict[str, int]]:
-        found: dict[str, dict[str, int]] = {}
-        committed: dict[tuple[str, str, int], int] = {}
-        for name, view in look.groups.items():
-            of_group = found.setdefault(name, {})
-            for (topic, _), one in lags(look, view).items():
-                of_group[topic] = of_group.get(topic, 0) + one.records
-            for (topic, partition), offset in view.offsets.items():
-                place = (name, topic, partition)
-                committed[place] = offset.offset
-                self._read += max(0, offset.offset - self._committed.get(place, offset.offset))
-        self._committed = committed
-        return found
+    def _group(self, look: LakeLook, before: Sample | None, name: str) -> ConsoleGroup:
+        known = None if before is None else before.groups.get(name)
+        if known is None or before is None:
+            return group_figures(look, name)
+        if before.look.groups[name] is look.groups[name] and all(
+            before.look.topics.get(topic) is look.topics.get(topic) for topic in known.lag
+        ):
+            return known
+        self._read += committed_since(before.look.groups[name], look.groups[name])
+        return group_figures(look, name)
 
     def _totals(
-        self, look: LakeLook, topics: Mapping[str, ConsoleTopic], lag: Mapping[str, Mapping[str, int]]
+        self, look: LakeLook, topics: Mapping[str, ConsoleTopic], groups: Mapping[str, ConsoleGroup]
     ) -> dict[str, float | None]:
         return {
             "records_in": sum(one.produced for one in topics.values()),
             "bytes_in": sum(one.produced_bytes for one in topics.values()),
             "records_out": self._read,
-            "lag": sum(sum(of_group.values()) for of_group in lag.values()),
+            "lag": sum(one.records for one in groups.values()),
             "entries": sum(state.version + 1 for state in look.topics.values()),
             "files": sum(one.files for one in topics.values()),
             "small_files": sum(one.small_files for one in topics.values()),

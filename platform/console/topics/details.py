@@ -44,9 +44,10 @@ def topic(call: ConsoleCall) -> Any:
                 "newest_ms": newest,
             }
         )
+    look = call.console.look_soon()
     seen = [
         group
-        for group, view in call.console.look().groups.items()
+        for group, view in look.groups.items()
         if call.rights.sees_group(group) and any(of == name for of, _ in view.offsets)
     ]
     return {
@@ -56,7 +57,7 @@ def topic(call: ConsoleCall) -> Any:
         "config": topic_settings(state, lake.config()),
         "overrides": state.overrides,
         "typed": topic_settings(state, lake.config())["typed"],
-        "groups": len(seen),
+        "groups": None if look.unread else len(seen),
         "table": f"{lake.uri}/{name}",
         "version": state.version,
     }

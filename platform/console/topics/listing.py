@@ -13,39 +13,38 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.lake_watch import LakeLook
 
 _MOST_LISTED: Final = 1_000
+_SETTINGS: Final = ("retention_ms", "retention_bytes", "cleanup", "typed")
+_FIGURES: Final = ("partitions", "records", "bytes", "files")
+# What is not known yet comes with the smallest.
 _SORTS: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
     "name": lambda row: row["name"],
-    "partitions": lambda row: row["partitions"],
-    "records": lambda row: row["records"],
-    "bytes": lambda row: row["bytes"],
+    "partitions": lambda row: row["partitions"] or 0,
+    "records": lambda row: row["records"] or 0,
+    "bytes": lambda row: row["bytes"] or 0,
     "rate": lambda row: row["rate"] or 0.0,
     # Kafka's -1 means for ever.
-    "retention": lambda row: float("inf") if row["retention_ms"] < 0 else row["retention_ms"],
+    "retention": lambda row: float("inf") if (row["retention_ms"] or 0) < 0 else row["retention_ms"] or 0,
 }
 
 
 def topics(call: ConsoleCall) -> Any:
-    """One page of the topics that the client sees, those with `search` in their names, in any case of letters."""
+    """One page of the topics that the client sees, those with `search` in their names, in any case of letters.
+
+    While the lake is first looked at, `unread` topics have nothing but their names.
+    """
     search = call.text("search").lower()
     sort = call.choice("sort", "name", tuple(_SORTS))
     falling = call.choice("order", "asc", ("asc", "desc")) == "desc"
     offset, limit = call.number("offset", 0), call.number("limit", 100, 1, _MOST_LISTED)
-    sample = call.console.part(Sampler).sample()
+    sample = call.console.part(Sampler).sample_soon()
     defaults = call.console.lake.config()
+    unread = set(sample.look.unread)
     rows: list[dict[str, Any]] = []
-    for name, one in sample.topics.items():
+    for name in (*sample.topics, *unread):
         if search in name.lower() and call.rights.sees_topic(name):
-            rows.append(
-                {
-                    "name": name,
-                    "partitions": one.partitions,
-                    "records": one.records,
-                    "bytes": one.bytes,
-                    "files": one.files,
-                    "rate": sample.rates[name],
-                    "internal": names.is_internal(name),
-                }
-            )
+            one, rate = sample.topics.get(name), sample.rates.get(name)
+            row = {"name": name, **{figure: getattr(one, figure, None) for figure in _FIGURES}}
+            rows.append(row | {"rate": rate, "internal": names.is_internal(name)})
     if sort == "retention":
         _add_settings(rows, sample.look, defaults)
     rows.sort(key=_SORTS["name"])
@@ -53,12 +52,14 @@ def topics(call: ConsoleCall) -> Any:
     internal = sum(row["internal"] for row in rows)
     page = rows[offset : offset + limit]
     _add_settings(page, sample.look, defaults)
-    return {"total": len(rows), "internal": internal, "topics": page}
+    seen = sum(map(call.rights.sees_topic, unread))
+    return {"total": len(rows), "internal": internal, "unread": seen, "topics": page}
 
 
 def _add_settings(rows: Iterable[dict[str, Any]], look: LakeLook, defaults: LakeConfig) -> None:
     for row in rows:
-        row.update(topic_settings(look.topics[row["name"]], defaults))
+        state = look.topics.get(row["name"])
+        row.update(dict.fromkeys(_SETTINGS) if state is None else topic_settings(state, defaults))
 
 
 def topic_settings(state: TopicState, defaults: LakeConfig) -> dict[str, Any]:

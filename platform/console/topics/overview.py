@@ -10,7 +10,6 @@ from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
 from tidelog.doctor.rules import examined
 from tidelog.log.delta import layout
 from tidelog.log.value_schemas import SCHEMAS_TOPIC
-from tidelog.metrics.lags import lags
 
 # How often a page asks for what changes, in ms.
 _ASK_EVERY_MS: Final = 2_000
@@ -41,14 +40,17 @@ def session(call: ConsoleCall) -> Any:
 def overview(call: ConsoleCall) -> Any:
     """The sums of all topics and groups that the client sees, and what is wrong with the lake."""
     sampler = call.console.part(Sampler)
-    sample, rights = sampler.sample(), call.rights
+    sample, rights = sampler.sample_soon(), call.rights
     topics = {name: one for name, one in sample.topics.items() if rights.sees_topic(name)}
-    groups = {name: lag for name, lag in sample.lag.items() if rights.sees_group(name)}
+    groups = {name: one for name, one in sample.groups.items() if rights.sees_group(name)}
     newest = sampler.newest()
-    whole = len(topics) == len(sample.topics) and len(groups) == len(sample.lag)
+    unread = sum(map(rights.sees_topic, sample.look.unread))
+    # What is wrong, and sums of groups, are known once all topics are.
+    whole = not sample.look.unread and len(topics) == len(sample.topics) and len(groups) == len(sample.groups)
     return {
         "at_ms": sample.look.at_ms,
-        "topics": len(topics),
+        "topics": len(topics) + unread,
+        "unread": unread,
         "partitions": sum(one.partitions for one in topics.values()),
         "records": sum(one.records for one in topics.values()),
         "bytes": sum(one.bytes for one in topics.values()),
@@ -59,7 +61,7 @@ def overview(call: ConsoleCall) -> Any:
         "in_per_s": sum(sample.rates[name] or 0.0 for name in topics),
         "in_bytes_per_s": newest["bytes_in"] if whole else None,
         "out_per_s": newest["records_out"] if whole else None,
-        "lag": sum(sum(lag.values()) for lag in groups.values()),
+        "lag": sum(one.records for one in groups.values()),
         "alarms": alarms(call.console.lake.uri, sample) if whole else [],
         "broken": [{"topic": name, "why": why} for name, why in sample.look.broken.items() if rights.sees_topic(name)],
     }
@@ -83,8 +85,8 @@ def alarms(uri: str, sample: Sample) -> list[Mapping[str, Any]]:
         groups={
             name: GroupHealth(
                 len(view.group.members) if view.group else 0,
-                sum(sample.lag[name].values()),
-                max((one.seconds for one in lags(look, view).values()), default=0.0),
+                sample.groups[name].records,
+                sample.groups[name].seconds(look.at_ms),
             )
             for name, view in look.groups.items()
         },
@@ -96,7 +98,8 @@ def alarms(uri: str, sample: Sample) -> list[Mapping[str, Any]]:
 def history(call: ConsoleCall) -> Any:
     """The lake's series since the start; nothing for a client that does not see all of the lake."""
     sampler = call.console.part(Sampler)
-    sample, rights = sampler.sample(), call.rights
-    whole = all(map(rights.sees_topic, sample.topics)) and all(map(rights.sees_group, sample.lag))
+    sample, rights = sampler.sample_soon(), call.rights
+    names = (*sample.topics, *sample.look.unread)
+    whole = all(map(rights.sees_topic, names)) and all(map(rights.sees_group, sample.groups))
     times, series = sampler.history() if whole else ([], {name: [] for name in SERIES})
     return {"since_ms": call.console.since_ms, "step_s": sampler.step_s, "times": times, "series": series}

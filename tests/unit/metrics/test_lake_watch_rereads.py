@@ -1,24 +1,9 @@
 """A watch reads no log again whose folder has not changed, and misses no change of one that has."""
 
+from support.passing_clock import PassingClock
+
 from tidelog.log.lake import Lake
 from tidelog.metrics.lake_watch import LakeWatch
-
-
-class PassingClock:
-    """The lake's clock, put forward by hand."""
-
-    def __init__(self, clock):
-        self._clock = clock
-        self.passed_s = 0.0
-
-    def now_ms(self):
-        return self._clock.now_ms()
-
-    def elapsed_s(self):
-        return self._clock.elapsed_s() + self.passed_s
-
-    def sleep(self, seconds):
-        self._clock.sleep(seconds)
 
 
 def test_only_logs_that_changed_are_read_again(tmp_path, monkeypatch):

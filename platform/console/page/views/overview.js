@@ -2,7 +2,7 @@
 
 import { Chart } from "../base/chart.js";
 import { fill, h, link, mark } from "../base/dom.js";
-import { byteRate, bytes, count, rate, shortCount, time } from "../base/format.js";
+import { byteRate, bytes, count, many, rate, shortCount, time } from "../base/format.js";
 
 const CHARTS = [
   ["records_in", "Records in", rate], ["bytes_in", "Bytes in", byteRate], ["records_out", "Records out (commits of groups)", rate],
@@ -14,6 +14,7 @@ const HISTORY_EVERY_MS = 10_000;
 
 export async function show(context) {
   const [trouble, since] = [h("div", {}), h("p", { class: "muted" })];
+  const reading = h("p", { class: "muted", role: "status" });
   const [tiles, alarms] = [h("div", { class: "tiles" }), h("div", {})];
   const charts = CHARTS.map(([name, title, format]) => [name, new Chart(title, format)]);
   context.onLeave(() => charts.forEach(([, chart]) => chart.stop()));
@@ -24,8 +25,9 @@ export async function show(context) {
     if (due) [history, asked] = [newer, Date.now()];
     if (!tiles.isConnected) {
       const plots = h("div", { class: "charts" }, charts.map(([, chart]) => chart.node));
-      fill(context.main, h("h1", {}, "Overview"), trouble, alarms, tiles, h("h2", {}, "History"), since, plots);
+      fill(context.main, h("h1", {}, "Overview"), trouble, reading, alarms, tiles, h("h2", {}, "History"), since, plots);
     }
+    fill(reading, now.unread ? `The console has just started: ${count(now.unread)} of ${many(now.topics, "topic")} are still to be read.` : "");
     fill(tiles, figures(now));
     fill(alarms, troubles(now));
     fill(since, `Since ${time(history.since_ms)}, when this console started; looked at ${time(now.at_ms)}.`);

@@ -3,7 +3,7 @@
 import { write } from "../base/api.js";
 import { form, toast } from "../base/dialogs.js";
 import { button, field, fill, h, link, mark, select } from "../base/dom.js";
-import { bytes, count, duration, many, rate } from "../base/format.js";
+import { bytes, count, duration, many, rate, text } from "../base/format.js";
 import { Table } from "../base/table.js";
 import { deleteTopic, showTopic } from "./topic.js";
 
@@ -40,7 +40,8 @@ export async function show(context) {
       const head = h("div", { class: "row" }, h("h1", {}, "Topics"), total, h("span", { class: "space" }), write_allowed ? create : null);
       fill(context.main, head, trouble, h("div", { class: "row" }, field("Search", search)), table.node, pager);
     }
-    fill(total, `${many(page.total, "topic")}${page.internal ? `, ${count(page.internal)} of them internal` : ""}`);
+    const words = [many(page.total, "topic"), page.internal ? `${count(page.internal)} of them internal` : "", page.unread ? `${count(page.unread)} still to be read` : ""];
+    fill(total, words.filter(Boolean).join(", "));
     table.set(page.topics);
     turner(page.total);
   };
@@ -86,7 +87,7 @@ function columns(write_allowed, again) {
     { name: "bytes", label: "Size", number: true, sort: (row) => row.bytes, cell: (row) => bytes(row.bytes) },
     { name: "rate", label: "Rate", number: true, sort: (row) => row.rate, cell: (row) => rate(row.rate) },
     { name: "retention", label: "Retention", number: true, sort: (row) => row.retention_ms, narrow: false, cell: (row) => retention(row) },
-    { name: "cleanup", label: "Cleanup", narrow: false, cell: (row) => row.cleanup },
+    { name: "cleanup", label: "Cleanup", narrow: false, cell: (row) => text(row.cleanup) },
     ...(write_allowed
       ? [{ name: "act", label: "Act", narrow: false, cell: (row) => button("Delete", () => deleteTopic(row.name).then((done) => done && again()), { kind: "quiet", "aria-label": `Delete ${row.name}` }) }]
       : []),
@@ -126,9 +127,9 @@ async function createTopic() {
   );
 }
 
-function pairs(text) {
+function pairs(written) {
   const found = {};
-  for (const line of text.split("\n").map((one) => one.trim()).filter(Boolean)) {
+  for (const line of written.split("\n").map((one) => one.trim()).filter(Boolean)) {
     const at = line.indexOf("=");
     if (at < 1) throw new Error(`'${line}' is no key=value: write one on each line.`);
     found[line.slice(0, at).trim()] = line.slice(at + 1).trim();
