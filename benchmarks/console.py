@@ -47,27 +47,33 @@ def run(plan: Plan) -> list[Row]:
     with tidelog.Lake(str(folder)) as lake:
         for number in range(_TOPICS):
             lake.create_topic(f"topic-{number:04}", _PARTITIONS)
-        with _running(folder) as (url, pid), sync_playwright() as driver:
+            lake.topic(f"topic-{number:04}").append([{"value": "1", "partition": p} for p in range(_PARTITIONS)])
+        with sync_playwright() as driver:
             root = ["--no-sandbox"] if os.geteuid() == 0 else []
             browser = driver.chromium.launch(executable_path=program, args=root)
             try:
-                firsts = [_first(browser, url) for _ in range(plan.rounds + 1)]
-                tails = _tail(browser, url, lake, plan.latencies)
-                idle = _idle(browser, url, pid)
+                cold = []
+                for _ in range(plan.rounds):
+                    with _running(folder) as (url, _):
+                        cold.append(_first(browser, url))
+                with _running(folder) as (url, pid):
+                    firsts = [_first(browser, url) for _ in range(plan.rounds + 1)][1:]
+                    tails = _tail(browser, url, lake, plan.latencies)
+                    idle = _idle(browser, url, pid)
             finally:
                 browser.close()
-    return _rows(firsts[1:], tails, idle, firsts[0])
+    return _rows(firsts, cold, tails, idle)
 
 
-def _rows(firsts: list[float], tails: list[float], idle: float, cold: float) -> list[Row]:
-    first, tail = percentile(firsts, 50), percentile(tails, 50)
+def _rows(firsts: list[float], cold: list[float], tails: list[float], idle: float) -> list[Row]:
+    first, at_start, tail = percentile(firsts, 50), percentile(cold, 50), percentile(tails, 50)
     return [
         Row(
             f"the console's list of {_TOPICS:,} topics, from the address to its rows, p50",
             f"≤ {_MOST_FIRST_S:g} s",
-            f"{first:.2f} s (the first of all {cold:.2f} s)",
-            first <= _MOST_FIRST_S,
-            {"seconds": firsts, "cold_s": cold},
+            f"{first:.2f} s (right after its start {at_start:.2f} s)",
+            max(first, at_start) <= _MOST_FIRST_S,
+            {"seconds": firsts, "at_start_s": cold},
         ),
         Row(
             "its live tail: from a record's acknowledgement to its row in the page, p50",
@@ -109,8 +115,8 @@ def _tail(browser: Browser, url: str, lake: tidelog.Lake, count: int) -> list[fl
         for number in range(count):
             records = {"value": pa.array([b"v%d" % number]), "partition": pa.array([0], pa.int32())}
             topic.append(pa.table(records))
-            acknowledged[f"0-{number}"] = time.time() * 1000
-            page.locator(f"[data-at='0-{number}']").wait_for()
+            acknowledged[f"0-{number + 1}"] = time.time() * 1000
+            page.locator(f"[data-at='0-{number + 1}']").wait_for()
         seen: dict[str, float] = page.evaluate("window.seen")
     return [max(0.0, seen[place] - at) for place, at in acknowledged.items()]
 
