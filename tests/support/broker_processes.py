@@ -21,11 +21,15 @@ PATIENCE_S = 120
 
 
 class BrokerCommand:
-    """A process of `tidelog broker start --format json`, or of another family. Its streams are read as they come."""
+    """A process of `tidelog broker start --format json`, of another family, or of `console`, which has no `start`.
+
+    Its streams are read as they come.
+    """
 
     def __init__(self, lake: Path | str, *args: str, env: dict[str, str] | None = None, family: str = "broker") -> None:
+        words = [family] if family == "console" else [family, "start"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", family, "start", *args],
+            [sys.executable, "-m", "tidelog", "--lake", str(lake), "--format", "json", *words, *args],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -1,7 +1,7 @@
 """A console in a thread of the test's process, on a free loopback port, and a client as a page is one."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,11 +55,19 @@ class PageClient(httpx.Client):
 
 @contextmanager
 def running_console(
-    folder: Path | str, *, read_only: bool = False, host_names: frozenset[str] = frozenset(), **settings: Any
+    folder: Path | str,
+    *,
+    read_only: bool = False,
+    host_names: frozenset[str] = frozenset(),
+    options: Mapping[str, str] | None = None,
+    **settings: Any,
 ) -> Iterator[RunningConsole]:
-    """A console over the lake in a folder, which is made, until the end of the block. `settings`: of the server."""
+    """A console over the lake at an address, which is made, until the end of the block.
+
+    `options`: of the lake's store. `settings`: of the server.
+    """
     ready, failures = threading.Event(), []
-    with Lake(folder) as lake:
+    with Lake(folder, options=options) as lake:
         given = ConsoleSettings(read_only, host_names)
         server = ConsoleServer(lake, ("127.0.0.1", 0), settings=given, **settings)
 

@@ -18,6 +18,8 @@ from tidelog.commands.failures import UsageProblemError
 from tidelog.log.base.errors import InvalidConfigError
 
 MECHANISMS: Final = ("PLAIN", *DEFAULT_MECHANISMS, "OAUTHBEARER")
+# One file may configure brokers and the servers of HTTP beside them, whose settings are named in the same way.
+HTTP_SERVERS: Final = frozenset({"REGISTRY", "CONSOLE"})
 _PROTOCOLS: Final = ", ".join(SecurityProtocol)
 
 
@@ -96,7 +98,7 @@ def _require_names(config: Mapping[str, str], names: Mapping[str, object]) -> No
     for key in config:
         if key.startswith(LISTENER_PREFIX):
             name = key.removeprefix(LISTENER_PREFIX).partition(".")[0].upper()
-            if name not in names:
+            if name not in names and name not in HTTP_SERVERS:
                 raise UsageProblemError(f"{key}: {name} is none of listeners. There are {', '.join(names)}.")
 
 

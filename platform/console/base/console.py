@@ -16,7 +16,7 @@ _SECRET_BYTES: Final = 32
 # How old a look at a lake on a local disk may be.
 AGE_S: Final = 1.0
 # A page waits so long for a look that runs before it takes what is known.
-_SOON_S: Final = 0.2
+_SOON_S: Final = 0.05
 
 
 class ConsolePart(Protocol):
