@@ -22,6 +22,10 @@ PHONE = (390, 844)
 _CHROMIUM = "chromium"
 # A server's refusal, which a page shows to people. What the policy of the page forbids has other words.
 _REFUSED = "Failed to load resource: the server responded with a status of"
+_CALL = """([folder, name]) => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) texts.currentNode.data = texts.currentNode.data.replaceAll(folder, name);
+}"""
 
 
 def _make_axe(client: KafkaClient, folder: Path) -> None:
@@ -62,6 +66,10 @@ class Visit:
         """Keep a picture of what is shown."""
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SHOTS / f"{name}.png")
+
+    def call(self, folder: str, name: str) -> None:
+        """Write another name wherever the page has a folder's: for pictures, which no machine's paths belong into."""
+        self.page.evaluate(_CALL, [folder, name])
 
     def findings(self) -> list[str]:
         """What axe-core finds in the page as it is: `rule: place`."""

@@ -96,6 +96,7 @@ async function show() {
   const wanted = route();
   const [name] = wanted.parts;
   shown?.leave();
+  for (const open of document.querySelectorAll("dialog[open]")) open.close(); // it was about the page that is left
   const context = new Context(wanted);
   shown = context;
   openMenu(false);
