@@ -12,6 +12,8 @@ from support.browsers import PHONE, visit
 from support.busy_lakes import PARTITIONS, busy_lake
 from support.console import running_console
 
+from tidelog.console.live.sampler import Sampler
+
 # Pages of docs/console.md: the picture's name, the route, the theme.
 PICTURES = (
     ("console-topics", "topics", False),
@@ -39,6 +41,7 @@ def busy(tmp_path_factory):
 @pytest.fixture(scope="module")
 def console(busy):
     with running_console(busy.folder) as found:
+        found.server.console.part(Sampler).step_s = 1.0  # so that charts have points soon
         yield found
 
 
@@ -86,6 +89,7 @@ def test_connectors(visitor):
     expect(row).to_contain_text("FileStreamSource")
     expect(row.get_by_text("RUNNING")).to_have_count(2)  # the connector, and its task
     expect(visitor.page.get_by_role("row", name=re.compile("^delays-to-file")).get_by_text("FAILED")).to_be_visible()
+    expect(visitor.page.get_by_role("row", name=re.compile("^delays-to-file"))).to_contain_text("No such file")
     assert visitor.findings() == []
 
 

@@ -2,11 +2,13 @@
 connectors, an open transaction, maintenance, and a mirror of it. Each is the command or client that people run.
 """
 
+import itertools
 import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -116,19 +118,23 @@ def _booking(broker: str) -> Iterator[None]:
 
 @contextmanager
 def _reading(broker: str) -> Iterator[None]:
-    """A member of a group that has read some flights, and stays."""
+    """A member of a group that reads flights, and commits what it has read, at a walk."""
     settings = {
-        "bootstrap.servers": broker,
-        "group.id": "delays",
-        "auto.offset.reset": "earliest",
-        "client.id": "board",
-    }
-    with closing(confluent_kafka.Consumer({**settings, "enable.auto.commit": False})) as consumer:
+        "bootstrap.servers": broker, "group.id": "delays", "auto.offset.reset": "earliest", "client.id": "board",
+        "enable.auto.commit": False,
+    }  # fmt: skip
+    began = threading.Event()
+
+    def turn(consumer: confluent_kafka.Consumer) -> None:
+        if consumer.consume(100, 0.5):
+            consumer.commit(asynchronous=False)
+            began.set()
+
+    with closing(confluent_kafka.Consumer(settings)) as consumer:
         consumer.subscribe(["flights"])
-        seen: list[Any] = []
-        eventually(lambda: len(seen.extend(consumer.consume(500, 1.0)) or seen) >= 5_000, "the group reads flights")
-        consumer.commit(asynchronous=False)
-        yield
+        with _again_and_again(0.25, lambda: turn(consumer)):
+            eventually(began.is_set, "the group reads flights")
+            yield
 
 
 @contextmanager
@@ -182,18 +188,29 @@ def _mirror(source: Path, follower: Path) -> Iterator[None]:
 @contextmanager
 def _going_on(lake: Lake, flights: Any) -> Iterator[None]:
     """The flights of later days, a few hundred a second."""
+    at = itertools.cycle(range(0, len(flights) - 200, 130))
+
+    def turn() -> None:
+        first = next(at)
+        lake.topic("flights").append(flights.slice(first, 40 + first % 90))
+
+    with _again_and_again(0.25, turn):
+        yield
+
+
+@contextmanager
+def _again_and_again(every_s: float, turn: Callable[[], None]) -> Iterator[None]:
+    """Call it in a thread until the end of the block, which raises what it raised."""
     ended = threading.Event()
 
     def run() -> None:
-        at = 0
-        while not ended.wait(0.25):
-            lake.topic("flights").append(flights.slice(at, 40 + at % 90))
-            at = (at + 130) % (len(flights) - 130)
+        while not ended.wait(every_s):
+            turn()
 
-    thread = threading.Thread(target=run, name="flights")
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    with ThreadPoolExecutor(1) as threads:
+        running = threads.submit(run)
+        try:
+            yield
+        finally:
+            ended.set()
+            running.result()

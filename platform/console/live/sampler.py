@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -135,20 +135,20 @@ class Sampler:
         topics = {name: _figures(state, defaults, known.get(name)) for name, state in look.topics.items()}
         seconds = 0.0 if before is None else (look.at_ms - before.look.at_ms) / 1000
         rates = {name: _rate(one, known.get(name), seconds) for name, one in topics.items()}
-        groups = {name: self._group(look, before, name) for name in look.groups}
+        same = frozenset(name for name, one in topics.items() if known.get(name) is one)
+        groups = {name: self._group(look, before, name, same) for name in look.groups}
         self._history.add(look.at_ms, self._totals(look, topics, groups))
         self._groups = {name: self._groups.get(name) or _lag_history(one.lag) for name, one in groups.items()}
         for name, one in groups.items():
             self._groups[name].add(look.at_ms, one.lag)
         return Sample(look, topics, rates, groups)
 
-    def _group(self, look: LakeLook, before: Sample | None, name: str) -> ConsoleGroup:
+    def _group(self, look: LakeLook, before: Sample | None, name: str, same: Set[str]) -> ConsoleGroup:
+        """A group's figures, as they were where nothing of it is new; `same`: topics that have no new entry."""
         known = None if before is None else before.groups.get(name)
         if known is None or before is None:
             return group_figures(look, name)
-        if before.look.groups[name] is look.groups[name] and all(
-            before.look.topics.get(topic) is look.topics.get(topic) for topic in known.lag
-        ):
+        if before.look.groups[name] is look.groups[name] and known.lag.keys() <= same:
             return known
         self._read += committed_since(before.look.groups[name], look.groups[name])
         return group_figures(look, name)

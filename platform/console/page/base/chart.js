@@ -6,11 +6,17 @@ import { fill, h } from "./dom.js";
 
 const HEIGHT = 150;
 const MOST_SERIES = 8;
+// Steps of the axis of time, in seconds: its labels have no part of one.
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 43_200, 86_400, 172_800, 604_800];
+export const BINARY_STEPS = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
-/** A chart over time. `format(value)` writes its numbers; `names` says what the lines are called, in their order. */
+/**
+ * A chart over time. `format(value)` writes its numbers; `steps`: between those of its axis, uPlot's own unless given;
+ * `names` says what the lines are called, in their order.
+ */
 export class Chart {
-  constructor(title, format, names = [title]) {
-    Object.assign(this, { title, format, names });
+  constructor(title, format, { names = [title], steps = null } = {}) {
+    Object.assign(this, { title, format, names, steps });
     this.now = h("span", { class: "now" });
     this.place = h("div", { class: "plot", role: "img" });
     this.keys = h("ul", { class: "legend" });
@@ -65,8 +71,8 @@ export class Chart {
       cursor: { y: false, drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.1 : 1] } },
       axes: [
-        { ...axis, grid: { show: false }, size: 24, space: 70, values: (_, splits) => splits.map(clock) },
-        { ...axis, grid: { stroke: faint, width: 1 }, size: 64, space: 30, values: (_, splits) => splits.map((value) => this.format(value)) },
+        { ...axis, grid: { show: false }, size: 24, space: 70, incrs: TIME_STEPS, values: (_, splits) => splits.map(clock) },
+        { ...axis, grid: { stroke: faint, width: 1 }, size: 64, space: 30, ...(this.steps ? { incrs: this.steps } : {}), values: (_, splits) => splits.map((value) => this.format(value)) },
       ],
       series: [
         {},

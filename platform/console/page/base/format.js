@@ -36,11 +36,11 @@ export function byteRate(value) {
   return known(value) ? `${bytes(value)}/s` : NONE;
 }
 
-/** 3 min, 2.5 h, 7 d; -1 is for ever, as in Kafka's retention.ms. */
+/** 3 min, 2.5 h, 7 d, 1.5 y; -1 is for ever, as in Kafka's retention.ms. */
 export function duration(ms) {
   if (!known(ms)) return NONE;
   if (ms < 0) return "for ever";
-  for (const [unit, size] of [["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]]) {
+  for (const [unit, size] of [["y", 31_557_600_000], ["d", 86_400_000], ["h", 3_600_000], ["min", 60_000], ["s", 1000]]) {
     if (ms >= size) return `${Number((ms / size).toFixed(ms / size < 10 ? 1 : 0))} ${unit}`;
   }
   return `${Math.round(ms)} ms`;

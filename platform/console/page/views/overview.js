@@ -1,11 +1,11 @@
 // What the lake does now, and since the console started.
 
-import { Chart } from "../base/chart.js";
+import { BINARY_STEPS, Chart } from "../base/chart.js";
 import { fill, h, link, mark } from "../base/dom.js";
 import { byteRate, bytes, count, many, rate, shortCount, time } from "../base/format.js";
 
 const CHARTS = [
-  ["records_in", "Records in", rate], ["bytes_in", "Bytes in", byteRate], ["records_out", "Records out (commits of groups)", rate],
+  ["records_in", "Records in", rate], ["bytes_in", "Bytes in", byteRate, BINARY_STEPS], ["records_out", "Records out (commits of groups)", rate],
   ["lag", "Lag of all groups", shortCount], ["entries", "Entries", shortCount], ["files", "Files", shortCount], ["small_files", "Small files", shortCount],
 ];
 
@@ -16,7 +16,7 @@ export async function show(context) {
   const [trouble, since] = [h("div", {}), h("p", { class: "muted" })];
   const reading = h("p", { class: "muted", role: "status" });
   const [tiles, alarms] = [h("div", { class: "tiles" }), h("div", {})];
-  const charts = CHARTS.map(([name, title, format]) => [name, new Chart(title, format)]);
+  const charts = CHARTS.map(([name, title, format, steps]) => [name, new Chart(title, format, { steps })]);
   context.onLeave(() => charts.forEach(([, chart]) => chart.stop()));
   let [history, asked] = [null, 0];
   await context.every(async () => {
