@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,6 +13,8 @@ from tidelog.log.columnar.model import FieldPath, name_problem
 MAX_DEPTH: Final = 50
 _MOST_LEAST: Final = 1 << 20
 _MICROS: Final = 1000  # in a millisecond
+# Decimals of columns have up to 38 digits; Python's usual context rounds to 28.
+EXACT: Final = Context(prec=60)
 
 _TYPES: Final[Mapping[str, pa.DataType]] = {
     "boolean": pa.bool_(),
@@ -173,7 +175,7 @@ def _default(value: Any, column: Column) -> Any:
     if node.kind in ("bytes", "fixed"):
         data = str(value).encode("latin-1", "replace")
         if node.logical == "decimal":
-            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-node.scale)
+            return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-node.scale, EXACT)
         return data
     if node.logical == "timestamp-millis":
         return value * _MICROS

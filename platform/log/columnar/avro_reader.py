@@ -5,17 +5,16 @@ Each type is compiled to a function of (payload, place) that gives a value, as A
 
 import struct
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal
+from decimal import Decimal
 from typing import Any, Final
 
-from tidelog.log.columnar.avro_columns import Column, leaf_column, least_bytes
+from tidelog.log.columnar.avro_columns import EXACT, Column, leaf_column, least_bytes
 from tidelog.log.columnar.avro_schema import AvroNode
 
 MAX_DEPTH: Final = 100
 _MICROS: Final = 1000  # in a millisecond
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
-_EXACT: Final = Context(prec=60)
 _MOST_BITS: Final = 63
 
 _Read = Callable[[bytes, int], tuple[Any, int]]
@@ -297,7 +296,7 @@ def _binary(node: AvroNode) -> _Read:
         number = int.from_bytes(found, "big", signed=True)
         if abs(number) >= 10**node.precision:
             raise BadPayloadError(f"a decimal has more than its {node.precision} digits")
-        return Decimal(number).scaleb(-node.scale, _EXACT), at
+        return Decimal(number).scaleb(-node.scale, EXACT), at
 
     return decimal if node.logical == "decimal" else read
 

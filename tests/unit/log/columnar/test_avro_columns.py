@@ -230,6 +230,11 @@ def test_the_defaults_of_fields():
         {"name": "a", "type": ["null", "int"], "default": None},
         {"name": "b", "type": "bytes", "default": "\u00ff\u0001"},
         {"name": "c", "type": logical("bytes", "decimal", precision=5, scale=2), "default": "\u00ff\u0080"},
+        {
+            "name": "wide",
+            "type": logical("bytes", "decimal", precision=38, scale=2),
+            "default": "\u0001" + "\u0002" * 14,
+        },
         {"name": "d", "type": logical("long", "timestamp-millis"), "default": 5},
         {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}, "default": "B"},
         {"name": "f", "type": {"type": "array", "items": logical("int", "date")}, "default": [3]},
@@ -246,6 +251,7 @@ def test_the_defaults_of_fields():
     assert ("i",) not in schema.defaults
     assert schema.defaults["b",] == b"\xff\x01"
     assert schema.defaults["c",] == Decimal("-1.28")
+    assert schema.defaults["wide",] == Decimal("52330207554645125511072061043512.34")
     made = {name: pa.array([value], schema.columns.field(name).type) for (name,), value in schema.defaults.items()}
     assert made["d"].cast(pa.int64()).to_pylist() == [5000]
     assert made["f"].flatten().cast(pa.int32()).to_pylist() == [3]
