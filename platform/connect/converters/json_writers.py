@@ -4,7 +4,7 @@ What is not of the usual Python class, or is null or out of range, is left to `t
 """
 
 import sys
-from base64 import b64encode
+from binascii import b2a_base64
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
@@ -181,7 +181,7 @@ def _as_is(schema: ConnectSchema) -> type | None:
 def _decimal(scale: int, generic: JsonWriter, *, nulls: bool) -> JsonWriter:
     def write(value: Any) -> Any:
         if value.__class__ is Decimal:
-            return b64encode(unscaled(value, scale)).decode("ascii")
+            return b2a_base64(unscaled(value, scale), newline=False).decode("ascii")
         return None if value is None and nulls else generic(value)
 
     return write

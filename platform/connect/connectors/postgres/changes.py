@@ -93,11 +93,7 @@ class RecordMaker:
         headers: tuple[ConnectHeader, ...] = (),
     ) -> SourceRecord:
         """The record of a change of a row. Its key is of the new row, where there is one."""
-        parts: tuple[Any, ...] = (*position, transaction, *now)
-        if before is not None:
-            parts = *before, *parts
-        if after is not None:
-            parts = *after, *parts
+        parts = (*(after or ()), *(before or ()), *position, transaction, *now)
         kind = op, before is not None, after is not None
         layout = table.layouts.get(kind)
         if layout is None:
