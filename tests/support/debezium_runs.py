@@ -110,12 +110,19 @@ def killed(address: str, folder: Path, rows: int, kills: int) -> None:
         try:
             connect.configure("debezium", {**config(postgres), "exactly.once.support": "required"})
             connect.await_running("debezium")
+
+            def change(amount: int, first: int, last: int) -> None:
+                for at in range(first, last + 1, 50):
+                    postgres.run(f"UPDATE sales SET amount = {amount} WHERE id BETWEEN {at} AND {min(last, at + 49)}")
+
             for part in range(kills + 1):
-                for first in range(1, rows + 1, 50):
-                    postgres.run(f"UPDATE sales SET amount = {part + 1} WHERE id BETWEEN {first} AND {first + 49}")
+                change(part + 1, 1, rows // 2)
                 if part < kills:
                     least = rows * (part + 1) + rows // 4
                     _topics(address, lambda all_, n=least: len(all_.get(topic, [])) >= n)  # type: ignore[misc]
+                # The worker is killed while it reads these.
+                change(part + 1, rows // 2 + 1, rows)
+                if part < kills:
                     connect.kill()
                     connect.__exit__()
                     connect = worker(address, folder).ready()

@@ -190,7 +190,7 @@ def test_each_change_is_in_the_topic_once_whatever_dies(tmp_path: Path) -> None:
         worker = started()
         with writing(server):
             for killed in KILLS:
-                enough = follower.count() + 100
+                enough = follower.count() + 50
                 eventually(lambda: sound(worker) and follower.count() > enough, "changes are read", BACKLOG_S)  # noqa: B023 ended here
                 if SERVER in killed:
                     server.stop(signal.SIGQUIT)
