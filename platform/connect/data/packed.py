@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tidelog.connect.data.records import ConnectHeader, SourceRecord
 from tidelog.connect.data.schema import ConnectSchema
@@ -54,6 +54,9 @@ def taking(places: Sequence[int]) -> Callable[[Parts], Parts]:
     return itemgetter(*places) if places else lambda _: ()
 
 
+_FIELDS: Final = tuple(one.name for one in fields(SourceRecord))
+
+
 class RecordLayout(NamedTuple):
     """What records of one kind have in common. `key`: None of records without one."""
 
@@ -84,8 +87,7 @@ class PackedRecord(SourceRecord):
 
     def but(self, **changes: Any) -> SourceRecord:  # type: ignore[override]
         """A record that is put together, with other values of some fields."""
-        made = {one.name: getattr(self, one.name) for one in fields(SourceRecord)}
-        return SourceRecord(**{**made, **changes})
+        return SourceRecord(**{**{name: getattr(self, name) for name in _FIELDS}, **changes})
 
     @property
     def topic(self) -> str:
