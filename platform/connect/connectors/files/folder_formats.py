@@ -37,15 +37,15 @@ class RecordReader(Protocol):
         """Return the next records, up to `most`; [] where none is complete yet."""
 
 
-def _lines_of(path: Path, position: int) -> LineReader:
-    return LineReader(path, position, compressed=path.suffix == ".gz")
+def _lines_of(path: Path, position: int, whole: bool) -> LineReader:
+    return LineReader(path, position, compressed=path.suffix == ".gz", whole=whole)
 
 
 class LinesReader:
     """A text for each line."""
 
-    def __init__(self, path: Path, position: int) -> None:
-        self._lines = _lines_of(path, position)
+    def __init__(self, path: Path, position: int, *, whole: bool) -> None:
+        self._lines = _lines_of(path, position, whole)
 
     def read(self, most: int) -> list[FileRecord]:
         """Return the next lines."""
@@ -62,8 +62,8 @@ def _decoded(line: FileLine) -> FileRecord:
 class JsonLinesReader:
     """A JSON value, without schema, for each line that is not empty."""
 
-    def __init__(self, path: Path, position: int) -> None:
-        self._lines = _lines_of(path, position)
+    def __init__(self, path: Path, position: int, *, whole: bool) -> None:
+        self._lines = _lines_of(path, position, whole)
 
     def read(self, most: int) -> list[FileRecord]:
         """Return the next values."""
@@ -86,10 +86,10 @@ def _json(line: FileLine) -> FileRecord:
 class CsvReader:
     """A struct of texts for each row; the first row has the names. A row with quoted ends of lines is one record."""
 
-    def __init__(self, path: Path, position: int, separator: str) -> None:
-        self._separator = separator
-        self._header_lines = _lines_of(path, 0) if position else None
-        self._lines = _lines_of(path, position)
+    def __init__(self, path: Path, position: int, separator: str, *, whole: bool) -> None:
+        self._separator, self._whole = separator, whole
+        self._header_lines = _lines_of(path, 0, whole) if position else None
+        self._lines = _lines_of(path, position, whole)
         self._buffer: deque[FileLine] = deque()
         self._pending = b""
         self._schema: ConnectSchema | None = None
@@ -115,7 +115,7 @@ class CsvReader:
                 return
             line = self._buffer.popleft()
             self._pending += line.data
-            if self._pending.count(b'"') % 2:
+            if self._pending.count(b'"') % 2 and not self._is_last():
                 self._pending += b"\n"
                 continue
             row, self._pending = self._pending, b""
@@ -123,8 +123,15 @@ class CsvReader:
                 most -= 1
                 yield FileLine(row, line.end)
 
+    def _is_last(self) -> bool:
+        """Whether no line comes any more."""
+        if self._whole and not self._buffer:
+            self._buffer.extend(self._lines.lines(_BUFFERED_LINES))
+        return self._whole and not self._buffer
+
     def _cells(self, row: FileLine) -> list[str]:
-        return next(csv.reader(io.StringIO(row.data.decode("utf-8-sig"), newline=""), delimiter=self._separator))
+        text = io.StringIO(row.data.decode("utf-8-sig"), newline="")
+        return next(csv.reader(text, delimiter=self._separator, strict=True))
 
     def _record(self, row: FileLine, schema: ConnectSchema) -> FileRecord:
         try:
@@ -177,13 +184,14 @@ class ParquetReader:
             skip = 0
 
 
-def reader_of(kind: str, path: Path, position: int, separator: str) -> RecordReader:
-    """Return a reader of a format, from a position on."""
+def reader_of(kind: str, path: Path, position: int, separator: str, *, whole: bool = False) -> RecordReader:
+    """Return a reader of a format, from a position on. `whole`: nothing comes to the file any more."""
     if kind == "csv":
-        return CsvReader(path, position, separator)
+        return CsvReader(path, position, separator, whole=whole)
     if kind == "parquet":
         return ParquetReader(path, position)
-    return JsonLinesReader(path, position) if kind == "json" else LinesReader(path, position)
+    made = JsonLinesReader if kind == "json" else LinesReader
+    return made(path, position, whole=whole)
 
 
 def refused(path: Path, record: FileRecord) -> DataError:

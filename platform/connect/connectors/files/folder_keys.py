@@ -25,6 +25,15 @@ SOURCE_KEYS: Final = (
             validator=between(1))
     .define("halt.on.error", ConfigKind.BOOLEAN, True, Importance.HIGH,
             "Whether a line that is not of the format fails the task; otherwise it is logged and left out.")
+    .define("cleanup.policy", ConfigKind.STRING, "NONE", Importance.HIGH,
+            "What becomes of a file that was read: NONE leaves it, and it may grow; MOVE and DELETE take files as "
+            "whole when they appear.", validator=one_of("NONE", "MOVE", "DELETE", any_case=True))
+    .define("finished.path", ConfigKind.STRING, "", Importance.HIGH, "Where cleanup.policy=MOVE moves files to.")
+    .define("error.path", ConfigKind.STRING, "", Importance.HIGH,
+            "Where files are moved to that have something that is not of the format, or can't be read; needs "
+            "halt.on.error=false.")
+    .define("file.minimum.age.ms", ConfigKind.LONG, 0, Importance.LOW,
+            "How long a file must be unchanged before it is read.", validator=between(0))
     .define("empty.poll.wait.ms", ConfigKind.LONG, 500, Importance.LOW,
             "How long a poll that finds nothing waits before the folder is listed again.", validator=between(1, 1000))
 )  # fmt: skip

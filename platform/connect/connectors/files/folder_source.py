@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tidelog.connect.config.definition import ConfigDef
+from tidelog.connect.config.definition import ConfigDef, ConfigValue
 from tidelog.connect.config.values import ConnectConfigError
+from tidelog.connect.connectors.files.folder_cleanup import FolderCleanup, cleanup_errors
 from tidelog.connect.connectors.files.folder_formats import FileRecord, RecordReader, reader_of, refused
 from tidelog.connect.connectors.files.folder_keys import SOURCE_KEYS
 from tidelog.connect.connectors.files.stream import VERSION
@@ -16,6 +17,7 @@ from tidelog.connect.data.errors import ConnectError
 from tidelog.connect.data.records import SourceRecord
 from tidelog.connect.spi.connectors import ExactlyOnceSupport, RawConfig, SourceConnector
 from tidelog.connect.spi.sources import SourceTask, SourceTaskContext
+from tidelog.log.base.clock import Clock, SystemClock
 
 _LOG: Final = logging.getLogger(__name__)
 _TASK: Final = "tidelog.task"
@@ -26,6 +28,9 @@ _OPEN_FILES: Final = 100
 class FolderSourceTask(SourceTask):
     """Reads those files of a folder whose names fall to this task, in the order of their names."""
 
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
         """Begin. Files are found with the first poll."""
         self._values: Mapping[str, Any] = SOURCE_KEYS.parse(config)
@@ -33,38 +38,74 @@ class FolderSourceTask(SourceTask):
         self._folder = Path(self._values["input.path"])
         self._pattern = re.compile(self._values["input.file.pattern"])
         self._number, self._of = int(config.get(_TASK, 0)), int(config.get(_TASKS, 1))
+        self._cleanup = FolderCleanup(self._values)
         # The size that a file had when everything in it was read; it is opened again when it has grown.
         self._read_sizes: dict[str, int] = {}
         self._positions: dict[str, int] = {}
         self._readers: dict[str, RecordReader] = {}
+        self._modified: dict[str, int] = {}  # of files that are taken as whole: which file of a name is read
+        self._given: set[str] = set()  # files with records that are not stored yet
+        self._ending: dict[str, str | None] = {}  # files to clean up when their records are stored, and why they fail
 
     def poll(self) -> Sequence[SourceRecord]:
         """Return the next records of the first file that has any."""
         for name, size in self._grown_files():
-            reader = self._readers.get(name) or self._opened(name)
-            found = reader.read(self._values["batch.size"])
-            if len(found) < self._values["batch.size"]:
-                self._read_sizes[name] = size
-            if kept := self._good(name, found):
+            try:
+                kept = self._read(name, size)
+            except (ConnectError, OSError) as error:
+                if not self._cleanup.sets_aside:
+                    raise
+                kept, self._ending[name] = [], str(error)
+            if kept:
+                self._given.add(name)
                 return kept
+            self._clean_up()
         self._context.wait(self._values["empty.poll.wait.ms"] / 1000)
         return []
+
+    def commit(self) -> None:
+        """Clean up after files whose records are stored now."""
+        self._given.clear()
+        self._clean_up()
+
+    def _read(self, name: str, size: int) -> list[SourceRecord]:
+        reader = self._readers.get(name) or self._opened(name)
+        found = reader.read(self._values["batch.size"])
+        if len(found) < self._values["batch.size"]:
+            self._read_sizes[name] = size
+        kept = self._good(name, found)
+        if self._cleanup.takes_whole and name in self._read_sizes:  # and did not halt
+            self._ending.setdefault(name, None)
+        return kept
+
+    def _clean_up(self) -> None:
+        for name in [one for one in self._ending if one not in self._given]:
+            self._cleanup.end(name, self._ending.pop(name))
+            for known in (self._read_sizes, self._positions, self._readers, self._modified):
+                known.pop(name, None)
 
     def _grown_files(self) -> Iterator[tuple[str, int]]:
         """(name below the folder, bytes) of this task's files that have something unread, by name."""
         if not self._folder.is_dir():
             raise ConnectError(f"input.path {self._folder} is no folder. Create it, or correct the key.")
         walk = self._folder.rglob("*") if self._values["input.path.walk.recursively"] else self._folder.glob("*")
+        oldest_ns = self._clock.now_ms() * 1_000_000 - self._values["file.minimum.age.ms"] * 1_000_000
         for path in sorted(walk):
             name = path.relative_to(self._folder).as_posix()
             if zlib.crc32(name.encode()) % self._of != self._number or not self._pattern.fullmatch(path.name):
                 continue
             try:
-                size = path.stat().st_size
+                found = path.stat()
             except FileNotFoundError:  # moved away since it was listed
                 continue
-            if path.is_file() and size != self._read_sizes.get(name, 0):
-                yield name, size
+            if not path.is_file() or name in self._ending or self._cleanup.owns(path):
+                continue
+            if self._values["file.minimum.age.ms"] and found.st_mtime_ns > oldest_ns:
+                continue
+            unread = self._read_sizes.get(name, -1 if self._cleanup.takes_whole else 0)  # an empty file is cleaned up
+            if found.st_size != unread:
+                self._modified.setdefault(name, found.st_mtime_ns)
+                yield name, found.st_size
 
     def _opened(self, name: str) -> RecordReader:
         while len(self._readers) >= _OPEN_FILES:
@@ -72,10 +113,15 @@ class FolderSourceTask(SourceTask):
         position = self._positions.get(name)
         if position is None:
             stored = self._context.offset_storage_reader.offset({"file": name})
-            position = 0 if stored is None else int(stored["position"])
+            position = 0 if stored is None or self._is_another(name, stored) else int(stored["position"])
         kind, separator = self._values["format"], self._values["csv.separator.char"]
-        self._readers[name] = reader_of(kind, self._folder / name, position, separator)
+        whole = self._cleanup.takes_whole
+        self._readers[name] = reader_of(kind, self._folder / name, position, separator, whole=whole)
         return self._readers[name]
+
+    def _is_another(self, name: str, stored: Mapping[str, Any]) -> bool:
+        """Whether a file is another one of the same name than that which was read."""
+        return self._cleanup.takes_whole and int(stored.get("modified", self._modified[name])) != self._modified[name]
 
     def _good(self, name: str, found: Sequence[FileRecord]) -> list[SourceRecord]:
         """The records that are of the format; those before one that halts the task are delivered before it fails."""
@@ -89,6 +135,9 @@ class FolderSourceTask(SourceTask):
                     self._read_sizes.pop(name, None)
                     del self._readers[name]  # the next poll begins at the failure
                     return kept
+                if self._cleanup.sets_aside:
+                    self._ending[name] = str(error)
+                    return kept
                 _LOG.warning("Left out: %s", error)
             else:
                 kept.append(self._record(name, one))
@@ -101,8 +150,11 @@ class FolderSourceTask(SourceTask):
             value=record.value,
             value_schema=record.schema,
             source_partition={"file": name},
-            source_offset={"position": record.position},
+            source_offset={"position": record.position, **self._which(name)},
         )
+
+    def _which(self, name: str) -> dict[str, int]:
+        return {"modified": self._modified[name]} if self._cleanup.takes_whole else {}
 
 
 class FolderSource(SourceConnector):
@@ -119,6 +171,13 @@ class FolderSource(SourceConnector):
         return SOURCE_KEYS
 
     @classmethod
+    def validate(cls, config: RawConfig) -> list[ConfigValue]:
+        """The keys, and what several of them together show."""
+        values = SOURCE_KEYS.validate(config)
+        cleanup_errors({value.name: value for value in values})
+        return values
+
+    @classmethod
     def exactly_once_support(cls, config: RawConfig) -> ExactlyOnceSupport:  # noqa: ARG003
         """Every record has a position."""
         return ExactlyOnceSupport.SUPPORTED
@@ -126,6 +185,9 @@ class FolderSource(SourceConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the folder. Raises `ConnectConfigError` where there is none."""
         super().start(config, context)
+        errors = [error for value in self.validate(config) for error in value.errors]
+        if errors:
+            raise ConnectConfigError(errors[0])
         folder = SOURCE_KEYS.parse(config)["input.path"]
         if not Path(folder).is_dir():
             raise ConnectConfigError(f"input.path {folder} is no folder. Create it, or correct the key.")

@@ -27,11 +27,13 @@ class LineReader:
     """Reads whole lines of a file from a position on; a last line without end is read when its end is there.
 
     `compressed`: the file is one of gzip, and positions are of what is in it; it must be whole when it appears.
+    `whole`: so must it without, and its last line needs no end.
     """
 
-    def __init__(self, path: Path, position: int = 0, *, compressed: bool = False) -> None:
+    def __init__(self, path: Path, position: int = 0, *, compressed: bool = False, whole: bool = False) -> None:
         self._path, self._position = path, position
         self._compressed = compressed
+        self._whole = whole
         self._unzipped: gzip.GzipFile | None = None  # open until its end is reached, for it can't be gone on from
         self._rest = b""
 
@@ -40,6 +42,14 @@ class LineReader:
 
         Raises `ConnectError` for a file shorter than the position: it isn't the file that was read before.
         """
+        found = self._lines(most)
+        if self._whole and len(found) < most and self._rest:
+            self._position += len(self._rest)
+            found.append(FileLine(self._rest.removesuffix(b"\r"), self._position))
+            self._rest = b""
+        return found
+
+    def _lines(self, most: int) -> list[FileLine]:
         found = [*self._take(most)]
         if len(found) == most:
             return found
