@@ -15,6 +15,7 @@ from tidelog.broker.base.tls import ListenerTls
 from tidelog.log.base.clock import Clock
 from tidelog.log.base.errors import TidelogError
 from tidelog.web.connections import HttpBounds, HttpCounts, bounded
+from tidelog.web.request_ids import RequestIds
 
 BACKLOG: Final = 1024
 
@@ -49,7 +50,7 @@ class HttpServer:
         self.scheme = "http" if tls is None else "https"
         self.connections = HttpCounts()
         config = uvicorn.Config(
-            app,
+            RequestIds(app),
             interface="asgi3",  # uvicorn takes a method for an older kind
             http=bounded(bounds, self.connections, media_type),
             ws="none",
