@@ -17,6 +17,7 @@ FOREIGN = {
     ("docs/connect-connectors.md", "tidelog.connect.FolderSink"),
     ("docs/connect-connectors.md", "tidelog.connect.DeltaSink"),
     ("docs/connect-connectors.md", "tidelog.connect.SparkApplication"),
+    ("docs/connect-connectors.md", "tidelog.connect.SparkDeltaSink"),
 }
 _PATH = re.compile(r"(?<![\w/.:$~{}<*-])((?:[\w-]+/)+[\w.-]+\.(?:py|md|sh|toml|yml)|[a-z]\w*\.py)\b")
 _MODULE = re.compile(r"\b(?:tidelog|pyspark_tidelog|support)(?:\.\w+)+")

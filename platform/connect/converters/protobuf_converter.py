@@ -11,7 +11,7 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 from tidelog.connect.config.definition import Importance
 from tidelog.connect.config.values import ConfigKind
 from tidelog.connect.converters.base import NOTHING, SchemaAndValue
-from tidelog.connect.converters.protobuf_schemas import ProtoReader, ProtoWriter
+from tidelog.connect.converters.protobuf_schemas import MessageReader, ProtoWriter
 from tidelog.connect.converters.protobuf_values import fill, struct_of_message
 from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
 from tidelog.connect.data.errors import DataError
@@ -118,7 +118,7 @@ class ProtobufConverter:
             pool = self._files.writer(named)
             descriptor = _placed(pool.FindFileByName(ROOT), place)
             meta = message_factory.GetMessageClass(pool.FindMessageTypeByName("confluent.Meta"))
-            reader = ProtoReader(meta, full_names=self._full_names, optional=self._optional)
+            reader = MessageReader(meta, full_names=self._full_names, optional=self._optional)
             found = message_factory.GetMessageClass(descriptor), reader.schema(descriptor)
             self._readers[named, place] = found
         return found

@@ -192,7 +192,7 @@ def _without_tag(schema: ConnectSchema) -> dict[str, str]:
 # --- Protobuf to Connect -------------------------------------------------------------------------------------
 
 
-class ProtoReader:
+class MessageReader:
     """Reads a message's descriptor. `meta`: the class of `confluent.Meta`.
 
     `full_names`: structs have the full names of messages. `optional`: only what Protobuf has as optional is optional.

@@ -28,7 +28,7 @@ from tidelog.spark.session import session
 _LOG: Final = logging.getLogger("tidelog.connect")
 _APP: Final = "tidelog-connect"
 _FOLDER: Final = "__connect"
-# Of what a query failed with: the cause stands at the end.
+# Of what a query failed with: the cause is said last.
 _SAID: Final = 3_000
 
 
