@@ -14,6 +14,8 @@ from support.waiting import eventually
 
 from tidelog.connect.connectors.jdbc.sink import JdbcSinkConnector
 from tidelog.connect.connectors.jdbc.source import JdbcSource
+from tidelog.connect.converters.json_converter import JsonConverter
+from tidelog.connect.converters.table import converter_plugin
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError
 from tidelog.connect.data.schema import (
     BOOLEAN,
@@ -28,6 +30,7 @@ from tidelog.connect.data.schema import (
     struct_of,
     timestamp_schema,
 )
+from tidelog.log.lake import Lake
 
 P0 = ("test", 0)
 NAMES = (f"jdbc{number}" for number in itertools.count())
@@ -189,6 +192,19 @@ def test_a_query_takes_the_place_of_tables(database):
     task, _ = started_source(JdbcSource, config, stored)
     assert ids(polled(task, stored)) == [4]
     task.stop()
+
+
+def test_every_converter_takes_the_rows_of_a_table(database, tmp_path):
+    database.run("CREATE TABLE t (id INTEGER, name TEXT)", "INSERT INTO t VALUES (1, 'a')")
+    task, _ = started_source(JdbcSource, source_config(database, table_whitelist="t"))
+    (record,) = task.poll()
+    task.stop()
+    with Lake(str(tmp_path / "lake")) as lake:
+        for name in ("json", "avro", "json-schema", "protobuf"):
+            converter = converter_plugin(name).make({}, False, lake)
+            data = converter.from_connect(name, record.value_schema, record.value)
+            assert converter.to_connect(name, data)[1] == {"id": 1, "name": "a"}
+    assert JsonConverter(schemas=False).from_connect("t", None, record.value) == b'{"id":1,"name":"a"}'
 
 
 def test_a_query_without_end_is_read_in_parts(database):

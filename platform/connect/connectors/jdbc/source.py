@@ -182,7 +182,10 @@ class JdbcSourceTask(SourceTask):
             )
         dialect = self._engine.dialect.name
         found = [(one, *column_schema(one.type, dialect, mapping, self._zone)) for one in table.columns]
-        fields = tuple(SchemaField(one.name, kind.as_optional() if one.nullable else kind) for one, kind, _ in found)
+        # Plain texts: SQLAlchemy's names are of a class of their own, which JSON does not take.
+        fields = tuple(
+            SchemaField(str(one.name), kind.as_optional() if one.nullable else kind) for one, kind, _ in found
+        )
         partition = {"protocol": "1", "table": _joined(name)}
         return _Polled(
             self._values["topic.prefix"] + name[1],
