@@ -162,7 +162,10 @@ class FolderSource(SourceConnector):
 
     names = ("tidelog.connect.FolderSource", "FolderSource")
     version = VERSION
-    guarantee = "Exactly once: a record's position in its file is stored with it. A file is known by its name."
+    guarantee = (
+        "Exactly once: a record's position in its file is stored with it. A file is known by its name; with a "
+        "cleanup.policy it is moved or deleted once its records are stored."
+    )
     task_class = FolderSourceTask
 
     @classmethod
