@@ -131,7 +131,8 @@ class Streams:
             given = self._given or tidelog.spark.session(self._config.application_id, delta=False)
             self._own = given.newSession()
             cores, known = given.sparkContext.defaultParallelism, self._own.conf.getAll
-            for key, value in self._config.session_settings(given.conf.getAll, cores).items():
+            settings = self._config.session_settings(given.conf.getAll, cores)
+            for key, value in {**settings, **self._endpoints.settings}.items():
                 if known.get(key) != value:
                     self._own.conf.set(key, value)
         return self._own

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 
 import orjson
 import pyarrow as pa
@@ -29,7 +30,9 @@ class UnknownQueryError(TidelogError):
 
 
 class Endpoints:
-    """By Spark's workers, as everywhere."""
+    """By Spark's workers, as everywhere. `settings`: what they ask of the application's session."""
+
+    settings: Mapping[str, str] = MappingProxyType({})
 
     def source(self, spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
         """The records of topics as they come, with the columns that the data source gives them."""
@@ -70,6 +73,7 @@ class InProcess(Endpoints):
 
     lake: Lake
     folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict)
     feeds: list["_Feed"] = field(default_factory=list)
 
     def source(self, spark: SparkSession, options: Mapping[str, str]) -> DataFrame:

@@ -60,11 +60,9 @@ class TopologyTestDriver:
         given = {"application.id": "test", "commit.interval.ms": "0", **_SMALL, **(config or {})}
         self._opened = ExitStack()
         self.lake = self._lake(given.pop("lake", None))
-        self._spark = (spark or SparkSession.getActiveSession() or _small_session()).newSession()
-        for key, setting in _FILES.items():
-            self._spark.conf.set(key, setting)
-        endpoints = InProcess(self.lake, Path(self._folder) / "feeds")
-        self._streams = Streams(topology, {**given, "lake": self.lake.uri}, self._spark, endpoints)
+        shared = spark or SparkSession.getActiveSession() or _small_session()
+        endpoints = InProcess(self.lake, Path(self._folder) / "feeds", _FILES)
+        self._streams = Streams(topology, {**given, "lake": self.lake.uri}, shared, endpoints)
         for node in topology.nodes:
             if node.kind == "SOURCE":
                 for topic in node.topic.split(","):
