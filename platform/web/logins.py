@@ -36,6 +36,8 @@ _SECRET_BYTES: Final = 32
 
 # Whether a client may do an operation to a resource of that name.
 May = Callable[[AclOperation, AclResource, str], bool]
+# The same where nothing is asked for yet; None: to any resource of that kind.
+Offered = Callable[[AclOperation, AclResource, str | None], bool]
 
 
 class LoginRefusedError(RequestRefusedError):
@@ -44,10 +46,14 @@ class LoginRefusedError(RequestRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class HttpClient:
-    """The sender of a request. `may`: what it may do; None: everything."""
+    """The sender of a request. `may`: what it may do; None: everything. What it denies is in the audit.
+
+    `offered`: the same, for what a page offers; nothing of it is in the audit.
+    """
 
     principal: str
     may: May | None = None
+    offered: Offered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +121,22 @@ class HttpLogins:
         identity = self._identity(authorization, host)
         if self._everyone and not state.acls:
             return HttpClient(identity.principal)
-        authorizer = self._authorizer
+        authorizer, subject = self._authorizer, Subject(identity.principal, host)
 
         def may(operation: AclOperation, resource: AclResource, name: str) -> bool:
-            verdict = authorizer.verdict(Subject(identity.principal, host), operation, resource, name)
+            verdict = authorizer.verdict(subject, operation, resource, name)
             if not verdict.allowed and operation is not AclOperation.DESCRIBE:  # lists leave out what is not seen
                 with self._lock:
                     sender = Requester(identity.principal, host, self._listener)
                     self._audit.denied(sender, request, operation, resource, name, verdict.by)
             return verdict.allowed
 
-        return HttpClient(identity.principal, may)
+        def offered(operation: AclOperation, resource: AclResource, name: str | None) -> bool:
+            if name is None:
+                return authorizer.may_any(subject, operation, resource)
+            return authorizer.verdict(subject, operation, resource, name).allowed
+
+        return HttpClient(identity.principal, may, offered)
 
     # --- the principal -----------------------------------------------------------------------------------------
 

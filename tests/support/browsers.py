@@ -112,13 +112,24 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def visit(browser: Browser, origin: str, size: tuple[int, int] = DESK, *, dark: bool = False) -> Iterator[Visit]:
-    """A visitor of the console, with nothing kept from others. At the end no request may have gone elsewhere."""
+def visit(
+    browser: Browser,
+    origin: str,
+    size: tuple[int, int] = DESK,
+    *,
+    dark: bool = False,
+    user: tuple[str, str] | None = None,
+) -> Iterator[Visit]:
+    """A visitor of the console, with nothing kept from others. At the end no request may have gone elsewhere.
+
+    `user`: name and password, as typed where the browser asks for them.
+    """
     with browser.new_context(
         viewport={"width": size[0], "height": size[1]},
         color_scheme="dark" if dark else "light",
         has_touch=size == PHONE,
         accept_downloads=True,
+        http_credentials=None if user is None else {"username": user[0], "password": user[1]},
         permissions=["clipboard-read", "clipboard-write"],
     ) as context:
         context.set_default_timeout(PATIENCE_S * 1000)

@@ -105,7 +105,9 @@ def _write_values(folder: Path) -> None:
 @contextmanager
 def _booking(broker: str) -> Iterator[None]:
     """A transaction of Kafka's client that stays open."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": broker, "transactional.id": "booking-desk-1"})
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker, "transactional.id": "booking-desk-1", "transaction.timeout.ms": 900_000}
+    )
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce("bookings", key="EWR", value="a booking that is not paid yet")

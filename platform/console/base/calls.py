@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from tidelog.access.model import CLUSTER_NAME, AclOperation, AclResource
 from tidelog.console.base.console import Console
 from tidelog.console.base.errors import bad
 from tidelog.console.base.rights import EVERYTHING, ConsoleRights
@@ -28,6 +29,12 @@ class ConsoleCall:
     def topic(self) -> str:
         """The path's topic."""
         return self.variables["topic"]
+
+    def offers(
+        self, operation: AclOperation, resource: AclResource = AclResource.CLUSTER, name: str | None = CLUSTER_NAME
+    ) -> bool:
+        """Whether the page should offer a change: this console makes changes, and the client may. None: of any name."""
+        return not self.console.settings.read_only and self.rights.offered(operation, resource, name)
 
     def text(self, name: str, default: str = "") -> str:
         """A text of the query, the last where it is given twice."""

@@ -24,6 +24,12 @@ class ConsoleRights:
             what = "the cluster" if resource is AclResource.CLUSTER else f"{resource.name.lower()} '{name}'"
             raise ConsoleError(403, f"{self.client.principal} is denied operation {operation.name} on {what}.")
 
+    def offered(
+        self, operation: AclOperation, resource: AclResource = AclResource.CLUSTER, name: str | None = CLUSTER_NAME
+    ) -> bool:
+        """As `may`, of what a page offers: nothing is tried, so the audit has nothing of it. None: to any resource."""
+        return self.client.offered is None or self.client.offered(operation, resource, name)
+
     def sees_topic(self, name: str) -> bool:
         """Whether the client may know of a topic."""
         return self.may(AclOperation.DESCRIBE, AclResource.TOPIC, name)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.admin.group_requests import assigned
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError
@@ -13,6 +14,8 @@ from tidelog.metrics.lake_watch import LakeLook
 
 # Members' own texts are shown up to here.
 _CHARACTERS = 500
+# Of a group: a reset of offsets is a commit, which needs READ.
+_CHANGES = (AclOperation.READ, AclOperation.DELETE)
 
 
 def groups(call: ConsoleCall) -> Any:
@@ -46,6 +49,7 @@ def group(call: ConsoleCall) -> Any:
     return {
         **summary(look, name, view),
         "generation": view.group.generation if view.group is not None else 0,
+        "may": {str(one.name).lower(): call.offers(one, AclResource.GROUP, name) for one in _CHANGES},
         "members": [_member(view, one) for _, one in sorted(members.items())],
         "partitions": partitions(look, view),
     }

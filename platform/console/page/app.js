@@ -160,7 +160,8 @@ async function start() {
   try {
     session = await openSession();
   } catch (error) {
-    fill(main, h("h1", {}, "The console does not answer"), failure(error, () => location.reload()));
+    const title = error.status === 401 ? "Log in" : "The console does not answer";
+    fill(main, h("h1", {}, title), failure(error, () => location.reload()));
     return;
   }
   const lake = document.getElementById("lake");

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.base.errors import ConsoleError, bad
 from tidelog.console.topics.listing import topic_settings
@@ -15,6 +16,7 @@ from tidelog.log.state.topic_state import TopicState
 from tidelog.metrics.lags import lags
 
 _MOST_ENTRIES: Final = 500
+_CHANGES: Final = (AclOperation.WRITE, AclOperation.ALTER, AclOperation.ALTER_CONFIGS, AclOperation.DELETE)
 
 
 def state_of(call: ConsoleCall) -> TopicState:
@@ -58,6 +60,7 @@ def topic(call: ConsoleCall) -> Any:
         "overrides": state.overrides,
         "typed": topic_settings(state, lake.config())["typed"],
         "groups": None if look.unread else len(seen),
+        "may": {str(one.name).lower(): call.offers(one, AclResource.TOPIC, name) for one in _CHANGES},
         "table": f"{lake.uri}/{name}",
         "version": state.version,
     }

@@ -52,6 +52,8 @@ def topics(call: ConsoleCall) -> Any:
     internal = sum(row["internal"] for row in rows)
     page = rows[offset : offset + limit]
     _add_settings(page, sample.look, defaults)
+    for row in page:
+        row["may_delete"] = call.offers(AclOperation.DELETE, AclResource.TOPIC, row["name"])
     seen = sum(map(call.rights.sees_topic, unread))
     return {"total": len(rows), "internal": internal, "unread": seen, "topics": page}
 

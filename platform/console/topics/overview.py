@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, Final
 
+from tidelog.access.model import AclOperation, AclResource
 from tidelog.console.base.calls import ConsoleCall
 from tidelog.console.live.sampler import SERIES, Sample, Sampler
 from tidelog.doctor.facts import GroupHealth, LakeFacts, TopicHealth
@@ -22,6 +23,12 @@ def session(call: ConsoleCall) -> Any:
     return {
         "user": client.principal,
         "read_only": console.settings.read_only,
+        "may": {
+            "create_topics": call.offers(AclOperation.CREATE)
+            or call.offers(AclOperation.CREATE, AclResource.TOPIC, None),
+            "alter_cluster": call.offers(AclOperation.ALTER),
+            "describe_cluster": call.offers(AclOperation.DESCRIBE),
+        },
         "csrf": console.csrf_token(client.principal),
         "lake": console.lake.uri,
         "cluster_id": console.lake.uri,

@@ -19,7 +19,7 @@ export async function show(context) {
       { name: "do", label: "What to do", narrow: false, cell: (row) => h("span", { class: "words" }, text(row.todo)) },
     ],
   });
-  const run = context.session.read_only ? null : button("Check now", async () => {
+  const run = !context.session.may.describe_cluster ? null : button("Check now", async () => {
     try {
       await write("POST", ["check", "run"], {});
       toast("The check runs");

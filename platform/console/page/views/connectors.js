@@ -24,7 +24,8 @@ export async function show(context) {
   await listing(context, "Connectors", table, async () => (await context.get(["connectors"])).connectors, { missing });
 }
 
-/** The state of a connector or a task, and why it failed. */
+/** The state of a connector or a task, and why it failed: the last line of its trace. */
 function state(one) {
-  return [mark(text(one.state), LEVELS[one.state]), one.trace ? h("small", { class: "words muted block" }, one.trace.slice(0, MOST_SHOWN)) : null];
+  const why = (one.trace ?? "").trim().split("\n").at(-1);
+  return [mark(text(one.state), LEVELS[one.state]), why ? h("small", { class: "words muted block" }, why.slice(0, MOST_SHOWN)) : null];
 }

@@ -21,7 +21,10 @@ export async function showGroup(context) {
     const [found, history] = await Promise.all([context.get(["groups", name]), context.get(["groups", name, "history"])]);
     group = found;
     if (!partitions.node.isConnected) {
-      const act = context.session.read_only ? null : [button("Reset offsets", () => reset(name, group).then((done) => done && again())), button("Delete", () => remove(name), { kind: "danger" })];
+      const act = [
+        group.may.read ? button("Reset offsets", () => reset(name, group).then((done) => done && again())) : null,
+        group.may.delete ? button("Delete", () => remove(name), { kind: "danger" }) : null,
+      ];
       fill(
         context.main,
         h("p", { class: "crumbs" }, link(["groups"], "Groups"), " /"),

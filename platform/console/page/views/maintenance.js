@@ -19,7 +19,7 @@ export async function show(context) {
     columns: [
       { name: "topic", label: "Topic", sort: (row) => row.topic, class: "name", cell: (row) => link(["topics", row.topic, "partitions"], row.topic) },
       { name: "what", label: "What", cell: (row) => h("span", { class: "words" }, `${row.part}: ${text(row.what)}`) },
-      { name: "act", label: "Act", cell: (row) => (context.session.read_only ? null : button("Run", () => run(row.topic), { kind: "quiet", "aria-label": `Run maintenance of ${row.topic}` })) },
+      { name: "act", label: "Act", cell: (row) => (!context.session.may.alter_cluster ? null : button("Run", () => run(row.topic), { kind: "quiet", "aria-label": `Run maintenance of ${row.topic}` })) },
     ],
   });
   const runs = new Table({
@@ -36,7 +36,7 @@ export async function show(context) {
       { name: "failures", label: "How it went", cell: (row) => (row.failures.length ? [mark("failed", "error"), " ", h("span", { class: "words" }, row.failures.join("; "))] : mark("done", "ok")) },
     ],
   });
-  const all = context.session.read_only ? null : button("Run now for every topic", () => run(null), { kind: "primary", data: { new: "" } });
+  const all = !context.session.may.alter_cluster ? null : button("Run now for every topic", () => run(null), { kind: "primary", data: { new: "" } });
   const again = await context.every(async () => {
     const [found, now] = await Promise.all([context.get(["maintenance"]), context.get(["maintenance", "run"])]);
     if (!due.node.isConnected) {

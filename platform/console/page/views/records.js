@@ -63,7 +63,7 @@ export function showRecords(context, name, place, about) {
   const download = (format) => h("a", { class: "button", download: true, on: { click: (event) => {
     event.currentTarget.href = address(["topics", name, "download"], { format, ...filters(form), from: form.start.value === "latest" ? "" : start(form).from });
   } }, href: address(["topics", name, "download"], { format }) }, format === "jsonl" ? "JSON lines" : "Parquet");
-  const writes = context.session.read_only ? null : button("Produce", async () => {
+  const writes = !about.may.write ? null : button("Produce", async () => {
     if (await produce(name) && !state.live) await load();
   }, { kind: "primary", data: { new: "" } });
   context.onLeave(stop);

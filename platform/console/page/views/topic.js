@@ -19,7 +19,7 @@ export async function showTopic(context) {
   const [, , body] = TABS.find(([one]) => one === tab) ?? TABS[0];
   const about = await context.get(["topics", name]);
   const place = h("section", { "aria-label": tab });
-  const bar = context.session.read_only ? null : h("div", { class: "row" }, more(about), button("Delete", () => remove(name), { kind: "danger" }));
+  const bar = h("div", { class: "row" }, about.may.alter ? more(about) : null, about.may.delete ? button("Delete", () => remove(name), { kind: "danger" }) : null);
   const words = [many(about.partitions.length, "partition"), many(sum(about, "records"), "record"), bytes(sum(about, "bytes")), `version ${count(about.version)}`];
   fill(
     context.main,
@@ -81,7 +81,7 @@ async function showPartitions(context, name, place) {
   });
 }
 
-async function showConfig(context, name, place) {
+async function showConfig(context, name, place, about) {
   const only = select([["all", "every key"], ["topic", "set for this topic"], ["changed", "not the default"]], "all");
   const search = h("input", { type: "search", data: { search: "" }, spellcheck: "false" });
   let rows = [];
@@ -98,7 +98,7 @@ async function showConfig(context, name, place) {
       { name: "value", label: "Value", cell: (row) => h("code", { class: "words" }, row.sensitive ? "(hidden)" : text(row.value)) },
       { name: "default", label: "Default", narrow: false, cell: (row) => h("code", { class: "words" }, text(row.default)) },
       { name: "source", label: "From", sort: (row) => row.source, cell: (row) => mark(row.source, row.source === "topic" ? "ok" : "") },
-      ...(context.session.read_only ? [] : [{ name: "act", label: "Act", cell: (row) => (row.read_only ? null : button("Change", () => change(name, row).then((done) => done && load()), { kind: "quiet", "aria-label": `Change ${row.name}` })) }]),
+      ...(!about.may.alter_configs ? [] : [{ name: "act", label: "Act", cell: (row) => (row.read_only ? null : button("Change", () => change(name, row).then((done) => done && load()), { kind: "quiet", "aria-label": `Change ${row.name}` })) }]),
     ],
   });
   const draw = () => {

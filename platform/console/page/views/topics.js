@@ -20,10 +20,9 @@ export async function show(context) {
   const trouble = h("div", {});
   const search = h("input", { type: "search", value: state.search, data: { search: "" }, spellcheck: "false", autocomplete: "off" });
   const [total, pager] = [h("span", { class: "muted", role: "status" }), h("div", { class: "row pager" })];
-  const write_allowed = !context.session.read_only;
   const table = new Table({
     caption: "Topics",
-    columns: columns(write_allowed, () => again()),
+    columns: columns(context.session.read_only, () => again()),
     key: (row) => row.name,
     sort: "name",
     empty: "No topic is here, or none matches.",
@@ -37,7 +36,7 @@ export async function show(context) {
     const page = await context.get(["topics"], { ...state, limit: PAGE });
     if (asked !== state.search) return;
     if (!table.node.isConnected) {
-      const head = h("div", { class: "row" }, h("h1", {}, "Topics"), total, h("span", { class: "space" }), write_allowed ? create : null);
+      const head = h("div", { class: "row" }, h("h1", {}, "Topics"), total, h("span", { class: "space" }), context.session.may.create_topics ? create : null);
       fill(context.main, head, trouble, h("div", { class: "row" }, field("Search", search)), table.node, pager);
     }
     const words = [many(page.total, "topic"), page.internal ? `${count(page.internal)} of them internal` : "", page.unread ? `${count(page.unread)} still to be read` : ""];
@@ -76,7 +75,7 @@ export async function show(context) {
   const again = await context.every(load, trouble);
 }
 
-function columns(write_allowed, again) {
+function columns(read_only, again) {
   return [
     {
       name: "name", label: "Topic", sort: (row) => row.name, class: "name",
@@ -88,9 +87,9 @@ function columns(write_allowed, again) {
     { name: "rate", label: "Rate", number: true, sort: (row) => row.rate, cell: (row) => rate(row.rate) },
     { name: "retention", label: "Retention", number: true, sort: (row) => row.retention_ms, narrow: false, cell: (row) => retention(row) },
     { name: "cleanup", label: "Cleanup", narrow: false, cell: (row) => text(row.cleanup) },
-    ...(write_allowed
-      ? [{ name: "act", label: "Act", narrow: false, cell: (row) => button("Delete", () => deleteTopic(row.name).then((done) => done && again()), { kind: "quiet", "aria-label": `Delete ${row.name}` }) }]
-      : []),
+    ...(read_only
+      ? []
+      : [{ name: "act", label: "Act", narrow: false, cell: (row) => (row.may_delete ? button("Delete", () => deleteTopic(row.name).then((done) => done && again()), { kind: "quiet", "aria-label": `Delete ${row.name}` }) : null) }]),
   ];
 }
 

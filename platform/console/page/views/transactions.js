@@ -15,7 +15,7 @@ export async function show(context) {
     { name: "age", label: "Age", number: true, sort: (row) => row.age_s, cell: (row) => seconds(row.age_s) },
     { name: "timeout", label: "Times out after", number: true, narrow: false, cell: (row) => duration(row.timeout_ms) },
     { name: "partitions", label: "Partitions", cell: (row) => h("span", { class: "words" }, parts(row.partitions)) },
-    { name: "act", label: "Act", cell: (row) => (context.session.read_only ? null : button("Abort", () => abort(row).then((done) => done && again()), { kind: "quiet", "aria-label": `Abort ${row.transactional_id}` })) },
+    { name: "act", label: "Act", cell: (row) => (!context.session.may.alter_cluster ? null : button("Abort", () => abort(row).then((done) => done && again()), { kind: "quiet", "aria-label": `Abort ${row.transactional_id}` })) },
   ];
   const table = new Table({ caption: "Open transactions", key: (row) => row.transactional_id, columns, sort: "age", descending: true, empty: "No transaction is open." });
   const again = await context.every(async () => {
