@@ -1,4 +1,4 @@
-"""What a scrape of a lake's metrics takes: 1,000 topics of 10 partitions, 20 groups; each scrape looks anew at all."""
+"""What a scrape of a lake's metrics takes: 1,000 topics of 10 partitions, 20 groups; each scrape looks at all again."""
 
 import time
 from pathlib import Path

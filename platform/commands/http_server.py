@@ -16,7 +16,7 @@ from tidelog.commands.options import Session
 
 @dataclass(frozen=True, kw_only=True)
 class HttpServerOptions:
-    """Who may come in, and where the process's own metrics are."""
+    """Which clients may come in, and where the process's own metrics are."""
 
     config: Annotated[
         str | None,

@@ -9,7 +9,7 @@ from tidelog.log.state.topic_state import TopicState
 
 
 class Gate:
-    """Holds those that look at one topic until `open` is set; `reached` says that somebody waits."""
+    """Holds those that look at one topic until `open` is set; `reached` says that a caller waits."""
 
     def __init__(self, lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self.reached, self.open = threading.Event(), threading.Event()

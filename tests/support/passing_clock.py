@@ -4,7 +4,7 @@ from tidelog.log.base.clock import Clock
 
 
 class PassingClock:
-    """`clock`, ahead by `passed_s` for whoever asks how much time has passed."""
+    """`clock`, ahead by `passed_s` where a caller asks how much time has passed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -15,7 +15,7 @@ _ANY = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared, not bound
 
 
 class ListenerError(TidelogError):
-    """An address that a broker can't listen at."""
+    """An address that a broker, or a listener of metrics, can't listen at."""
 
 
 def parse_listener(text: str) -> Address:
@@ -73,7 +73,7 @@ async def listen(protocol: Callable[[], asyncio.BaseProtocol], address: Address)
 
 def refusal(address: Address, error: OSError) -> ListenerError:
     """The system's refusal of an address, in words."""
-    return ListenerError(f"The broker can't listen at {shown(address)}: {_why(error, address[1])}")
+    return ListenerError(f"The process can't listen at {shown(address)}: {_why(error, address[1])}")
 
 
 def _why(error: OSError, port: int) -> str:

@@ -36,7 +36,7 @@ def test_a_console_for_all_says_its_address_and_ends_when_asked(lake):
         assert ready["lake"] == f"file://{lake}"
         with httpx.Client(base_url=ready["url"], timeout=None) as client:
             assert client.get("/api/session").json()["read_only"] is True
-            # Who is not logged in may do what no ACL is about, as at brokers.
+            # Clients that are not logged in may do what no ACL is about, as at brokers.
             assert names(client.get("/api/topics", headers={"host": "lake.example"})) == ["payments"]
             assert client.get("/api/topics", headers={"host": "other.example"}).status_code == 403
         assert command.stop(signal.SIGTERM) == 0

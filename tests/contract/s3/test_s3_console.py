@@ -1,4 +1,4 @@
-"""A console over a lake on S3: what nobody looks at is asked for every 30 s at most, and requests are counted."""
+"""A console over a lake on S3: topics that no page shows are asked for every 30 s at most, and requests are counted."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Who asks a watch while another thread looks need not wait for all of the lake."""
+"""A caller that asks a watch while another thread looks need not wait for all of the lake."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
