@@ -152,7 +152,7 @@ def test_pictures_of_the_documentation(visitors, busy, name, route, dark):
         expect(visitor.page.locator("main .chart canvas").first).to_be_visible()
     else:
         expect(rows(visitor).first).to_be_visible()
-    visitor.call(str(busy.folder), "/srv/lake")
+    visitor.call(str(busy.folder.parent), "/srv")
     visitor.shot(name)
     assert visitor.overflow() == 0
 
@@ -163,7 +163,7 @@ def test_a_picture_of_sql(visitors, busy):
     visitor.fill("Query", QUERY)
     visitor.press("Run")
     expect(rows(visitor)).to_have_count(8)
-    visitor.call(str(busy.folder), "/srv/lake")
+    visitor.call(str(busy.folder.parent), "/srv")
     visitor.shot("console-sql")
 
 
@@ -172,7 +172,7 @@ def test_a_picture_of_a_value(visitors, busy):
     visitor.go("topics/tickets/records")
     visitor.page.get_by_role("button", name=re.compile("^Open record")).first.click()
     expect(visitor.page.get_by_role("region", name="Value")).to_contain_text("passenger")
-    visitor.call(str(busy.folder), "/srv/lake")
+    visitor.call(str(busy.folder.parent), "/srv")
     visitor.shot("console-value")
     visitor.page.keyboard.press("Escape")
 
@@ -182,7 +182,7 @@ def test_pages_with_real_data_fit_a_phone(visitors, busy, route):
     visitor = visitors[1]
     visitor.go(route)
     expect(visitor.page.locator("main .tile, main tbody tr").first).to_be_visible()
-    visitor.call(str(busy.folder), "/srv/lake")
+    visitor.call(str(busy.folder.parent), "/srv")
     visitor.shot(f"console-phone-{route.replace('/', '-')}")
     assert visitor.findings() == []
     assert visitor.overflow() == 0

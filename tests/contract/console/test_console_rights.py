@@ -98,3 +98,22 @@ def test_a_token_is_of_one_user(running):
         root.headers["x-tidelog-csrf"] = bob.headers["x-tidelog-csrf"]
         assert "token" in root.refused(403, "POST", "/api/topics", {"name": "more"})
     assert "more" not in running.lake.topics()
+
+
+def test_what_a_user_may_change_is_told_and_no_denial_of_it_is_in_the_audit(running, caplog):
+    told = {}
+    with caplog.at_level("INFO", "tidelog.audit"):
+        for user, topic in (("ann", "orders"), ("bob", "b-one"), ("root", "orders")):
+            with running.client((user, f"{user}-pw")) as page:
+                session, about = page.ok("GET", "/api/session"), page.ok("GET", f"/api/topics/{topic}")
+                deleted = [one["may_delete"] for one in page.ok("GET", "/api/topics")["topics"]]
+            told[user] = (
+                set(session["may"].values()),
+                session["may"]["create_topics"],
+                set(about["may"].values()),
+                deleted,
+            )
+    assert told["ann"] == ({False}, False, {False}, [False])
+    assert told["bob"] == ({True, False}, True, {True}, [True])
+    assert told["root"] == ({True}, True, {True}, [True, True])
+    assert "denied" not in caplog.text.lower()
