@@ -20,6 +20,7 @@ COMMANDS = {
     "broker": (["broker", "start", "--listener", "127.0.0.1:0"], "kafka_server_kafkaserver_brokerstate", "stdout"),
     "registry": (["registry", "start", "--listener", "127.0.0.1:0"], "", "stdout"),
     "connect": (["connect", "start", "--listener", "127.0.0.1:0"], "kafka_connect_connect_worker_metrics_", "stdout"),
+    "console": (["console", "--listener", "127.0.0.1:0"], "tidelog_console_looks_total", "stdout"),
     "maintain": (["maintain", "--every", "1h"], "tidelog_maintain_runs_total", "stderr"),
     "consume": (["consume", "orders"], "tidelog_consume_records_total", "stderr"),
     "consume-group": (["consume", "orders", "--group", "g"], "tidelog_consume_records_total", "stderr"),

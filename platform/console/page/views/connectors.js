@@ -16,7 +16,7 @@ export async function show(context) {
       { name: "name", label: "Connector", sort: (row) => row.name, class: "name", cell: (row) => h("span", { class: "words" }, row.name) },
       { name: "type", label: "Kind", narrow: false, cell: (row) => kind(row.config?.["connector.class"]) },
       { name: "state", label: "State", sort: (row) => row.state, cell: (row) => state(row) },
-      { name: "worker", label: "Worker", narrow: false, cell: (row) => h("span", { class: "words" }, text(row.worker_id)) },
+      { name: "worker", label: "Worker", narrow: false, cell: (row) => h("span", { class: "nowrap" }, text(row.worker_id)) },
       { name: "tasks", label: "Tasks", cell: (row) => (row.tasks ?? []).map((task) => h("div", {}, `${task.id} `, state(task))) },
     ],
   };
@@ -26,7 +26,7 @@ export async function show(context) {
 
 /** A connector's class, without its package, which its title has. */
 function kind(name) {
-  return h("span", { class: "words", title: name ?? "" }, text(name?.split(".").at(-1)));
+  return h("span", { class: "nowrap", title: name ?? "" }, text(name?.split(".").at(-1)));
 }
 
 /** The state of a connector or a task, and why it failed: the last line of its trace. */

@@ -74,6 +74,12 @@ def test_the_environment_comes_before_the_file():
     assert (found.bounds.max_connections, found.access.super_users) == (7, {"User:root"})
 
 
+@pytest.mark.parametrize("server", ["registry", "console", "Console"])
+def test_settings_of_servers_beside_brokers_may_stand_in_the_same_file(server):
+    found = settings(f"listeners=PLAINTEXT://:9092\nlistener.name.{server}.ssl.keystore.location=x.pem")
+    assert list(found.listeners) == ["PLAINTEXT"]
+
+
 def test_a_listener_of_sasl_has_scram_where_nothing_else_is_said():
     found = settings("listeners=SASL_PLAINTEXT://:9092")
     assert found.listeners["SASL_PLAINTEXT"].mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
