@@ -19,7 +19,7 @@ _OPTIONS: Final = (
 _CONNECT_TIMEOUT_S: Final = 10
 # psycopg2 comes without types.
 Connection = Any
-# A session lasts for a moment longer than its connection: it is looked for so often, 50 ms apart.
+# A session lasts for a moment longer than its connection: it is looked for this many times, 50 ms apart.
 _LOOKS_AT_READER: Final = 100
 _READ_BY: Final = "SELECT active_pid FROM pg_replication_slots WHERE slot_name = %s AND active"
 # The first oid that PostgreSQL gives to what users make.
