@@ -117,8 +117,7 @@ class ProtobufConverter:
         if found is None:
             pool = self._files.writer(named)
             descriptor = _placed(pool.FindFileByName(ROOT), place)
-            meta = message_factory.GetMessageClass(pool.FindMessageTypeByName("confluent.Meta"))
-            reader = MessageReader(meta, full_names=self._full_names, optional=self._optional)
+            reader = MessageReader(pool, full_names=self._full_names, optional=self._optional)
             found = message_factory.GetMessageClass(descriptor), reader.schema(descriptor)
             self._readers[named, place] = found
         return found

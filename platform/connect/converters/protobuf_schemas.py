@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from google.protobuf import message_factory
 from google.protobuf.descriptor_pb2 import DescriptorProto
-from google.protobuf.message import Message
-from google.protobuf.unknown_fields import UnknownFieldSet
+from google.protobuf.descriptor_pool import DescriptorPool
 
 from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.schema import (
@@ -58,7 +58,6 @@ _TYPES: Final[Mapping[SchemaType, str]] = {
     SchemaType.STRING: "string", SchemaType.BYTES: "bytes",
 }  # fmt: skip
 _META: Final = "confluent/meta.proto"
-_META_NUMBER: Final = 1088
 
 
 # --- Connect to Protobuf -------------------------------------------------------------------------------------
@@ -193,13 +192,16 @@ def _without_tag(schema: ConnectSchema) -> dict[str, str]:
 
 
 class MessageReader:
-    """Reads a message's descriptor. `meta`: the class of `confluent.Meta`.
+    """Reads a message's descriptor. `pool`: descriptors, with those of confluent/meta.proto.
 
     `full_names`: structs have the full names of messages. `optional`: only what Protobuf has as optional is optional.
     """
 
-    def __init__(self, meta: type[Message], *, full_names: bool = False, optional: bool = False) -> None:
-        self._meta, self._full_names, self._optional = meta, full_names, optional
+    def __init__(self, pool: DescriptorPool, *, full_names: bool = False, optional: bool = False) -> None:
+        self._full_names, self._optional = full_names, optional
+        # Of this pool: whether the usual one knows the option depends on what else the process has imported.
+        self._options = message_factory.GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FieldOptions"))
+        self._meta = pool.FindExtensionByName("confluent.field_meta")
         self._open: list[str] = []
 
     def schema(self, descriptor: Any) -> ConnectSchema:
@@ -251,10 +253,8 @@ class MessageReader:
 
     def _params(self, field: Any) -> dict[str, str]:
         """What the option `confluent.field_meta` says."""
-        for one in UnknownFieldSet(field.GetOptions()):
-            if one.field_number == _META_NUMBER:
-                return dict(self._meta.FromString(one.data).params)
-        return {}
+        options: Any = self._options.FromString(field.GetOptions().SerializeToString())
+        return dict(options.Extensions[self._meta].params)
 
 
 def unions_of(descriptor: Any) -> list[Any]:

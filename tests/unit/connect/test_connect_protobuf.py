@@ -1,5 +1,7 @@
 """The Protobuf converter: messages of Confluent's form, values there and back, and what it refuses."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -107,6 +109,24 @@ def test_values_come_back_as_they_were(lake, is_key):
     assert converter.from_connect("t", POINT, None) is None
     assert converter.to_connect("t", None) == (None, None)
     converter.close()
+
+
+WITH_CONFLUENTS_OPTION = """
+import sys
+from confluent_kafka.schema_registry.confluent import meta_pb2
+from tidelog.connect.converters.table import converter_plugin
+from tidelog.connect.data.schema import INT8, struct_of
+from tidelog.log.lake import Lake
+with Lake(sys.argv[1]) as lake:
+    converter = converter_plugin("ProtobufConverter").make({}, False, lake)
+    read, _ = converter.to_connect("t", converter.from_connect("t", struct_of({"f": INT8}, name="Row"), {"f": 5}))
+    print(read.fields[0].schema.type.value)
+"""
+
+
+def test_a_process_may_know_confluents_option_already(tmp_path):
+    command = [sys.executable, "-c", WITH_CONFLUENTS_OPTION, str(tmp_path / "lake")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "int8\n"
 
 
 def test_a_union_is_a_oneof(lake):
