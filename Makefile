@@ -3,7 +3,7 @@
 VENV := .venv/bin
 LAYERS := unit contract tidy simulation browser reliability spark
 # Layers whose tests share nothing take every core. Spark takes them itself, but waits half of the time: files of tests
-# go to two sessions.
+# go to two sessions, in their order, as test_spark_kafka.py leaves Kafka's jars behind.
 PARALLEL := unit contract simulation
 
 # Spark starts its Python workers with PATH's python3 unless it is told otherwise, and itself from SPARK_HOME
@@ -45,7 +45,7 @@ typecheck: setup ## types only (mypy --strict over the installed package)
 
 $(LAYERS:%=test-%): test-%: setup
 	@printf '\n== tests: $* ==\n'
-	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(if $(filter $*,spark),-n 2 --dist loadfile) $(PYTEST_ARGS)
+	@$(VENV)/pytest tests/$* $(if $(filter $*,$(PARALLEL)),-n auto --dist worksteal) $(if $(filter $*,spark),-n 2 --dist loadfile --no-loadscope-reorder) $(PYTEST_ARGS)
 
 docs: setup ## these pages as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --quiet
