@@ -186,4 +186,5 @@ def test_alarms_go_off_for_what_is_wrong_and_for_nothing_else(world):
         return {rule["name"] for rule in world.prometheus.rules() if rule["state"] in {"pending", "firing"}}
 
     eventually(lambda: wrong <= alarmed(), "all three alarms")
-    assert alarmed() <= wrong | {"TidelogLagGrows"}
+    # The disk is this machine's, which other tests fill and empty.
+    assert alarmed() <= wrong | {"TidelogLagGrows", "TidelogDiskFillsUp"}
