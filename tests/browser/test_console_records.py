@@ -136,6 +136,26 @@ def test_the_tail_shows_records_as_they_come_and_stops(browser, console):
         expect(rows(visitor)).to_have_count(3)
 
 
+def test_an_answer_that_comes_after_the_tail_began_is_dropped(browser, console):
+    console.lake.create_topic("orders", 1)
+    append(console, "orders", [b"old"], [b"before the tail"])
+    with visit(browser, console.url) as visitor:
+        page, late = visitor.page, []
+        page.route("**/topics/orders/records?*", lambda route: late.append(route))
+        page.goto(f"{console.url}/#/topics/orders/records")
+        page.get_by_role("button", name="Live tail").click()
+        expect(page.get_by_text("Live: 0 records")).to_be_visible()
+        append(console, "orders", [b"a"], [b"the new one"])
+        expect(rows(visitor)).to_have_count(1)
+        with page.expect_response("**/topics/orders/records?*"):
+            late[0].continue_()
+        # What the page does with the answer is done when a later answer has been shown.
+        append(console, "orders", [b"b"], [b"another"])
+        expect(rows(visitor)).to_have_count(2)
+        expect(rows(visitor).last).to_contain_text("the new one")
+        expect(page.get_by_text("Live: 2 records")).to_be_visible()
+
+
 def test_what_others_wrote_is_shown_as_text(browser, console):
     console.lake.create_topic("odd", 1)
     append(console, "odd", [text.encode() for text in SCRIPTS], [text.encode() for text in SCRIPTS])

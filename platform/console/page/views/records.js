@@ -15,7 +15,8 @@ const MOST_LIVE = 500;
 export function showRecords(context, name, place, about) {
   const query = context.route.query;
   const form = controls(query, about);
-  const state = { cursor: null, live: null };
+  // `asks` counts what was asked for: an answer that comes after a later question, or after a tail began, is dropped.
+  const state = { asks: 0, live: null };
   const told = h("p", { class: "muted", role: "status" });
   const wrong = h("p", { class: "wrong", role: "alert" });
   const list = new RecordList(name, () => form.format.value);
@@ -24,25 +25,31 @@ export function showRecords(context, name, place, about) {
 
   const load = async (cursor = null) => {
     stop();
+    const ask = (state.asks += 1);
     fill(wrong);
     place.setAttribute("aria-busy", "true");
     try {
       const asked = { ...filters(form), limit: form.limit.value, ...(cursor ? { cursor, direction: direction(form) } : start(form)) };
       const page = await context.get(["topics", name, "records"], asked);
+      if (ask !== state.asks) return;
       state.page = page;
       list.set(page.records);
       fill(told, words(page));
     } catch (error) {
-      if (error.name === "AbortError") return;
+      if (error.name === "AbortError" || ask !== state.asks) return;
       fill(wrong, error.message);
     } finally {
-      place.setAttribute("aria-busy", "false");
-      older.disabled = !state.page?.previous;
-      newer.disabled = !state.page?.next;
+      if (ask === state.asks) {
+        place.setAttribute("aria-busy", "false");
+        older.disabled = !state.page?.previous;
+        newer.disabled = !state.page?.next;
+      }
     }
   };
   const turn = (way) => load(state.page[way]);
   const follow = () => {
+    state.asks += 1;
+    place.setAttribute("aria-busy", "false");
     fill(wrong);
     state.live = new Tail(context, name, filters(form), list, told, stop);
     older.disabled = newer.disabled = true;
