@@ -9,7 +9,6 @@ from urllib.parse import quote
 import httpx
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
-from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.http_keys import HTTP_KEYS, header_pairs, status_codes
 from tidelog.connect.converters.json_values import json_bytes, shown, to_json
 from tidelog.connect.data.errors import ConnectError, DataError, RetriableConnectError
@@ -243,9 +242,7 @@ class HttpSink(SinkConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys. Raises `ConnectConfigError`."""
         super().start(config, context)
-        errors = [error for value in self.validate(config) for error in value.errors]
-        if errors:
-            raise ConnectConfigError(errors[0])
+        self.require_valid(config)
         values = HTTP_KEYS.parse(config)
         header_pairs(values["headers"], values["header.separator"])
         self._config = dict(config)

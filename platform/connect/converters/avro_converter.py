@@ -12,7 +12,7 @@ from fastavro import parse_schema, schemaless_reader
 from tidelog.clients.values.errors import SerializationError
 from tidelog.clients.values.serialization import MessageField, SerializationContext
 from tidelog.connect.converters.avro_schemas import UNION, AvroWriter, connect_schema_of
-from tidelog.connect.converters.base import NOTHING, SchemaAndValue, schema_of
+from tidelog.connect.converters.base import NOTHING, SchemaAndValue, required_schema
 from tidelog.connect.converters.json_values import decimal_of, unscaled
 from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
 from tidelog.connect.data.errors import DataError
@@ -44,9 +44,7 @@ class AvroConverter:
         """The bytes of a value. Raises `DataError`; `RetriableConnectError` where the registry does not answer."""
         if value is None:
             return None
-        schema = schema or schema_of(value)
-        if schema is None:
-            raise DataError("The value has no schema, and none can be seen from it. Use a source with schemas.")
+        schema = schema or required_schema(value)
         check_value(schema, value)
         serializer = self._serializers.get(schema)
         if serializer is None:

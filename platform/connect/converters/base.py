@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, runtime_checkable
 
+from tidelog.connect.data.errors import DataError
 from tidelog.connect.data.packed import Parts, StructLayout
 from tidelog.connect.data.schema import (
     BOOLEAN,
@@ -73,3 +74,11 @@ def schema_of(value: Any) -> ConnectSchema | None:
 def _common(values: list[Any]) -> ConnectSchema | None:
     found = {schema_of(one) for one in values}
     return found.pop() if len(found) == 1 else None
+
+
+def required_schema(value: Any) -> ConnectSchema:
+    """As `schema_of`. Raises `DataError` where there is none."""
+    schema = schema_of(value)
+    if schema is None:
+        raise DataError("The value has no schema, and none can be seen from it. Use a source with schemas.")
+    return schema

@@ -10,7 +10,7 @@ from tidelog.clients.values.serialization import MessageField, SerializationCont
 from tidelog.connect.config.definition import Importance
 from tidelog.connect.config.validators import one_of
 from tidelog.connect.config.values import ConfigKind
-from tidelog.connect.converters.base import NOTHING, SchemaAndValue, schema_of
+from tidelog.connect.converters.base import NOTHING, SchemaAndValue, required_schema
 from tidelog.connect.converters.json_schemas import JsonSchemaReader, json_of, json_schema_of, value_of
 from tidelog.connect.converters.json_values import json_bytes
 from tidelog.connect.converters.registries import registry_client, registry_failure, registry_keys, serializer_settings
@@ -55,9 +55,7 @@ class JsonSchemaConverter:
         """The bytes of a value. Raises `DataError`; `RetriableConnectError` where the registry does not answer."""
         if value is None:
             return None
-        schema = schema or schema_of(value)
-        if schema is None:
-            raise DataError("The value has no schema, and none can be seen from it. Use a source with schemas.")
+        schema = schema or required_schema(value)
         found = json_of(schema, value, numeric=self._numeric)
         try:
             made = self._serializers.get(schema)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Protocol
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
+from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.spi.applications import ApplicationTask
 from tidelog.connect.spi.sinks import SinkTask
 from tidelog.connect.spi.sources import SourceTask
@@ -50,6 +51,13 @@ class Connector(ABC):
     def validate(cls, config: RawConfig) -> list[ConfigValue]:
         """What is to say of each key; override to add what only several keys together show, or the other system."""
         return cls.config_def().validate(config)
+
+    @classmethod
+    def require_valid(cls, config: RawConfig) -> None:
+        """Raise `ConnectConfigError` with the first thing that `validate` finds wrong."""
+        errors = [error for value in cls.validate(config) for error in value.errors]
+        if errors:
+            raise ConnectConfigError(errors[0])
 
     def start(self, config: RawConfig, context: ConnectorContext) -> None:  # noqa: B027
         """Begin. Raises `ConnectError`: the connector becomes FAILED."""

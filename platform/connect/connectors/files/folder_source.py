@@ -188,9 +188,7 @@ class FolderSource(SourceConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the folder. Raises `ConnectConfigError` where there is none."""
         super().start(config, context)
-        errors = [error for value in self.validate(config) for error in value.errors]
-        if errors:
-            raise ConnectConfigError(errors[0])
+        self.require_valid(config)
         folder = SOURCE_KEYS.parse(config)["input.path"]
         if not Path(folder).is_dir():
             raise ConnectConfigError(f"input.path {folder} is no folder. Create it, or correct the key.")

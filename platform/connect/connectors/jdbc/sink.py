@@ -8,7 +8,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
-from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.jdbc.databases import (
     checked_connection,
     engine_of,
@@ -330,9 +329,7 @@ class JdbcSinkConnector(SinkConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys. Raises `ConnectConfigError`."""
         super().start(config, context)
-        errors = [error for value in self.validate(config) for error in value.errors]
-        if errors:
-            raise ConnectConfigError(errors[0])
+        self.require_valid(config)
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:

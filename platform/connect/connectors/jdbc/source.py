@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from tidelog.connect.config.definition import ConfigDef, ConfigValue
-from tidelog.connect.config.values import ConnectConfigError
 from tidelog.connect.connectors.jdbc.databases import (
     checked_connection,
     engine_of,
@@ -297,9 +296,7 @@ class JdbcSource(SourceConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """List the tables. Raises `ConnectError` where the database doesn't answer or has none of them."""
         super().start(config, context)
-        errors = [error for value in self.validate(config) for error in value.errors]
-        if errors:
-            raise ConnectConfigError(errors[0])
+        self.require_valid(config)
         values = SOURCE_KEYS.parse(config)
         self._config, self._tables = dict(config), list[str]()
         if values["query"]:
