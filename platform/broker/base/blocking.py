@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
+from contextvars import copy_context
 from typing import Any, ParamSpec, Protocol, TypeVar
-
-from tidelog.log.base.request_ids import REQUEST
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -22,18 +21,8 @@ def in_threads(executor: Executor) -> Blocking:
     """Calls go to these threads, and with each the request that it is for: lines of the log name it there, too."""
 
     def run(call: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[R]:
-        request = REQUEST.get()
-        if request is None:
-            return asyncio.wrap_future(executor.submit(call, *args, **kwargs))
-
-        def for_request() -> R:
-            token = REQUEST.set(request)
-            try:
-                return call(*args, **kwargs)
-            finally:
-                REQUEST.reset(token)
-
-        return asyncio.wrap_future(executor.submit(for_request))
+        context = copy_context()
+        return asyncio.wrap_future(executor.submit(lambda: context.run(call, *args, **kwargs)))
 
     return run
 
