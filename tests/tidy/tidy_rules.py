@@ -159,6 +159,19 @@ def parquet_is_opened_in_one_module(source: Source) -> Complaints:
         yield line, f"{name}: only {SEALED_MODULE} opens Parquet files, and checks them"
 
 
+def no_buffer_is_shared_by_threads(source: Source) -> Complaints:
+    """A module's buffer is one for all threads of the process: two that use it mix up their bytes."""
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            called = {_called(part) for part in ast.walk(node.value)}
+            if called & {"bytearray", "memoryview"}:
+                yield node.lineno, "a module's buffer is shared by all threads: keep it where it is used"
+
+
+def _called(node: ast.AST) -> str:
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
 def absolute_imports(source: Source) -> Complaints:
     for line, name in imports(source):
         if name.startswith("."):

@@ -50,6 +50,8 @@ _ANSWER_ANY_VERSION = frozenset({ApiKey.API_VERSIONS, ApiKey.PRODUCE})
 class Server(Protocol):
     """What a connection needs of its broker. `requests`, `answers`: what all connections hold of its memory.
 
+    `scratch`: as `FrameReceiver` has it, of the broker's loop.
+
     `login(listener, logged_in)`: how a client logs in there; None where it needn't.
     """
 
@@ -62,6 +64,7 @@ class Server(Protocol):
     throttling: Throttling
     requests: Budget
     answers: Budget
+    scratch: memoryview
 
     def opened(self, connection: "ClientConnection") -> str:
         """A connection has come; why it is refused, "" when it is not."""
@@ -116,7 +119,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self.peer = Peer(listener)
         self.heard_s = self._opened_s = server.clock.elapsed_s()
-        self._frames = FrameReceiver(server.bounds.request_max_bytes)
+        self._frames = FrameReceiver(server.bounds.request_max_bytes, server.scratch)
         self._login = server.login(listener, self._logged_in)
         if self._login is not None:
             self._frames.bound(self._login.most_bytes, LOGIN_MAX)

@@ -14,6 +14,7 @@ from tidelog.broker.sasl.login import ConnectionLogin
 from tidelog.broker.server.budget import Budget
 from tidelog.broker.server.connection import ClientConnection
 from tidelog.broker.server.connection_lines import ConnectionLines
+from tidelog.broker.server.receiving import READ_AT_ONCE
 from tidelog.broker.server.tls_handshake import TlsHandshake
 from tidelog.log.base.clock import Clock
 
@@ -49,6 +50,7 @@ class Connections:
         # Requests that came and are not answered; answers that their clients have not taken.
         self.requests = Budget(bounds.queued_max_bytes, self._requests_are_full)
         self.answers = Budget(bounds.unsent_max_bytes)
+        self.scratch = memoryview(bytearray(READ_AT_ONCE))
         self._open: dict[ClientConnection | TlsHandshake, None] = {}
         self._by_host: Counter[str] = Counter()
         self._fewer = asyncio.Event()

@@ -7,9 +7,8 @@ from typing import Final
 
 from tidelog.broker.wire.frames import LENGTH, REQUEST_MAX, size_of
 
-# What is read at once of small frames, by all connections: the loop hands each read out before the next one.
-_SCRATCH = bytearray(256 * 1024)
-_READ_AT_ONCE = memoryview(_SCRATCH)
+# What is read at once of small frames.
+READ_AT_ONCE: Final = 256 * 1024
 # The least room for a frame that did not come at once, unless it is smaller.
 LEAST_ROOM = 64 * 1024
 # Room grows to this multiple of what has come, so that a large frame is copied a few times at most.
@@ -19,11 +18,16 @@ _GONE: Final = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 
 
 class FrameReceiver:
-    """One connection's frames: `space` says where its next bytes go, `received` takes them."""
+    """One connection's frames: `space` says where its next bytes go, `received` takes them.
 
-    __slots__ = ("_filled", "_frame", "_most_bytes", "_setting", "_size", "_start")
+    `scratch` is where small frames are read. The connections of one loop share it: the loop hands each read out before
+    the next one. Those of another loop have their own.
+    """
 
-    def __init__(self, most_bytes: int) -> None:
+    __slots__ = ("_filled", "_frame", "_most_bytes", "_scratch", "_setting", "_size", "_start")
+
+    def __init__(self, most_bytes: int, scratch: memoryview) -> None:
+        self._scratch = scratch
         self.bound(most_bytes)
         self._start = b""  # of a length, which has come in part
         # The frame that has come in part: its size, its bytes so far, and room for more.
@@ -41,10 +45,10 @@ class FrameReceiver:
         self._most_bytes, self._setting = most_bytes, setting
 
     def space(self) -> memoryview:
-        """Where the next bytes go: a large frame's own place, or one that all connections share."""
+        """Where the next bytes go: a large frame's own place, or the one that connections share."""
         frame = self._frame
         if frame is None:
-            return _READ_AT_ONCE
+            return self._scratch
         if self._filled == len(frame):
             larger = bytearray(min(self._size, _GROWTH * self._filled))
             larger[: self._filled] = frame
@@ -55,7 +59,7 @@ class FrameReceiver:
         """The frames that are whole, now that `count` bytes have come. Raises `MalformedRequestError`."""
         frame = self._frame
         if frame is None:
-            yield from self._cut(_READ_AT_ONCE[:count])
+            yield from self._cut(self._scratch[:count])
             return
         self._filled += count
         if self._filled == self._size:

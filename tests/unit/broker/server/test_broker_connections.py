@@ -123,6 +123,25 @@ def test_a_long_poll_ends_with_its_connection():
     run(scenario)
 
 
+def test_brokers_of_one_process_do_not_read_into_each_others_requests():
+    """Each has a thread: one reads while the other has read and not looked yet."""
+
+    async def scenario():
+        handlers = [Handler(GROUPS), Handler(GROUPS)]
+        clients = [Client(connections({LIST_GROUPS: handler})) for handler in handlers]
+        for number, client in enumerate(clients):
+            sent = list_groups(number)
+            client.protocol.get_buffer(-1)[: len(sent)] = sent
+        for client in clients:
+            client.protocol.buffer_updated(len(list_groups(0)))
+        await settle()
+        for handler in handlers:
+            handler.end(0)
+        assert [await client.answered() for client in clients] == [[0], [1]]
+
+    run(scenario)
+
+
 def test_a_connection_reads_no_further_with_64_requests_waiting():
     async def scenario():
         handler = Handler(GROUPS)

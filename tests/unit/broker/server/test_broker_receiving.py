@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.broker.server.receiving import LEAST_ROOM, FrameReceiver
+from tidelog.broker.server.receiving import LEAST_ROOM, READ_AT_ONCE, FrameReceiver
 from tidelog.broker.wire.errors import MalformedRequestError
 
 MOST = 1 << 20
+
+
+def receiver_of(most_bytes):
+    return FrameReceiver(most_bytes, memoryview(bytearray(READ_AT_ONCE)))
 
 
 def framed(*bodies):
@@ -37,18 +41,18 @@ def receive(receiver, data, pieces):
 )
 def test_frames_come_whole_in_whatever_pieces(bodies, pieces):
     data = framed(*bodies)
-    assert receive(FrameReceiver(MOST), data, [*pieces, len(data)]) == bodies
+    assert receive(receiver_of(MOST), data, [*pieces, len(data)]) == bodies
 
 
 def test_byte_by_byte():
     data = framed(b"a", b"", b"bc" * 40)
-    receiver = FrameReceiver(MOST)
+    receiver = receiver_of(MOST)
     assert receive(receiver, data, [1] * len(data)) == [b"a", b"", b"bc" * 40]
     assert receiver.room == 0
 
 
 def test_an_announcement_costs_nothing():
-    receiver = FrameReceiver(100 << 20)
+    receiver = receiver_of(100 << 20)
     tracemalloc.start()
     receive(receiver, struct.pack(">i", 100 << 20) + b"x", [5])
     taken, _ = tracemalloc.get_traced_memory()
@@ -58,7 +62,7 @@ def test_an_announcement_costs_nothing():
 
 
 def test_memory_grows_with_what_has_come():
-    receiver = FrameReceiver(100 << 20)
+    receiver = receiver_of(100 << 20)
     receive(receiver, struct.pack(">i", 100 << 20), [4])
     came = 0
     while came < 100 << 20:
@@ -86,16 +90,16 @@ def test_memory_grows_with_what_has_come():
 )
 def test_what_is_no_request_is_told_from_its_first_bytes(start, said):
     with pytest.raises(MalformedRequestError, match=said):
-        receive(FrameReceiver(MOST), start, [3, len(start)])
+        receive(receiver_of(MOST), start, [3, len(start)])
 
 
 def test_a_request_of_the_largest_size_is_taken():
-    assert receive(FrameReceiver(MOST), framed(b"x" * MOST), [4 + MOST]) == [b"x" * MOST]
+    assert receive(receiver_of(MOST), framed(b"x" * MOST), [4 + MOST]) == [b"x" * MOST]
 
 
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_the_codec_takes_frames_of_any_size(size):
-    receiver, data, found = FrameReceiver(MOST), framed(bytes(size)), []
+    receiver, data, found = receiver_of(MOST), framed(bytes(size)), []
     while data:
         space = receiver.space()
         count = min(len(space), len(data))
