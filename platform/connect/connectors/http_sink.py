@@ -242,11 +242,5 @@ class HttpSink(SinkConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the keys. Raises `ConnectConfigError`."""
         super().start(config, context)
-        self.require_valid(config)
         values = HTTP_KEYS.parse(config)
         header_pairs(values["headers"], values["header.separator"])
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
-        """The partitions are shared among the tasks."""
-        return [self._config] * max_tasks

@@ -59,12 +59,20 @@ class Connector(ABC):
         if errors:
             raise ConnectConfigError(errors[0])
 
-    def start(self, config: RawConfig, context: ConnectorContext) -> None:  # noqa: B027
-        """Begin. Raises `ConnectError`: the connector becomes FAILED."""
+    def start(self, config: RawConfig, context: ConnectorContext) -> None:  # noqa: ARG002
+        """Check the configuration and keep it as `config`; override to begin more.
 
-    @abstractmethod
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
-        """The configuration of each task, from 0 to `max_tasks` of them. The same state must give the same ones."""
+        Raises `ConnectError`: the connector becomes FAILED.
+        """
+        self.require_valid(config)
+        self.config: RawConfig = dict(config)
+
+    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
+        """The configuration of each task, from 0 to `max_tasks` of them: one of its own, unless it is overridden.
+
+        The same state must give the same ones.
+        """
+        return [self.config]
 
     def stop(self) -> None:  # noqa: B027
         """End: no other call comes after it."""
@@ -101,6 +109,10 @@ class SinkConnector(Connector):
     """A connector that writes topics to another system."""
 
     task_class: ClassVar[type[SinkTask] | type[ApplicationTask]]
+
+    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
+        """As many tasks as there may be, which share the topics' partitions."""
+        return [self.config] * max_tasks
 
     @classmethod
     def alter_offsets(cls, config: RawConfig, offsets: Mapping[tuple[str, int], int | None]) -> bool:  # noqa: ARG003

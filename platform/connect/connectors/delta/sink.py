@@ -212,8 +212,3 @@ class DeltaSink(SinkConnector):
         """Check the keys. Raises `ConnectConfigError`."""
         super().start(config, context)
         storage_options(DELTA_KEYS.parse(config)["storage.options"])
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
-        """The partitions are shared among the tasks."""
-        return [self._config] * max_tasks

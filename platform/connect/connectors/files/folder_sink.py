@@ -19,7 +19,7 @@ from tidelog.connect.connectors.files.stream import VERSION, line_of
 from tidelog.connect.converters.json_values import json_bytes, to_json
 from tidelog.connect.data.errors import ConnectError, DataError
 from tidelog.connect.data.records import Partition, SinkRecord
-from tidelog.connect.spi.connectors import RawConfig, SinkConnector
+from tidelog.connect.spi.connectors import SinkConnector
 from tidelog.connect.spi.sinks import SinkTask, SinkTaskContext
 from tidelog.log.base.clock import Clock, SystemClock
 from tidelog.log.base.parquet_checksums import finish_in_memory
@@ -190,13 +190,3 @@ class FolderSink(SinkConnector):
     def config_def(cls) -> ConfigDef:
         """Keys by the S3 connector's names where it has them."""
         return SINK_KEYS
-
-    def start(self, config: RawConfig, context: Any) -> None:
-        """Keep the configuration."""
-        super().start(config, context)
-        SINK_KEYS.parse(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
-        """The partitions are shared among the tasks."""
-        return [self._config] * max_tasks

@@ -188,12 +188,10 @@ class FolderSource(SourceConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """Check the folder. Raises `ConnectConfigError` where there is none."""
         super().start(config, context)
-        self.require_valid(config)
         folder = SOURCE_KEYS.parse(config)["input.path"]
         if not Path(folder).is_dir():
             raise ConnectConfigError(f"input.path {folder} is no folder. Create it, or correct the key.")
-        self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
         """Share the files among the tasks, by their names."""
-        return [{**self._config, _TASK: str(number), _TASKS: str(max_tasks)} for number in range(max_tasks)]
+        return [{**self.config, _TASK: str(number), _TASKS: str(max_tasks)} for number in range(max_tasks)]

@@ -64,7 +64,7 @@ class FileStreamSourceTask(SourceTask):
 
 
 class FileStreamSource(SourceConnector):
-    """Kafka's FileStreamSourceConnector."""
+    """Kafka's FileStreamSourceConnector. A file has one reader: one task."""
 
     names = ("org.apache.kafka.connect.file.FileStreamSourceConnector", "FileStreamSourceConnector", "FileStreamSource")
     version = VERSION
@@ -92,15 +92,6 @@ class FileStreamSource(SourceConnector):
             if offset is not None:
                 _position(offset)
         return True
-
-    def start(self, config: RawConfig, context: Any) -> None:
-        """Keep the configuration."""
-        super().start(config, context)
-        self._config = _SOURCE_KEYS.parse(config) and dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
-        """One task: a file has one reader."""
-        return [self._config]
 
 
 def _position(offset: Mapping[str, Any]) -> int:
@@ -150,7 +141,7 @@ def line_of(value: Any) -> bytes:
 
 
 class FileStreamSink(SinkConnector):
-    """Kafka's FileStreamSinkConnector."""
+    """Kafka's FileStreamSinkConnector. All of its tasks append to the same file, as Kafka's do."""
 
     names = ("org.apache.kafka.connect.file.FileStreamSinkConnector", "FileStreamSinkConnector", "FileStreamSink")
     version = VERSION
@@ -161,12 +152,3 @@ class FileStreamSink(SinkConnector):
     def config_def(cls) -> ConfigDef:
         """The keys of Kafka's, with `file` required: a worker has no standard output for it."""
         return _SINK_KEYS
-
-    def start(self, config: RawConfig, context: Any) -> None:
-        """Keep the configuration."""
-        super().start(config, context)
-        self._config = _SINK_KEYS.parse(config) and dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
-        """Every task appends to the same file, as Kafka's do."""
-        return [self._config] * max_tasks

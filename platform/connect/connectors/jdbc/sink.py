@@ -325,13 +325,3 @@ class JdbcSinkConnector(SinkConnector):
         values = SINK_KEYS.validate(config)
         pk_errors({value.name: value for value in values})
         return values
-
-    def start(self, config: RawConfig, context: Any) -> None:
-        """Check the keys. Raises `ConnectConfigError`."""
-        super().start(config, context)
-        self.require_valid(config)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:
-        """The partitions are shared among the tasks."""
-        return [self._config] * max_tasks

@@ -296,9 +296,8 @@ class JdbcSource(SourceConnector):
     def start(self, config: RawConfig, context: Any) -> None:
         """List the tables. Raises `ConnectError` where the database doesn't answer or has none of them."""
         super().start(config, context)
-        self.require_valid(config)
         values = SOURCE_KEYS.parse(config)
-        self._config, self._tables = dict(config), list[str]()
+        self._tables = list[str]()
         if values["query"]:
             return
         include = values["table.whitelist"] or values["table.include.list"]
@@ -348,9 +347,9 @@ class JdbcSource(SourceConnector):
         """Share the tables among the tasks."""
         tables = self._tables
         if not tables:
-            return [self._config]
+            return [self.config]
         shares = [tables[number::max_tasks] for number in range(min(max_tasks, len(tables)))]
-        return [{**self._config, _TABLES: ",".join(share)} for share in shares]
+        return [{**self.config, _TABLES: ",".join(share)} for share in shares]
 
 
 def _listed(engine: sa.Engine, values: Mapping[str, Any], include: Sequence[str]) -> list[TableName]:

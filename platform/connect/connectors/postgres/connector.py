@@ -60,12 +60,7 @@ class PostgresConnector(SourceConnector):
                 database.close()
         return True
 
-    def start(self, config: RawConfig, context: ConnectorContext) -> None:  # noqa: ARG002
+    def start(self, config: RawConfig, context: ConnectorContext) -> None:
         """Check the configuration, and that psycopg2 is there."""
-        settings.read_settings(config)
+        super().start(config, context)
         psycopg2()
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
-        """One task: a slot has one reader."""
-        return [self._config]

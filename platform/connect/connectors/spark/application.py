@@ -54,8 +54,3 @@ class SparkApplication(SourceConnector):
         if "://" not in application and not Path(application).is_file():
             raise ConnectError(f"spark.application {application} is no file. Correct the key.")
         require_submitter(values)
-        self._config = dict(config)
-
-    def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
-        """One task: an application has its own tasks."""
-        return [self._config]

@@ -83,8 +83,7 @@ class SparkDeltaSink(SinkConnector):
         require_submitter(SPARK_DELTA_KEYS.parse(config))
         if find_spec("pyspark") is None:
             raise ConnectError("This connector needs Spark: pip install 'tidelog[connect,spark]'.")
-        self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> Sequence[RawConfig]:  # noqa: ARG002
         """One task: the application has its own tasks."""
-        return [self._config]
+        return [self.config]
