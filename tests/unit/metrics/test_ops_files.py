@@ -104,6 +104,11 @@ def options_of(words):
     return given, done(*command, "--help", env={"COLUMNS": "200"}).stdout
 
 
+def test_each_process_that_serves_for_long_has_a_unit():
+    processes = ("broker", "connect", "console", "maintain", "metrics", "mirror", "registry")
+    assert [f"tidelog-{process}.service" for process in processes] == UNITS
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_unit_starts_a_command_that_is_there(unit):
     lines = (OPS / unit).read_text().splitlines()
